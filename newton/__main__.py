@@ -1,0 +1,5 @@
+"""`python -m newton` is `newton`."""
+
+from newton.runtime.cli import main
+
+main()

@@ -1,0 +1,56 @@
+"""Every failure Newton names. Each says what happened and what to do next.
+
+NewtonError
+├── ConfigError         a setting, frame, profile or migration file must be changed
+├── InputError          the caller's words cannot be taken
+├── NotFoundError       the caller named a thing that does not exist
+├── ConflictError       the request contradicts what is stored
+├── DatabaseError       the database cannot be reached or started
+├── SchemaError         the database is not at the version this code needs
+└── ProviderError       an outside model failed
+    └── SpendError      ... or may not be asked again today
+"""
+
+from typing import ClassVar
+
+
+class NewtonError(Exception):
+    """A failure with a remedy. `code` is stable: every door prints it."""
+
+    code: ClassVar[str] = "newton_error"
+
+    def __init__(self, what: str, *, hint: str) -> None:
+        super().__init__(f"{what} {hint}")
+        self.what, self.hint = what, hint
+
+
+class ConfigError(NewtonError):
+    code = "config_error"
+
+
+class InputError(NewtonError):
+    code = "invalid_input"
+
+
+class NotFoundError(NewtonError):
+    code = "not_found"
+
+
+class ConflictError(NewtonError):
+    code = "conflict"
+
+
+class DatabaseError(NewtonError):
+    code = "database_unavailable"
+
+
+class SchemaError(NewtonError):
+    code = "schema_mismatch"
+
+
+class ProviderError(NewtonError):
+    code = "provider_error"
+
+
+class SpendError(ProviderError):
+    code = "spend_ceiling"

@@ -1,0 +1,110 @@
+"""What a person may set. The only module that reads the environment."""
+
+import difflib
+import os
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+
+from newton.errors import ConfigError
+
+PREFIX = "NEWTON_"
+
+# Names that other tools use too; Newton honours them below its own.
+SHARED = {
+    "DATABASE_URL": "database_url",
+    "OPENAI_API_KEY": "openai_api_key",
+    "OPENAI_BASE_URL": "openai_base_url",
+    "OPENAI_MODEL": "openai_model",
+}
+
+
+class Settings(BaseModel):
+    """Read once at start, frozen, handed down in parts."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    agent: str = Field("default", min_length=1, max_length=200, description="Whose mind to use; each name is its own.")
+    database_url: SecretStr | None = Field(
+        None, description="PostgreSQL with pgvector. Unset: an embedded server that Newton starts and stops itself."
+    )
+    data_dir: Path = Field(
+        Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
+    )
+    frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    embedding: Literal["local", "openai", "none"] = Field(
+        "local", description="Who embeds: the model that ships with Newton, the OpenAI endpoint, or nobody."
+    )
+    embedding_model: str = Field("text-embedding-3-small", description="The model asked when embedding = openai.")
+    embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length asked when embedding = openai.")
+    openai_api_key: SecretStr | None = Field(None, description="Key for the chat (and embedding) endpoint.")
+    openai_base_url: str | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
+    openai_model: str = Field("gpt-4o-mini", description="The chat model to ask for.")
+    llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Seconds for one model call in all, retry included.")
+    llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Ceiling of model tokens per agent and UTC day.")
+    reply_tokens: int = Field(1_000, ge=1, description="Longest reply asked of the model.")
+    context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
+    history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
+    profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
+
+    @property
+    def home(self) -> Path:
+        return self.data_dir.expanduser()
+
+
+def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | None = None) -> Settings:
+    """Settings from newton.toml, then the environment, then flags; the later wins.
+
+    Raises ConfigError for an unknown name, naming the nearest known one, or a value out of range.
+    """
+    environment = os.environ if env is None else env  # noqa: TID251 (this is the one module that may)
+    given = {**_from_file(environment), **_from_environment(environment), **(flags or {})}
+    try:
+        return Settings.model_validate(given)
+    except ValidationError as error:
+        first = error.errors()[0]
+        name = ".".join(str(part) for part in first["loc"])
+        raise ConfigError(f"The setting {name!r} is not usable: {first['msg']}.", hint=_hint_for(name)) from None
+
+
+def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
+    shared = {SHARED[name]: value for name, value in env.items() if name in SHARED and value}
+    own = {name: value for name, value in env.items() if name.startswith(PREFIX) and name != "NEWTON_CONFIG"}
+    for name in own:
+        _refuse_unknown(name.removeprefix(PREFIX).lower(), shown=name, known={PREFIX + f.upper() for f in FIELDS})
+    return {**shared, **{name.removeprefix(PREFIX).lower(): value for name, value in own.items()}}
+
+
+def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
+    chosen = env.get("NEWTON_CONFIG")
+    path = Path(chosen or "newton.toml")
+    if not path.is_file():
+        if chosen:
+            raise ConfigError(f"NEWTON_CONFIG names {chosen}, which is not a file.", hint="Unset it or make the file.")
+        return {}
+    try:
+        given = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Mend that line or delete the file.") from None
+    for name in given:
+        _refuse_unknown(name, shown=f"{name} in {path}", known=FIELDS)
+    return given
+
+
+def _refuse_unknown(name: str, *, shown: str, known: set[str]) -> None:
+    if name in FIELDS:
+        return
+    near = difflib.get_close_matches(shown.split(" ")[0], sorted(known), n=1, cutoff=0.5)
+    hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
+    raise ConfigError(f"{shown} is not a setting.", hint=hint)
+
+
+def _hint_for(name: str) -> str:
+    field = Settings.model_fields.get(name.split(".")[0])
+    return f"{field.description} Set {PREFIX}{name.upper()} or {name} in newton.toml." if field else ""
+
+
+FIELDS = set(Settings.model_fields)
