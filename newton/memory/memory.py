@@ -1,0 +1,68 @@
+"""What every memory is, whatever its kind."""
+
+import hashlib
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+Kind = Literal["exchange", "episode", "fact"]
+Trust = Literal["operator", "user", "agent", "tool", "web"]
+Outcome = Literal["success", "partial", "failure", "pending"]
+
+KINDS: tuple[Kind, ...] = ("exchange", "episode", "fact")
+
+# From the most trusted to the least.
+TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
+
+# What such a source says is kept, but is only found by those who ask for it.
+QUARANTINED: frozenset[Trust] = frozenset({"tool", "web"})
+
+DEFAULT_IMPORTANCE = 0.1  # 1.0 on the 0-10 scale that people see
+
+
+def least(tiers: Iterable[Trust]) -> Trust:
+    """The trust of what is derived from several sources: that of the least trusted.
+
+    >>> least(["user", "tool", "agent"])
+    'tool'
+    """
+    return max(tiers, key=TIERS.index)
+
+
+def digest(*parts: str) -> bytes:
+    """SHA-256 of the parts, each with its length, so that ("ab", "c") is not ("a", "bc")."""
+    return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Forms:
+    """The two short forms of a memory, each one line, with the tokens it costs once rendered."""
+
+    micro: str
+    summary: str
+    micro_tokens: int
+    summary_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Draft:
+    """A memory about to be written. `indexed` is searched by its words, each of `parts` gets a vector."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str
+    forms: Forms
+    full_text: str | None
+    indexed: str
+    parts: tuple[str, ...]
+    occurred_at: datetime
+    created_at: datetime
+    origin: str
+    trust: Trust
+    content_hash: bytes
+    ref: str | None = None
+    confidence: float | None = None
+    importance: float = DEFAULT_IMPORTANCE
+    sources: tuple[UUID, ...] = ()

@@ -1,0 +1,70 @@
+"""The short forms of a memory, made once, when it is written. Pure: the token counter is passed in."""
+
+import re
+from collections.abc import Callable, Iterator
+
+from newton.memory.memory import Forms
+
+Count = Callable[[str], int]
+
+MICRO_TOKENS = 24
+SUMMARY_TOKENS = 110
+ELLIPSIS = " …"
+
+_SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
+
+
+def bullet(line: str) -> str:
+    """A form as a context shows it."""
+    return f"- {line}\n"
+
+
+def one_line(text: str) -> str:
+    """The text with all white space folded: no memory can start a line, or a section, of its own."""
+    return " ".join(text.split())
+
+
+def forms(text: str, *, count: Count, prefix: str = "") -> Forms:
+    """Micro and summary of `text`; each starts with `prefix` (who, when), which is never cut away."""
+    line = one_line(text)
+    summary, summary_tokens = _fitted(line, limit=SUMMARY_TOKENS, count=count, prefix=prefix)
+    if summary_tokens <= MICRO_TOKENS:
+        return Forms(micro=summary, summary=summary, micro_tokens=summary_tokens, summary_tokens=summary_tokens)
+    micro, micro_tokens = _fitted(line, limit=MICRO_TOKENS, count=count, prefix=prefix)
+    return Forms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
+
+
+def _fitted(line: str, *, limit: int, count: Count, prefix: str) -> tuple[str, int]:
+    """The longest shortening of `line` within `limit` tokens that the tries below come upon."""
+    shown, tokens = prefix + line, limit + 1
+    for tried in _shorter(line, limit=limit):
+        shown = prefix + tried
+        tokens = count(bullet(shown))
+        if tokens <= limit:
+            break
+    return shown, tokens
+
+
+def _shorter(line: str, *, limit: int) -> Iterator[str]:
+    """The line, then ever shorter beginnings of it: whole sentences first, whole words then, at last single letters.
+
+    Always ends with a try of at most one letter, so that a limit is only passed by a prefix that passes it alone.
+    """
+    if len(line) <= limit * 8:
+        yield line
+    # No English text holds more than about eight characters a token, so nothing longer is worth a count.
+    room = min(len(line), limit * 6)
+    while room > 1:
+        yield _beginning(line, room)
+        room = room * 4 // 5
+    yield line[:1]
+
+
+def _beginning(line: str, room: int) -> str:
+    """At most `room` characters of the line, ended at a sentence if one ends in the last half, else at a word."""
+    head = line[:room]
+    ends = [match.start() for match in _SENTENCE_END.finditer(line[: room + 2]) if match.start() <= room]
+    if ends and ends[-1] >= room // 2:
+        return head[: ends[-1]]
+    cut = head.rfind(" ")
+    return (head[:cut] if cut >= room // 2 else head).rstrip(" ,;:-") + ELLIPSIS

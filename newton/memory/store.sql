@@ -1,0 +1,82 @@
+-- name: insert_memories(agent_id, drafts)
+-- One statement writes memories with their words and their place in the outbox; what is known already is left alone.
+with draft as materialized (
+    select *
+    from jsonb_to_recordset($2::jsonb) as d (
+        memory_id uuid, kind text, state text, micro text, summary text, full_text text,
+        micro_tokens integer, summary_tokens integer, indexed text, parts text[],
+        occurred_at timestamptz, created_at timestamptz, origin text, trust text, content_hash text, ref text,
+        confidence real, importance real
+    )
+),
+lexed as materialized (
+    select d.memory_id, w.lexeme, cardinality(w.positions) as tf
+    from draft as d
+    cross join lateral unnest(to_tsvector('english', d.indexed)) as w
+),
+sized as (
+    select memory_id, sum(tf)::integer as words
+    from lexed
+    group by memory_id
+),
+written as (
+    insert into memory.memories (
+        agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
+        confidence, importance, occurred_at, created_at, origin, trust, ref, content_hash
+    )
+    select
+        $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
+        coalesce(s.words, 0), d.confidence, d.importance, d.occurred_at, d.created_at, d.origin, d.trust, d.ref,
+        decode(d.content_hash, 'hex')
+    from draft as d
+    left join sized as s on s.memory_id = d.memory_id
+    on conflict do nothing
+    returning memory_id, kind
+),
+posted as (
+    insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, words)
+    select $1, l.lexeme, l.memory_id, w.kind, l.tf, s.words
+    from lexed as l
+    join written as w on w.memory_id = l.memory_id
+    join sized as s on s.memory_id = l.memory_id
+),
+queued as (
+    insert into memory.outbox (agent_id, memory_id, parts)
+    select $1, d.memory_id, d.parts
+    from draft as d
+    join written as w on w.memory_id = d.memory_id
+    where cardinality(d.parts) > 0
+)
+select memory_id
+from written;
+
+-- name: insert_sources(agent_id, memory_ids, source_ids)
+insert into memory.sources (agent_id, memory_id, source_id)
+select $1, s.memory_id, s.source_id
+from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
+on conflict do nothing;
+
+-- name: by_hash(agent_id, kind, hashes)
+select memory_id, content_hash, ref
+from memory.memories
+where agent_id = $1 and kind = $2 and content_hash = any($3::bytea[]);
+
+-- name: by_ref(agent_id, kind, refs)
+select memory_id, content_hash, ref
+from memory.memories
+where agent_id = $1 and kind = $2 and ref = any($3::text[]);
+
+-- name: confirm(agent_id, memory_ids, now)
+update memory.memories
+set
+    confirmations = confirmations + 1,
+    confirmed_at = $3,
+    state = case when kind = 'fact' and state = 'NEW' then 'CONFIRMED' else state end
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: counts(agent_id)
+select kind, count(*) as memories
+from memory.memories
+where agent_id = $1
+group by kind
+order by kind;

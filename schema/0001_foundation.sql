@@ -1,0 +1,49 @@
+-- Roles, schemas and isolation. Everything below belongs to exactly one agent, and the application cannot see another's.
+create extension if not exists vector;
+
+create schema memory;
+create schema heart;
+create schema dialogue;
+create schema cognition;
+
+-- The application works as this role: it owns nothing and cannot bypass row level security.
+do $$
+begin
+    create role newton_app login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
+exception
+    when duplicate_object or unique_violation then null; -- another database of this server has made it
+end
+$$;
+
+do $$
+begin
+    execute format('grant newton_app to %I', current_user);
+end
+$$;
+
+grant usage on schema memory, heart, dialogue, cognition, runtime to newton_app;
+
+-- Closes a table to all but the agent in scope. Unset scope is NULL, and NULL equals no agent.
+create procedure runtime.isolate(target regclass)
+language plpgsql
+as $$
+begin
+    execute format('alter table %s enable row level security', target);
+    execute format('alter table %s force row level security', target);
+    execute format(
+        'create policy agent on %s using (agent_id = nullif(current_setting(''newton.agent_id'', true), '''')::uuid)',
+        target
+    );
+end
+$$;
+
+create table runtime.agents (
+    agent_id uuid primary key,
+    name text not null check (name <> ''),
+    created_at timestamptz not null
+);
+
+comment on table runtime.agents is 'One mind. agent_id is derived from the name, so no lookup reads another agent.';
+
+call runtime.isolate('runtime.agents');
+grant select, insert on runtime.agents to newton_app;

@@ -1,0 +1,127 @@
+-- The spine: what every kind of memory has. Kind tables hold only what is theirs and share the id.
+create table memory.memories (
+    agent_id uuid not null references runtime.agents (agent_id),
+    memory_id uuid not null,
+    kind text not null,
+    state text not null,
+    micro text not null check (micro <> '' and micro !~ '[\n\r]'),
+    summary text not null check (summary <> '' and summary !~ '[\n\r]'),
+    full_text text,
+    micro_tokens integer not null check (micro_tokens > 0),
+    summary_tokens integer not null check (summary_tokens > 0),
+    words integer not null check (words >= 0),
+    confidence real check (confidence between 0 and 1),
+    importance real not null check (importance between 0 and 1),
+    outcome text check (outcome in ('success', 'partial', 'failure', 'pending')),
+    confirmations integer not null default 0 check (confirmations >= 0),
+    uses integer not null default 0 check (uses >= 0),
+    occurred_at timestamptz not null,
+    created_at timestamptz not null,
+    accessed_at timestamptz,
+    confirmed_at timestamptz,
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    ref text check (ref <> ''),
+    content_hash bytea not null check (length(content_hash) = 32),
+    primary key (agent_id, memory_id),
+    unique (agent_id, kind, memory_id),
+    unique (agent_id, kind, content_hash),
+    check (
+        (kind = 'exchange' and state = 'ACTIVE')
+        or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
+        or (kind = 'fact' and state in ('NEW', 'CONFIRMED', 'CORE', 'SUPERSEDED', 'INACTIVE'))
+    )
+);
+
+comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written.';
+comment on column memory.memories.summary is 'One line of at most about 100 tokens, made when the memory is written.';
+comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
+comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
+comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
+comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
+comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
+comment on column memory.memories.ref is 'The caller''s id, unique per kind.';
+
+create unique index memories_ref_key on memory.memories (agent_id, kind, ref) where ref is not null;
+create index memories_corpus_idx on memory.memories (agent_id) include (words);
+
+call runtime.isolate('memory.memories');
+grant select, insert on memory.memories to newton_app;
+-- Origin, trust, kind and hash are not in this list, so no statement of the application can change them.
+grant update (state, confirmations, confirmed_at, accessed_at, uses, importance, outcome, confidence)
+on memory.memories to newton_app;
+
+-- What a derived memory was made from. Its trust is never above theirs.
+create table memory.sources (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    source_id uuid not null,
+    primary key (agent_id, memory_id, source_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, source_id) references memory.memories (agent_id, memory_id)
+);
+
+create index sources_source_idx on memory.sources (agent_id, source_id);
+
+call runtime.isolate('memory.sources');
+grant select, insert on memory.sources to newton_app;
+
+-- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
+create table memory.postings (
+    agent_id uuid not null,
+    lexeme text not null,
+    memory_id uuid not null,
+    kind text not null,
+    tf integer not null check (tf > 0),
+    words integer not null check (words > 0),
+    primary key (agent_id, lexeme, memory_id) include (kind, tf, words),
+    foreign key (agent_id, kind, memory_id) references memory.memories (agent_id, kind, memory_id)
+);
+
+call runtime.isolate('memory.postings');
+grant select, insert on memory.postings to newton_app;
+
+-- Which model made a vector. Small and the same for every agent: a reference table.
+create table memory.models (
+    model_id uuid primary key,
+    identity text not null check (identity <> ''),
+    dimensions integer not null check (dimensions between 1 and 1300)
+);
+
+comment on column memory.models.dimensions is 'At most 1,300: a longer vector does not fit into the covering index.';
+
+grant select, insert on memory.models to newton_app;
+
+-- One vector per part of a memory. The key covers the vector: an exact scan of one agent never touches the heap.
+create table memory.embeddings (
+    agent_id uuid not null,
+    model_id uuid not null references memory.models (model_id),
+    kind text not null,
+    memory_id uuid not null,
+    part smallint not null check (part >= 0),
+    embedding halfvec not null,
+    primary key (agent_id, model_id, kind, memory_id, part) include (embedding),
+    foreign key (agent_id, kind, memory_id) references memory.memories (agent_id, kind, memory_id)
+);
+
+alter table memory.embeddings alter column embedding set storage plain;
+
+call runtime.isolate('memory.embeddings');
+grant select, insert on memory.embeddings to newton_app;
+
+-- Memories that still wait for their vector. The row commits with the memory and goes when the vector lands.
+create table memory.outbox (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    parts text[] not null check (cardinality(parts) > 0),
+    attempts integer not null default 0,
+    error text,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column memory.outbox.parts is 'The texts to embed, one vector each.';
+
+call runtime.isolate('memory.outbox');
+grant select, insert, delete on memory.outbox to newton_app;
+grant update (attempts, error) on memory.outbox to newton_app;

@@ -1,0 +1,47 @@
+-- Conversations, word for word and append-only: the evidence that everything else points to.
+create table dialogue.sessions (
+    agent_id uuid not null references runtime.agents (agent_id),
+    session_id uuid not null,
+    ref text not null check (ref <> ''),
+    created_at timestamptz not null,
+    primary key (agent_id, session_id),
+    unique (agent_id, ref)
+);
+
+call runtime.isolate('dialogue.sessions');
+grant select, insert on dialogue.sessions to newton_app;
+
+create table dialogue.messages (
+    agent_id uuid not null,
+    session_id uuid not null,
+    position integer not null check (position >= 0),
+    ref text not null check (ref <> ''),
+    role text not null check (role in ('user', 'assistant', 'system', 'tool')),
+    name text check (name <> ''),
+    content text not null check (content <> ''),
+    said_at timestamptz not null,
+    recorded_at timestamptz not null,
+    primary key (agent_id, session_id, position),
+    unique (agent_id, session_id, ref),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
+
+call runtime.isolate('dialogue.messages');
+grant select, insert on dialogue.messages to newton_app;
+
+-- An exchange is a line with its neighbours, as a memory. The words themselves stay in messages.
+create table dialogue.exchanges (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    session_id uuid not null,
+    position integer not null,
+    primary key (agent_id, memory_id),
+    unique (agent_id, session_id, position) include (memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, session_id, position) references dialogue.messages (agent_id, session_id, position)
+);
+
+call runtime.isolate('dialogue.exchanges');
+grant select, insert on dialogue.exchanges to newton_app;

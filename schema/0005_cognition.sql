@@ -1,0 +1,23 @@
+-- One assembled context with everything needed to explain it.
+create table cognition.bundles (
+    agent_id uuid not null references runtime.agents (agent_id),
+    bundle_id uuid not null,
+    session_id uuid,
+    created_at timestamptz not null,
+    input text not null,
+    frame text not null,
+    profile text not null,
+    budget integer not null check (budget > 0),
+    tokens integer not null check (tokens between 0 and budget),
+    text text not null,
+    trace jsonb not null,
+    primary key (agent_id, bundle_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+create index bundles_recent_idx on cognition.bundles (agent_id, created_at);
+
+comment on column cognition.bundles.trace is 'Every candidate with its features, score and verdict; the frame''s reasons; timings.';
+
+call runtime.isolate('cognition.bundles');
+grant select, insert on cognition.bundles to newton_app;
