@@ -66,6 +66,21 @@ create index sources_source_idx on memory.sources (agent_id, source_id);
 call runtime.isolate('memory.sources');
 grant select, insert on memory.sources to newton_app;
 
+-- Each time a memory was met again: who said so, and under which ref, so that one telling never counts twice.
+create table memory.confirmations (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    ref text not null check (ref <> ''),
+    at timestamptz not null,
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    primary key (agent_id, memory_id, ref),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+call runtime.isolate('memory.confirmations');
+grant select, insert on memory.confirmations to newton_app;
+
 -- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (
     agent_id uuid not null,

@@ -12,7 +12,8 @@ _SECRETS: tuple[tuple[str, re.Pattern[str]], ...] = tuple(
     for kind, pattern in (
         (
             "private-key",
-            r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{1,20000}?-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",
+            r"-----BEGIN (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----[\s\S]{1,20000}?"
+            r"-----END (?:[A-Z]+ )*PRIVATE KEY(?: BLOCK)?-----",
         ),
         ("aws-key", r"\b(?:AKIA|ASIA)[0-9A-Z]{16}\b"),
         ("github-token", r"\b(?:gh[pousr]_[A-Za-z0-9]{36,255}|github_pat_[A-Za-z0-9_]{22,255})\b"),

@@ -66,3 +66,13 @@ class Draft:
     confidence: float | None = None
     importance: float = DEFAULT_IMPORTANCE
     sources: tuple[UUID, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Teller:
+    """Who writes: set by code at the door the words came through, never by a model."""
+
+    agent_id: UUID
+    now: datetime
+    origin: str
+    trust: Trust

@@ -1,11 +1,9 @@
--- name: waiting(agent_id, most, attempts)
--- Locked so that two workers never embed the same memory; what another holds is passed over.
+-- name: waiting(agent_id, after, most, attempts)
 select memory_id, parts
 from memory.outbox
-where agent_id = $1 and attempts < $3
-order by attempts, memory_id
-limit $2
-for update skip locked;
+where agent_id = $1 and memory_id > $2 and attempts < $4
+order by memory_id
+limit $3;
 
 -- name: deliver(agent_id, model_id, memory_ids, parts, vectors)
 with landed as (

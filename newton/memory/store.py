@@ -3,23 +3,21 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import Draft, Kind
+from newton.memory.memory import Draft, Kind, Teller
 
 SQL = load("newton.memory", "store.sql")
 
 
-@dataclass(frozen=True, slots=True)
-class Known:
-    """A memory that is there already."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Telling:
+    """One time something known was said again. `ref` names the telling, so that it counts once."""
 
-    memory_id: UUID
     content_hash: bytes
-    ref: str | None
+    ref: str
 
 
 async def remember(tx: Tx, *, agent_id: UUID, drafts: Sequence[Draft]) -> set[UUID]:
@@ -39,19 +37,27 @@ async def remember(tx: Tx, *, agent_id: UUID, drafts: Sequence[Draft]) -> set[UU
     return new
 
 
-async def known_by_hash(tx: Tx, *, agent_id: UUID, kind: Kind, hashes: Sequence[bytes]) -> dict[bytes, Known]:
-    rows = await SQL["by_hash"].all(tx, agent_id=agent_id, kind=kind, hashes=hashes)
-    return {row["content_hash"]: Known(**row) for row in rows}
-
-
-async def known_by_ref(tx: Tx, *, agent_id: UUID, kind: Kind, refs: Sequence[str]) -> dict[str, Known]:
+async def hashes_by_ref(tx: Tx, *, agent_id: UUID, kind: Kind, refs: Sequence[str]) -> dict[str, bytes]:
+    """The content hashes of the memories that the caller's refs name already."""
     rows = await SQL["by_ref"].all(tx, agent_id=agent_id, kind=kind, refs=refs)
-    return {row["ref"]: Known(**row) for row in rows}
+    return {row["ref"]: row["content_hash"] for row in rows}
 
 
-async def confirm(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], now: datetime) -> None:
-    """What was met again counts once more; a new fact becomes a confirmed one."""
-    await SQL["confirm"].run(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
+async def confirm(tx: Tx, tellings: Sequence[Telling], *, kind: Kind, by: Teller) -> set[str]:
+    """Counts what was met again; returns the refs not counted before. A new fact becomes a confirmed one."""
+    if not tellings:
+        return set()
+    rows = await SQL["confirm"].all(
+        tx,
+        agent_id=by.agent_id,
+        kind=kind,
+        hashes=[telling.content_hash for telling in tellings],
+        refs=[telling.ref for telling in tellings],
+        now=by.now,
+        origin=by.origin,
+        trust=by.trust,
+    )
+    return {row["ref"] for row in rows}
 
 
 async def counts(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:

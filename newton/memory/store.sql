@@ -56,23 +56,36 @@ select $1, s.memory_id, s.source_id
 from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
--- name: by_hash(agent_id, kind, hashes)
-select memory_id, content_hash, ref
-from memory.memories
-where agent_id = $1 and kind = $2 and content_hash = any($3::bytea[]);
-
 -- name: by_ref(agent_id, kind, refs)
-select memory_id, content_hash, ref
+select ref, content_hash
 from memory.memories
 where agent_id = $1 and kind = $2 and ref = any($3::text[]);
 
--- name: confirm(agent_id, memory_ids, now)
-update memory.memories
-set
-    confirmations = confirmations + 1,
-    confirmed_at = $3,
-    state = case when kind = 'fact' and state = 'NEW' then 'CONFIRMED' else state end
-where agent_id = $1 and memory_id = any($2::uuid[]);
+-- name: confirm(agent_id, kind, hashes, refs, now, origin, trust)
+with met as (
+    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust)
+    select $1, m.memory_id, g.ref, $5, $6, $7
+    from unnest($3::bytea[], $4::text[]) as g (content_hash, ref)
+    join memory.memories as m on m.agent_id = $1 and m.kind = $2 and m.content_hash = g.content_hash
+    on conflict do nothing
+    returning memory_id, ref
+),
+counted as (
+    select memory_id, count(*)::integer as times
+    from met
+    group by memory_id
+),
+updated as (
+    update memory.memories as m
+    set
+        confirmations = m.confirmations + c.times,
+        confirmed_at = $5,
+        state = case when m.kind = 'fact' and m.state = 'NEW' then 'CONFIRMED' else m.state end
+    from counted as c
+    where m.agent_id = $1 and m.memory_id = c.memory_id
+)
+select ref
+from met;
 
 -- name: counts(agent_id)
 select kind, count(*) as memories

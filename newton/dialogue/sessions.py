@@ -1,0 +1,103 @@
+"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange."""
+
+import json
+from collections.abc import Sequence
+from datetime import datetime
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue.lines import Line, Placed, exchange, previous
+from newton.errors import ConflictError
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import Draft, Teller
+from newton.memory.representations import Count
+
+SQL = load("newton.dialogue", "sessions.sql")
+
+
+async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
+    """The session the caller calls `ref`; begun if there is none yet."""
+    await SQL["open_session"].run(tx, agent_id=agent_id, session_id=new_id(), ref=ref, now=now)
+    row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    assert row is not None
+    return row["session_id"]
+
+
+async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count) -> list[Placed]:
+    """Adds the lines the session does not have yet, in order, and returns them at their places.
+
+    A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words.
+    """
+    await SQL["lock_session"].run(tx, agent_id=by.agent_id, session_id=session_id)
+    fresh = await _unknown(tx, lines, session_id=session_id, by=by)
+    if not fresh:
+        return []
+    tail = await last_lines(tx, agent_id=by.agent_id, session_id=session_id, most=1)
+    start = tail[-1].position + 1 if tail else 0
+    placed = [Placed(session_id=session_id, position=start + i, line=line) for i, line in enumerate(fresh)]
+    rows = json.dumps([_row(p, by.now) for p in placed])
+    await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
+    memorable = _memorable(placed, before=tail[-1].line if tail else None, by=by, count=count)
+    await store.remember(tx, agent_id=by.agent_id, drafts=[draft for _, draft in memorable])
+    await SQL["insert_exchanges"].run(
+        tx,
+        agent_id=by.agent_id,
+        session_id=session_id,
+        memory_ids=[draft.memory_id for _, draft in memorable],
+        positions=[place.position for place, _ in memorable],
+    )
+    return placed
+
+
+async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> list[Placed]:
+    """The end of the session, oldest first."""
+    rows = await SQL["last_lines"].all(tx, agent_id=agent_id, session_id=session_id, most=most)
+    return [
+        Placed(
+            session_id=session_id,
+            position=row["position"],
+            line=Line(
+                role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"], ref=row["ref"]
+            ),
+        )
+        for row in reversed(rows)
+    ]
+
+
+async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller) -> list[Line]:
+    by_ref = {line.own_ref: line for line in lines}
+    rows = await SQL["known_lines"].all(tx, agent_id=by.agent_id, session_id=session_id, refs=list(by_ref))
+    for row in rows:
+        line = by_ref.pop(row["ref"])
+        if (row["role"], row["name"], row["content"]) != (line.role, line.name, line.content):
+            raise ConflictError(
+                f"The line {row['ref']!r} of this session is there with other words.",
+                hint="Messages are never changed; send the new words under a ref of their own.",
+            )
+    return list(by_ref.values())
+
+
+def _memorable(
+    placed: Sequence[Placed], *, before: Line | None, by: Teller, count: Count
+) -> list[tuple[Placed, Draft]]:
+    befores = previous([place.line for place in placed], before)
+    return [
+        (place, exchange(place, before=line, memory_id=new_id(), by=by, count=count))
+        for place, line in zip(placed, befores, strict=True)
+        if place.line.memorable
+    ]
+
+
+def _row(placed: Placed, now: datetime) -> dict[str, object]:
+    line = placed.line
+    return {
+        "position": placed.position,
+        "ref": line.own_ref,
+        "role": line.role,
+        "name": line.name,
+        "content": line.content,
+        "said_at": line.said_at.isoformat(),
+        "recorded_at": now.isoformat(),
+    }

@@ -1,0 +1,131 @@
+"""The embedding outbox: a memory commits first and is found by its words; its vectors follow when a model is up."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.errors import ProviderError
+from newton.ids import model_id
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+
+SQL = load("newton.memory", "outbox.sql")
+
+BATCH = 256
+# After so many tries of its own a text is left alone; `newton doctor` shows it.
+MOST_ATTEMPTS = 8
+
+_FIRST = UUID(int=0)
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    memory_id: UUID
+    parts: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Backlog:
+    """How many memories wait for vectors, how many were given up, and what the last failure said."""
+
+    waiting: int
+    given_up: int
+    error: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class Drained:
+    """What one pass did. `down` says why it ended early: the model answers nothing at all."""
+
+    embedded: int
+    failed: int
+    down: str | None = None
+
+
+async def backlog(tx: Tx, *, agent_id: UUID) -> Backlog:
+    row = await SQL["backlog"].one(tx, agent_id=agent_id, attempts=MOST_ATTEMPTS)
+    assert row is not None
+    return Backlog(**row)
+
+
+class Outbox:
+    """Empties one agent's outbox with one embedder. Safe beside other workers: the same vector is only kept once."""
+
+    def __init__(self, db: Database, embedder: "Embedder", agent_id: UUID) -> None:
+        self._db, self._embedder, self._agent = db, embedder, agent_id
+        self._model = model_id(embedder.identity)
+        self._registered = False
+
+    async def drain(self, *, most: int | None = None, seen: Callable[[int], None] | None = None) -> Drained:
+        """Embeds what waits, up to `most` memories; `seen` is told how many each batch added."""
+        embedded = failed = 0
+        after = _FIRST
+        while most is None or embedded + failed < most:
+            batch = await self._waiting(after, BATCH if most is None else min(BATCH, most - embedded - failed))
+            if not batch:
+                break
+            after = batch[-1].memory_id
+            try:
+                landed = await self._embed(batch)
+            except ProviderError as error:
+                return Drained(embedded, failed, down=error.what)
+            embedded, failed = embedded + landed, failed + len(batch) - landed
+            if seen:
+                seen(landed)
+        return Drained(embedded, failed)
+
+    async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
+        async with self._db.work(self._agent) as tx:
+            rows = await SQL["waiting"].all(tx, agent_id=self._agent, after=after, most=most, attempts=MOST_ATTEMPTS)
+        return [Waiting(row["memory_id"], tuple(row["parts"])) for row in rows]
+
+    async def _embed(self, batch: Sequence[Waiting]) -> int:
+        """How many of the batch got their vectors. Raises ProviderError when the model is down for any text."""
+        try:
+            vectors = await self._embedder.embed([part for item in batch for part in item.parts])
+        except ProviderError:
+            await self._embedder.embed(["still there?"])
+            return await self._one_by_one(batch)
+        await self._deliver(batch, vectors)
+        return len(batch)
+
+    async def _one_by_one(self, batch: Sequence[Waiting]) -> int:
+        """The model is up but refuses the batch: find the text that it cannot take, and let the others through."""
+        landed = 0
+        for item in batch:
+            try:
+                vectors = await self._embedder.embed(item.parts)
+            except ProviderError as error:
+                async with self._db.work(self._agent) as tx:
+                    await SQL["fail"].run(tx, agent_id=self._agent, memory_ids=[item.memory_id], error=error.what)
+            else:
+                await self._deliver([item], vectors)
+                landed += 1
+        return landed
+
+    async def _deliver(self, batch: Sequence[Waiting], vectors: "Sequence[Vector]") -> None:
+        places = [(item.memory_id, part) for item in batch for part in range(len(item.parts))]
+        async with self._db.work(self._agent) as tx:
+            await self._register(tx)
+            await SQL["deliver"].run(
+                tx,
+                agent_id=self._agent,
+                model_id=self._model,
+                memory_ids=[place[0] for place in places],
+                parts=[place[1] for place in places],
+                vectors=vectors,
+            )
+
+    async def _register(self, tx: Tx) -> None:
+        if not self._registered:
+            await SQL["register_model"].run(
+                tx,
+                model_id=self._model,
+                identity=self._embedder.identity,
+                dimensions=self._embedder.dimensions,
+            )
+            self._registered = True
