@@ -1,1 +1,1 @@
-
+"""What ships as data: frames and profiles, read from YAML into frozen, validated models."""

@@ -1,0 +1,152 @@
+"""Reads a YAML file into plain values and keeps the line of each, so that a complaint can point at it."""
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol, cast
+
+import yaml
+from yaml.reader import Reader
+
+from newton.errors import ConfigError
+
+try:
+    from yaml import CSafeLoader as Loader
+except ImportError:  # pragma: no cover - PyYAML built without libyaml: the same answers, several times slower
+    from yaml import SafeLoader as Loader
+
+Place = tuple[str | int, ...]
+
+_TEXT = "tag:yaml.org,2002:str"
+_TAGS = {f"tag:yaml.org,2002:{kind}" for kind in ("map", "seq", "str", "int", "float", "bool", "null", "timestamp")}
+_MARKUP = "Write it out in plain YAML: no anchors, no tags."
+
+# libyaml recurses with each opened list and overruns the stack after some 20,000.
+_OPENS = re.compile(r"[\[{?-]")
+_MOST_OPENED = 5_000
+_DEEPEST = 20
+
+
+class _Constructor(Protocol):
+    """The one method of PyYAML's loaders that its stubs leave half untyped."""
+
+    def construct_object(self, node: yaml.Node, /) -> object: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Document:
+    """The value of one file, and the line of each place in it."""
+
+    path: Path
+    value: object
+    lines: dict[Place, int]
+
+    def line(self, place: Place) -> int:
+        """The line of the place, or of the nearest place around it."""
+        while place and place not in self.lines:
+            place = place[:-1]
+        return self.lines.get(place, 1)
+
+    def error(self, place: Place, what: str, hint: str) -> ConfigError:
+        return _error(self.path, self.line(place), what, hint)
+
+
+def load(path: Path) -> Document:
+    """Mappings become dicts and lists tuples. Raises ConfigError with file and line for whatever is not plain YAML."""
+    text = _text(path)
+    walk = _Walk(path, text)
+    return Document(path, walk.document(), walk.lines)
+
+
+def _error(path: Path, line: int, what: str, hint: str) -> ConfigError:
+    return ConfigError(f"{path}:{line}: {what}", hint=hint)
+
+
+def _text(path: Path) -> str:
+    try:
+        raw = path.read_bytes()
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Mend or remove it.") from None
+    try:
+        text = raw.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = raw.count(b"\n", 0, error.start) + 1
+        raise _error(path, line, "the text is not UTF-8.", "Save the file as UTF-8.") from None
+    if bad := Reader.NON_PRINTABLE.search(text):
+        line = text.count("\n", 0, bad.start()) + 1
+        raise _error(path, line, f"the character {bad.group()!r} is not allowed.", "Remove it.")
+    if len(_OPENS.findall(text)) > _MOST_OPENED:
+        raise _error(path, 1, "the file holds too many lists.", "Split it.")
+    return text
+
+
+class _Walk:
+    """One pass from YAML's nodes to values; YAML's own constructor would drop the lines and let the last double win."""
+
+    def __init__(self, path: Path, text: str) -> None:
+        self.path, self.text = path, text
+        self.lines: dict[Place, int] = {}
+        self._seen: set[int] = set()
+        self._loader = Loader(text)
+
+    def document(self) -> object:
+        try:
+            node = self._loader.get_single_node()
+            if node is None:
+                raise _error(self.path, 1, "the file is empty.", "Fill it or delete it.")
+            return self._value(node, ())
+        except yaml.MarkedYAMLError as error:
+            raise self._syntax(error) from None
+        finally:
+            self._loader.dispose()
+
+    def _syntax(self, error: yaml.MarkedYAMLError) -> ConfigError:
+        last = self.text.rstrip("\n").count("\n") + 1
+        line = min(error.problem_mark.line + 1, last) if error.problem_mark else 1
+        context = f" {error.context}" if error.context else ""
+        begun = error.context_mark.line + 1 if error.context_mark else line
+        since = f" begun in line {begun}" if begun != line else ""
+        return _error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Mend that line.")
+
+    def _value(self, node: yaml.Node, place: Place) -> object:
+        self.lines.setdefault(place, node.start_mark.line + 1)
+        if id(node) in self._seen:
+            raise self._at(node, "an alias repeats what stands elsewhere.", _MARKUP)
+        if len(place) > _DEEPEST:
+            raise self._at(node, "this is nested too deep.", "Flatten it.")
+        self._seen.add(id(node))
+        if node.tag not in _TAGS:
+            raise self._at(node, f"the tag {node.tag} is not taken.", _MARKUP)
+        if isinstance(node, yaml.MappingNode):
+            return self._mapping(node, place)
+        if isinstance(node, yaml.SequenceNode):
+            items = cast("list[yaml.Node]", node.value)
+            return tuple(self._value(item, (*place, index)) for index, item in enumerate(items))
+        return self._scalar(node)
+
+    def _mapping(self, node: yaml.MappingNode, place: Place) -> dict[str, object]:
+        made: dict[str, object] = {}
+        for key_node, value_node in cast("list[tuple[yaml.Node, yaml.Node]]", node.value):
+            key = self._key(key_node)
+            if key in made:
+                first = self.lines[*place, key]
+                raise self._at(key_node, f"{key!r} is given twice, first in line {first}.", "Keep one of them.")
+            self.lines[*place, key] = key_node.start_mark.line + 1
+            made[key] = self._value(value_node, (*place, key))
+        return made
+
+    def _key(self, node: yaml.Node) -> str:
+        if isinstance(node, yaml.ScalarNode) and node.tag == _TEXT:
+            return cast("str", node.value)
+        raise self._at(node, "this is not the name of a field.", "Quote it if it is one.")
+
+    def _scalar(self, node: yaml.Node) -> object:
+        if node.tag == _TEXT:
+            return node.value
+        try:
+            return cast("_Constructor", self._loader).construct_object(node)
+        except ValueError:
+            raise self._at(node, f"{node.value!r} is neither a text nor a number.", "Quote it if it is text.") from None
+
+    def _at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:
+        return _error(self.path, node.start_mark.line + 1, what, hint)

@@ -1,0 +1,17 @@
+"""Finds the data folders that ship with Newton, in a checkout and in an installed wheel alike."""
+
+from pathlib import Path
+from typing import Literal
+
+from newton.errors import ConfigError
+
+_PACKAGE = Path(__file__).parents[1]
+
+
+def shipped(folder: Literal["frames", "profiles", "schema"]) -> Path:
+    """The folder of that name. Raises ConfigError when the installation lacks it."""
+    # The wheel's own copy comes first: beside an installed package lies site-packages, which may hold anything.
+    for home in (_PACKAGE / "_shipped", _PACKAGE.parent):
+        if (home / folder).is_dir():
+            return home / folder
+    raise ConfigError(f"This installation has no {folder!r} folder.", hint="Install Newton again.")
