@@ -1,0 +1,148 @@
+"""Frames: how to look at an input, as data that a person may change."""
+
+import functools
+import re
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+from pydantic import Field, ValidationInfo, field_validator, model_validator
+
+from newton.content.shipped import shipped
+from newton.content.yamlfile import Content, Named, pick, read_folder
+
+Stakes = Literal["low", "medium", "high", "critical"]
+
+NEUTRAL = 0.5  # the priority of a kind that a frame does not speak of
+
+Priority = Annotated[float, Field(ge=0, le=1)]
+Share = Annotated[int, Field(ge=0, le=1_000_000)]
+Text = Annotated[str, Field(min_length=1, max_length=500)]
+
+
+class Priorities(Content):
+    """How much each kind of memory matters under a frame, from 0 to 1."""
+
+    exchange: Priority = NEUTRAL
+    episode: Priority = NEUTRAL
+    fact: Priority = NEUTRAL
+    procedure: Priority = NEUTRAL
+    decision: Priority = NEUTRAL
+    censor: Priority = NEUTRAL
+    event: Priority = NEUTRAL
+    entity: Priority = NEUTRAL
+    relation: Priority = NEUTRAL
+    artifact: Priority = NEUTRAL
+    passage: Priority = NEUTRAL
+
+
+class Budget(Content):
+    """How a frame splits the flexible part of a context: shares, not tokens, so they scale with any ceiling."""
+
+    decisions: Share = 2_000
+    facts: Share = 1_500
+    procedures: Share = 1_500
+    episodes: Share = 1_000
+
+    @model_validator(mode="after")
+    def _shares_something(self) -> "Budget":
+        if not sum(self.shares.values()):
+            raise ValueError("gives nothing to any layer")
+        return self
+
+    @property
+    def shares(self) -> dict[str, int]:
+        return dict(self)
+
+
+class Pattern(Content):
+    """A phrase, or an alternation of phrases, whose presence speaks for a frame."""
+
+    match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
+    weight: float = Field(gt=0, le=1, description="How strongly the phrase speaks for the frame, above 0 up to 1.")
+
+    @field_validator("match")
+    @classmethod
+    def _compiles(cls, match: str) -> str:
+        try:
+            found = re.compile(match).match("")
+            _bounded(match)
+        except re.error as error:
+            raise ValueError(f"is not a pattern: {error}") from None
+        if found:
+            raise ValueError("matches the empty text, so it would match everything")
+        return match
+
+    def found_in(self, text: str) -> bool:
+        """Whether the phrase stands in the text as whole words, whatever the case: 'prefix' has no 'fix' in it."""
+        return _bounded(self.match).search(_plain(text)) is not None
+
+
+@functools.cache
+def _bounded(match: str) -> re.Pattern[str]:
+    return re.compile(rf"(?<!\w)(?:{match})(?!\w)", re.IGNORECASE)
+
+
+def _plain(text: str) -> str:
+    """One space where the text has any white space, one apostrophe where it has the typographic one."""
+    return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
+
+
+class Frame(Named):
+    """How to look at an input: what to ask, what matters, how to score it and how much room it gets."""
+
+    description: Text = Field(description="One sentence: which inputs the frame is for.")
+    questions: tuple[Text, ...] = Field(
+        min_length=2, max_length=4, description="Two to four short questions; each context repeats them."
+    )
+    domains: tuple[Text, ...] = Field(
+        default=(), description="The domains to activate: procedures and censors of these count."
+    )
+    priorities: Priorities = Field(default=Priorities(), description="A number from 0 to 1 for each kind of memory.")
+    profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
+    budget: Budget = Field(default=Budget(), description="Shares for decisions, facts, procedures and episodes.")
+    default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
+    category: Text = Field(default="process", description="The category of a decision made under this frame.")
+    censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame holds.")
+    patterns: tuple[Pattern, ...] = Field(default=(), description="Phrases that speak for the frame.")
+    examples: tuple[Text, ...] = Field(default=(), description="Inputs typical of the frame.")
+
+    @field_validator("questions")
+    @classmethod
+    def _are_short(cls, questions: tuple[str, ...]) -> tuple[str, ...]:
+        for question in questions:
+            if len(question.split()) >= 12:
+                raise ValueError(f"must stay under 12 words each; this one does not: {question!r}")
+        return questions
+
+    @field_validator("profile")
+    @classmethod
+    def _profile_exists(cls, profile: str, info: ValidationInfo) -> str:
+        context = cast("dict[str, set[str]]", info.context or {})
+        known = context.get("profiles", {profile})
+        if profile not in known:
+            raise ValueError(f"names no profile: {profile!r} is not one of {', '.join(sorted(known))}")
+        return profile
+
+    def priority(self, kind: str) -> float:
+        """How much memories of this kind matter under the frame."""
+        return dict(self.priorities).get(kind, NEUTRAL)
+
+    def evidence(self, text: str) -> tuple[Pattern, ...]:
+        """The patterns that stand in the text. The time it takes grows with the text: pass an input's first lines."""
+        plain = _plain(text)
+        return tuple(pattern for pattern in self.patterns if _bounded(pattern.match).search(plain))
+
+
+def load_frames(extra: Path | None = None) -> dict[str, Frame]:
+    """The frames that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+
+    Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
+    """
+    context = {"profiles": {path.stem for path in shipped("profiles").glob("*.yaml")}}
+    frames = read_folder(shipped("frames"), Frame, context)
+    return frames if extra is None else {**frames, **read_folder(extra.expanduser(), Frame, context)}
+
+
+def frame_named(frames: dict[str, Frame], name: str) -> Frame:
+    """The frame of that name. Raises NotFoundError naming the nearest one and all of them."""
+    return pick(frames, name, "frame")

