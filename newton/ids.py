@@ -1,4 +1,4 @@
-"""Identities. Rows get UUIDv7, made here and not by the database; what has a natural name gets a UUID derived from it."""
+"""Identities. Rows get UUIDv7, made here, not by the database; what has a natural name gets a UUID derived from it."""
 
 from uuid import UUID, uuid5
 

@@ -97,13 +97,13 @@ def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
 def _refuse_unknown(name: str, *, shown: str, known: set[str]) -> None:
     if name in FIELDS:
         return
-    near = difflib.get_close_matches(shown.split(" ")[0], sorted(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(shown.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
     raise ConfigError(f"{shown} is not a setting.", hint=hint)
 
 
 def _hint_for(name: str) -> str:
-    field = Settings.model_fields.get(name.split(".")[0])
+    field = Settings.model_fields.get(name.split(".", maxsplit=1)[0])
     return f"{field.description} Set {PREFIX}{name.upper()} or {name} in newton.toml." if field else ""
 
 

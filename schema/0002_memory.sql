@@ -22,10 +22,14 @@ create table memory.memories (
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
     ref text check (ref <> ''),
+    thread uuid,
+    place integer check (place >= 0),
     content_hash bytea not null check (length(content_hash) = 32),
     primary key (agent_id, memory_id),
     unique (agent_id, kind, memory_id),
     unique (agent_id, kind, content_hash),
+    unique (agent_id, kind, thread, place),
+    check ((thread is null) = (place is null)),
     check (
         (kind = 'exchange' and state = 'ACTIVE')
         or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
@@ -36,13 +40,16 @@ create table memory.memories (
 comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written.';
 comment on column memory.memories.summary is 'One line of at most about 100 tokens, made when the memory is written.';
 comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
+comment on column memory.memories.thread is 'What it is a piece of, and there its place: an exchange is a line of its session.';
 comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
 comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
 comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
 comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
-comment on column memory.memories.ref is 'The caller''s id, unique per kind.';
+comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
 
-create unique index memories_ref_key on memory.memories (agent_id, kind, ref) where ref is not null;
+create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
+nulls not distinct
+where ref is not null;
 create index memories_corpus_idx on memory.memories (agent_id) include (words);
 
 call runtime.isolate('memory.memories');
@@ -107,15 +114,14 @@ comment on column memory.models.dimensions is 'At most 1,300: a longer vector do
 
 grant select, insert on memory.models to newton_app;
 
--- One vector per part of a memory. The key covers the vector: an exact scan of one agent never touches the heap.
+-- One vector per memory and model. The key covers the vector: an exact scan of one agent never touches the heap.
 create table memory.embeddings (
     agent_id uuid not null,
     model_id uuid not null references memory.models (model_id),
     kind text not null,
     memory_id uuid not null,
-    part smallint not null check (part >= 0),
     embedding halfvec not null,
-    primary key (agent_id, model_id, kind, memory_id, part) include (embedding),
+    primary key (agent_id, model_id, kind, memory_id) include (embedding),
     foreign key (agent_id, kind, memory_id) references memory.memories (agent_id, kind, memory_id)
 );
 
@@ -128,14 +134,14 @@ grant select, insert on memory.embeddings to newton_app;
 create table memory.outbox (
     agent_id uuid not null,
     memory_id uuid not null,
-    parts text[] not null check (cardinality(parts) > 0),
+    text text not null check (text <> ''),
     attempts integer not null default 0,
     error text,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.outbox.parts is 'The texts to embed, one vector each.';
+comment on column memory.outbox.text is 'What to embed; gone when the vector is there.';
 
 call runtime.isolate('memory.outbox');
 grant select, insert, delete on memory.outbox to newton_app;

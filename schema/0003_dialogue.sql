@@ -19,6 +19,7 @@ create table dialogue.messages (
     role text not null check (role in ('user', 'assistant', 'system', 'tool')),
     name text check (name <> ''),
     content text not null check (content <> ''),
+    tokens integer not null check (tokens > 0),
     said_at timestamptz not null,
     recorded_at timestamptz not null,
     primary key (agent_id, session_id, position),
@@ -26,22 +27,10 @@ create table dialogue.messages (
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
 
+comment on column dialogue.messages.tokens is 'Of the content, counted once, when it was said.';
 comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
+
+comment on table dialogue.messages is 'A line becomes a memory of kind exchange with thread = session_id and place = position.';
 
 call runtime.isolate('dialogue.messages');
 grant select, insert on dialogue.messages to newton_app;
-
--- An exchange is a line with its neighbours, as a memory. The words themselves stay in messages.
-create table dialogue.exchanges (
-    agent_id uuid not null,
-    memory_id uuid not null,
-    session_id uuid not null,
-    position integer not null,
-    primary key (agent_id, memory_id),
-    unique (agent_id, session_id, position) include (memory_id),
-    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
-    foreign key (agent_id, session_id, position) references dialogue.messages (agent_id, session_id, position)
-);
-
-call runtime.isolate('dialogue.exchanges');
-grant select, insert on dialogue.exchanges to newton_app;

@@ -1,1 +1,1 @@
-
+"""The bundled agent: a turn is context, model, record."""

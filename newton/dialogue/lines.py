@@ -1,6 +1,5 @@
 """Lines of dialogue as values, and each line as a memory of kind `exchange`. Pure."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
@@ -10,6 +9,21 @@ from newton.memory.memory import Draft, Teller, Trust, digest
 from newton.memory.representations import Count, forms, one_line
 
 Role = Literal["user", "assistant", "system", "tool"]
+
+MONTHS = (
+    "January",
+    "February",
+    "March",
+    "April",
+    "May",
+    "June",
+    "July",
+    "August",
+    "September",
+    "October",
+    "November",
+    "December",
+)
 
 # Whoever speaks in a role is believed so much. A transcript's system lines were not said by this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
@@ -40,41 +54,41 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A line at its place in a session."""
+    """A line at its place in a session, with the tokens of its content."""
 
     session_id: UUID
     position: int
+    tokens: int
     line: Line
 
 
-def exchange(placed: Placed, *, before: Line | None, memory_id: UUID, by: Teller, count: Count) -> Draft:
-    """The line as a memory: evidence, shown with its date and speaker and found by what surrounds it too."""
+def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count) -> Draft:
+    """The line as a memory: evidence, shown word for word with its date and speaker, and found by them too."""
     line = placed.line
+    spoken = f"{line.speaker}: {line.content}"
     return Draft(
         memory_id=memory_id,
         kind="exchange",
         state="ACTIVE",
         forms=forms(line.content, count=count, prefix=f"[{line.said_at:%Y-%m-%d}] {line.speaker}: "),
         full_text=None,
-        indexed=f"{line.speaker}: {line.content}",
-        parts=cues(line, before=before),
+        indexed=f"{spoken}\n{day_in_words(line.said_at)}",
+        cue=one_line(spoken),
         occurred_at=line.said_at,
         created_at=by.now,
         origin=by.origin,
         trust=TRUST_OF_ROLE[line.role],
         content_hash=digest(str(placed.session_id), line.own_ref, line.content),
+        ref=line.ref,
+        thread=placed.session_id,
+        place=placed.position,
     )
 
 
-def cues(line: Line, *, before: Line | None) -> tuple[str, ...]:
-    """The texts whose vectors stand for the line."""
-    return (spoken(line),)
+def day_in_words(at: datetime) -> str:
+    """The date as people write it, whatever the system's language.
 
-
-def spoken(line: Line) -> str:
-    return f"{line.speaker}: {one_line(line.content)}"
-
-
-def previous(lines: Sequence[Line], known: Line | None) -> list[Line | None]:
-    """For each line the one before it; for the first, what the session held already."""
-    return [known, *lines[:-1]] if lines else []
+    >>> day_in_words(datetime(2023, 5, 8))
+    '8 May 2023'
+    """
+    return f"{at.day} {MONTHS[at.month - 1]} {at.year}"

@@ -7,11 +7,11 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.lines import Line, Placed, exchange, previous
+from newton.dialogue.lines import Line, Placed, exchange
 from newton.errors import ConflictError
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller
+from newton.memory.memory import Teller
 from newton.memory.representations import Count
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -36,18 +36,14 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
         return []
     tail = await last_lines(tx, agent_id=by.agent_id, session_id=session_id, most=1)
     start = tail[-1].position + 1 if tail else 0
-    placed = [Placed(session_id=session_id, position=start + i, line=line) for i, line in enumerate(fresh)]
+    placed = [
+        Placed(session_id=session_id, position=start + i, tokens=count(line.content), line=line)
+        for i, line in enumerate(fresh)
+    ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    memorable = _memorable(placed, before=tail[-1].line if tail else None, by=by, count=count)
-    await store.remember(tx, agent_id=by.agent_id, drafts=[draft for _, draft in memorable])
-    await SQL["insert_exchanges"].run(
-        tx,
-        agent_id=by.agent_id,
-        session_id=session_id,
-        memory_ids=[draft.memory_id for _, draft in memorable],
-        positions=[place.position for place, _ in memorable],
-    )
+    drafts = [exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable]
+    await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
     return placed
 
 
@@ -58,6 +54,7 @@ async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> 
         Placed(
             session_id=session_id,
             position=row["position"],
+            tokens=row["tokens"],
             line=Line(
                 role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"], ref=row["ref"]
             ),
@@ -79,17 +76,6 @@ async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Telle
     return list(by_ref.values())
 
 
-def _memorable(
-    placed: Sequence[Placed], *, before: Line | None, by: Teller, count: Count
-) -> list[tuple[Placed, Draft]]:
-    befores = previous([place.line for place in placed], before)
-    return [
-        (place, exchange(place, before=line, memory_id=new_id(), by=by, count=count))
-        for place, line in zip(placed, befores, strict=True)
-        if place.line.memorable
-    ]
-
-
 def _row(placed: Placed, now: datetime) -> dict[str, object]:
     line = placed.line
     return {
@@ -98,6 +84,7 @@ def _row(placed: Placed, now: datetime) -> dict[str, object]:
         "role": line.role,
         "name": line.name,
         "content": line.content,
+        "tokens": placed.tokens,
         "said_at": line.said_at.isoformat(),
         "recorded_at": now.isoformat(),
     }

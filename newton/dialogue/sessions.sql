@@ -10,7 +10,7 @@ where agent_id = $1 and ref = $2;
 
 -- name: lock_session(agent_id, session_id)
 -- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
-select pg_advisory_xact_lock(hashtextextended($1::text || $2::text, 0));
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));
 
 -- name: known_lines(agent_id, session_id, refs)
 select ref, role, name, content
@@ -18,20 +18,17 @@ from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
 -- name: last_lines(agent_id, session_id, most)
-select position, ref, role, name, content, said_at
+select position, ref, role, name, content, tokens, said_at
 from dialogue.messages
 where agent_id = $1 and session_id = $2
 order by position desc
 limit $3;
 
 -- name: insert_lines(agent_id, session_id, lines)
-insert into dialogue.messages (agent_id, session_id, position, ref, role, name, content, said_at, recorded_at)
-select $1, $2, d.position, d.ref, d.role, d.name, d.content, d.said_at, d.recorded_at
+insert into dialogue.messages (
+    agent_id, session_id, position, ref, role, name, content, tokens, said_at, recorded_at
+)
+select $1, $2, d.position, d.ref, d.role, d.name, d.content, d.tokens, d.said_at, d.recorded_at
 from jsonb_to_recordset($3::jsonb) as d (
-    position integer, ref text, role text, name text, content text, said_at timestamptz, recorded_at timestamptz
+    position integer, ref text, role text, name text, content text, tokens integer, said_at timestamptz, recorded_at timestamptz
 );
-
--- name: insert_exchanges(agent_id, session_id, memory_ids, positions)
-insert into dialogue.exchanges (agent_id, memory_id, session_id, position)
-select $1, e.memory_id, $2, e.position
-from unnest($3::uuid[], $4::integer[]) as e (memory_id, position);

@@ -74,7 +74,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         forms=forms(statement.content, count=count),
         full_text=statement.content,
         indexed=statement.content,
-        parts=(one_line(statement.content),),
+        cue=one_line(statement.content),
         occurred_at=statement.at,
         created_at=by.now,
         origin=by.origin,

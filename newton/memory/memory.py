@@ -48,7 +48,7 @@ class Forms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A memory about to be written. `indexed` is searched by its words, each of `parts` gets a vector."""
+    """A memory about to be written. `indexed` is searched by its words; the vector of `cue` stands for it."""
 
     memory_id: UUID
     kind: Kind
@@ -56,7 +56,7 @@ class Draft:
     forms: Forms
     full_text: str | None
     indexed: str
-    parts: tuple[str, ...]
+    cue: str
     occurred_at: datetime
     created_at: datetime
     origin: str
@@ -65,6 +65,8 @@ class Draft:
     ref: str | None = None
     confidence: float | None = None
     importance: float = DEFAULT_IMPORTANCE
+    thread: UUID | None = None
+    place: int | None = None
     sources: tuple[UUID, ...] = ()
 
 

@@ -1,9 +1,11 @@
-"""The embedding outbox: a memory commits first and is found by its words; its vectors follow when a model is up."""
+"""The embedding outbox: a memory commits first and is found by its words; its vector follows when a model is up."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
+
+from pgvector import HalfVector
 
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
@@ -25,7 +27,7 @@ _FIRST = UUID(int=0)
 @dataclass(frozen=True, slots=True)
 class Waiting:
     memory_id: UUID
-    parts: tuple[str, ...]
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +83,12 @@ class Outbox:
     async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
         async with self._db.work(self._agent) as tx:
             rows = await SQL["waiting"].all(tx, agent_id=self._agent, after=after, most=most, attempts=MOST_ATTEMPTS)
-        return [Waiting(row["memory_id"], tuple(row["parts"])) for row in rows]
+        return [Waiting(**row) for row in rows]
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
         """How many of the batch got their vectors. Raises ProviderError when the model is down for any text."""
         try:
-            vectors = await self._embedder.embed([part for item in batch for part in item.parts])
+            vectors = await self._embedder.embed([item.text for item in batch])
         except ProviderError:
             await self._embedder.embed(["still there?"])
             return await self._one_by_one(batch)
@@ -98,26 +100,25 @@ class Outbox:
         landed = 0
         for item in batch:
             try:
-                vectors = await self._embedder.embed(item.parts)
+                vectors = await self._embedder.embed([item.text])
             except ProviderError as error:
                 async with self._db.work(self._agent) as tx:
-                    await SQL["fail"].run(tx, agent_id=self._agent, memory_ids=[item.memory_id], error=error.what)
+                    await SQL["fail"].run(tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what)
             else:
                 await self._deliver([item], vectors)
                 landed += 1
         return landed
 
     async def _deliver(self, batch: Sequence[Waiting], vectors: "Sequence[Vector]") -> None:
-        places = [(item.memory_id, part) for item in batch for part in range(len(item.parts))]
         async with self._db.work(self._agent) as tx:
             await self._register(tx)
             await SQL["deliver"].run(
                 tx,
                 agent_id=self._agent,
                 model_id=self._model,
-                memory_ids=[place[0] for place in places],
-                parts=[place[1] for place in places],
-                vectors=vectors,
+                memory_ids=[item.memory_id for item in batch],
+                # asyncpg would take a bare array for one more dimension of the list
+                vectors=[HalfVector(vector) for vector in vectors],
             )
 
     async def _register(self, tx: Tx) -> None:

@@ -1,29 +1,29 @@
 -- name: waiting(agent_id, after, most, attempts)
-select memory_id, parts
+select memory_id, text
 from memory.outbox
 where agent_id = $1 and memory_id > $2 and attempts < $4
 order by memory_id
 limit $3;
 
--- name: deliver(agent_id, model_id, memory_ids, parts, vectors)
+-- name: deliver(agent_id, model_id, memory_ids, vectors)
 with landed as (
-    select v.memory_id, v.part, v.embedding, m.kind
-    from unnest($3::uuid[], $4::smallint[], $5::halfvec[]) as v (memory_id, part, embedding)
+    select v.memory_id, v.embedding, m.kind
+    from unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding)
     join memory.memories as m on m.agent_id = $1 and m.memory_id = v.memory_id
 ),
 stored as (
-    insert into memory.embeddings (agent_id, model_id, kind, memory_id, part, embedding)
-    select $1, $2, kind, memory_id, part, embedding
+    insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
+    select $1, $2, kind, memory_id, embedding
     from landed
     on conflict do nothing
 )
 delete from memory.outbox
 where agent_id = $1 and memory_id = any($3::uuid[]);
 
--- name: fail(agent_id, memory_ids, error)
+-- name: fail(agent_id, memory_id, error)
 update memory.outbox
 set attempts = attempts + 1, error = $3
-where agent_id = $1 and memory_id = any($2::uuid[]);
+where agent_id = $1 and memory_id = $2;
 
 -- name: backlog(agent_id, attempts)
 select

@@ -76,7 +76,7 @@ def _row(draft: Draft) -> dict[str, object]:
         "micro_tokens": draft.forms.micro_tokens,
         "summary_tokens": draft.forms.summary_tokens,
         "indexed": draft.indexed,
-        "parts": draft.parts,
+        "cue": draft.cue,
         "occurred_at": draft.occurred_at.isoformat(),
         "created_at": draft.created_at.isoformat(),
         "origin": draft.origin,
@@ -85,4 +85,6 @@ def _row(draft: Draft) -> dict[str, object]:
         "ref": draft.ref,
         "confidence": draft.confidence,
         "importance": draft.importance,
+        "thread": str(draft.thread) if draft.thread else None,
+        "place": draft.place,
     }

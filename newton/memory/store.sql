@@ -4,9 +4,9 @@ with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
         memory_id uuid, kind text, state text, micro text, summary text, full_text text,
-        micro_tokens integer, summary_tokens integer, indexed text, parts text[],
+        micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, content_hash text, ref text,
-        confidence real, importance real
+        confidence real, importance real, thread uuid, place integer
     )
 ),
 lexed as materialized (
@@ -22,12 +22,13 @@ sized as (
 written as (
     insert into memory.memories (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, importance, occurred_at, created_at, origin, trust, ref, content_hash
+        confidence, importance, occurred_at, created_at, origin, trust, ref, thread, place,
+        content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
         coalesce(s.words, 0), d.confidence, d.importance, d.occurred_at, d.created_at, d.origin, d.trust, d.ref,
-        decode(d.content_hash, 'hex')
+        d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
     on conflict do nothing
@@ -41,11 +42,10 @@ posted as (
     join sized as s on s.memory_id = l.memory_id
 ),
 queued as (
-    insert into memory.outbox (agent_id, memory_id, parts)
-    select $1, d.memory_id, d.parts
+    insert into memory.outbox (agent_id, memory_id, text)
+    select $1, d.memory_id, d.cue
     from draft as d
     join written as w on w.memory_id = d.memory_id
-    where cardinality(d.parts) > 0
 )
 select memory_id
 from written;

@@ -1,1 +1,1 @@
-
+"""Processes and doors."""

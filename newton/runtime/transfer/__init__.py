@@ -1,1 +1,1 @@
-
+"""Bringing memories in from files."""

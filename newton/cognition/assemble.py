@@ -1,0 +1,142 @@
+"""From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.cognition.budget import Budget
+from newton.cognition.bundle import Considered, Layer
+from newton.cognition.fill import Placed, fill
+from newton.cognition.render import Block, item, render
+from newton.cognition.score import Scored, contributions
+from newton.content.profiles import Profile
+from newton.memory.memory import QUARANTINED
+from newton.memory.recall import Found
+from newton.memory.representations import one_line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InView:
+    """The part of a session that is sent as conversation anyway: its lines from `first` on."""
+
+    session_id: UUID
+    first: int
+
+    def holds(self, found: Found) -> bool:
+        return found.thread == self.session_id and found.place is not None and found.place >= self.first
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """What the candidates are placed into."""
+
+    input: str
+    budget: Budget
+    profile: Profile
+    approach: Block
+    focus: Sequence[Found]
+    in_view: InView | None
+    header_tokens: Mapping[str, int]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Assembly:
+    """The text, its tokens, and the verdict on every candidate."""
+
+    page: Block
+    layers: Mapping[str, Layer]
+    candidates: tuple[Considered, ...]
+
+
+def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
+    """Fills the context. Never costs more than the budget, however small."""
+    focus = _focus(setting)
+    taken = {found.memory_id for found in setting.focus}
+    refused = {s.memory_id: why for s in scored if (why := excluded(s.found, setting, taken=taken))}
+    fixed = render({"frame": [setting.approach], "working": focus}, header_tokens=setting.header_tokens)
+    placed = fill(
+        [s for s in scored if s.memory_id not in refused],
+        room=setting.budget.total - fixed.tokens,
+        layers=setting.budget.layers,
+        headers=setting.header_tokens,
+        policy=setting.profile.fill,
+    )
+    verdicts = {p.memory_id: p for p in placed}
+    considered = [
+        _considered(s, verdicts.get(s.memory_id) or Placed(s.memory_id, None, 0, refused[s.memory_id]), setting.profile)
+        for s in sorted(scored, key=lambda s: (-s.score, str(s.memory_id)))
+    ]
+    sections = {"frame": [setting.approach], "working": focus, **_sections(considered, scored, setting.profile)}
+    page = render(sections, header_tokens=setting.header_tokens)
+    return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
+
+
+def excluded(found: Found, setting: Setting, *, taken: set[object]) -> str | None:
+    """Why a memory may not be in this context at all, or None."""
+    if found.trust in QUARANTINED:
+        return f"quarantined: it comes from a {found.trust}"
+    if found.state == "INACTIVE":
+        return "proven wrong"
+    if found.memory_id in taken:
+        return "already in Current Focus"
+    if setting.in_view and setting.in_view.holds(found):
+        return "in view: the conversation itself is sent"
+    if _said(found) == one_line(setting.input).casefold():
+        return "repeats the input"
+    return None
+
+
+def _said(found: Found) -> str:
+    """The words of a memory without its date and speaker."""
+    text = found.summary.partition(": ")[2] if found.kind == "exchange" else found.summary
+    return text.casefold()
+
+
+def _focus(setting: Setting) -> list[Block]:
+    """The latest lines of the session that are out of view, oldest first, as many as the layer holds."""
+    left = setting.budget.layers["working"] - setting.header_tokens["working"]
+    blocks: list[Block] = []
+    for found in setting.focus:
+        if found.summary_tokens > left:
+            break
+        left -= found.summary_tokens
+        blocks.insert(0, item(found.summary, found.summary_tokens))
+    return blocks
+
+
+def _considered(scored: Scored, placed: Placed, profile: Profile) -> Considered:
+    found = scored.found
+    return Considered(
+        memory_id=found.memory_id,
+        kind=found.kind,
+        layer=scored.layer,
+        detail=placed.detail,
+        tokens=placed.tokens,
+        score=scored.score,
+        features=scored.features,
+        contributions=contributions(scored.features, profile),
+        refs=(found.ref,) if found.ref else (),
+        reason=placed.reason,
+        text=found.micro if placed.detail == "micro" else found.summary,
+    )
+
+
+def _sections(considered: Sequence[Considered], scored: Sequence[Scored], profile: Profile) -> dict[str, list[Block]]:
+    """The chosen items by layer, in the profile's order. They come best first."""
+    chosen = [c for c in considered if c.detail]
+    if profile.order == "best_last":
+        chosen.reverse()
+    elif profile.order == "chronological":
+        when = {s.memory_id: s.found.occurred_at for s in scored}
+        chosen.sort(key=lambda c: (when[c.memory_id], str(c.memory_id)))
+    sections: dict[str, list[Block]] = {}
+    for c in chosen:
+        sections.setdefault(c.layer, []).append(item(c.text, c.tokens))
+    return sections
+
+
+def _layers(sections: Mapping[str, Sequence[Block]], setting: Setting) -> dict[str, Layer]:
+    used = {
+        name: render({name: blocks}, header_tokens=setting.header_tokens).tokens for name, blocks in sections.items()
+    }
+    return {name: Layer(budget=tokens, used=used.get(name, 0)) for name, tokens in setting.budget.layers.items()}

@@ -1,0 +1,194 @@
+"""The pipeline: frame, budget, recall, score, fill, render, and the bundle kept with its reasons."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.clock import Clock, stopwatch
+from newton.cognition import bundles, framing
+from newton.cognition.assemble import Assembly, InView, Setting, assemble
+from newton.cognition.budget import Budget, allocate
+from newton.cognition.bundle import Bundle
+from newton.cognition.framing import Choice
+from newton.cognition.render import approach
+from newton.cognition.score import scored
+from newton.content.frames import Frame, frame_named
+from newton.content.profiles import Profile, profile_named
+from newton.db.pool import Database, Tx
+from newton.errors import InputError, ProviderError
+from newton.ids import model_id, new_id
+from newton.memory.memory import Kind
+from newton.memory.recall import Cue, Found, before, recall
+from newton.memory.representations import Count
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder, Vector
+
+# How many of each kind are looked at, by meaning and as many by words.
+LIMITS: Mapping[Kind, int] = {"exchange": 200, "fact": 30, "episode": 10}
+FOCUS_LINES = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One input that wants a context. `frame` and `profile` force what is otherwise chosen."""
+
+    agent_id: UUID
+    input: str
+    tokens: int
+    frame: str | None = None
+    profile: str | None = None
+    session_id: UUID | None = None
+    in_view: InView | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gathered:
+    """All that was read before thinking begins."""
+
+    vector: "Vector | None"
+    prior: str | None
+    focus: tuple[Found, ...]
+    missing: dict[str, str]
+
+
+@dataclass(slots=True)
+class Laps:
+    """Milliseconds of each stage, in the order in which they end."""
+
+    started: float = field(default_factory=stopwatch)
+    stages: dict[str, float] = field(default_factory=dict[str, float])
+
+    def end(self, stage: str) -> None:
+        self.stages[stage] = stopwatch() - self.started - sum(self.stages.values())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """How this input is looked at."""
+
+    choice: Choice
+    frame: Frame
+    profile: Profile
+    budget: Budget
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Contexts:
+    """Makes contexts. Everything it holds is fixed for the life of the process."""
+
+    db: Database
+    clock: Clock
+    count: Count
+    frames: dict[str, Frame]
+    profiles: dict[str, Profile]
+    embedder: "Embedder | None"
+    centroids: "Mapping[str, Vector]"
+    header_tokens: Mapping[str, int]
+
+    async def build(self, request: Request) -> Bundle:
+        """The best context for the input within its tokens, stored with the reason for every candidate.
+
+        Raises InputError for a budget below 1 and NotFoundError for an unknown frame or profile.
+        """
+        if request.tokens < 1:
+            raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
+        laps = Laps()
+        gathered = await self._gather(request)
+        laps.end("gather")
+        plan = self._plan(request, gathered)
+        laps.end("frame")
+        found = await recall(self.db, self._cue(request, gathered), agent_id=request.agent_id, limits=LIMITS)
+        laps.end("recall")
+        assembly = self._think(request, gathered, plan, found)
+        laps.end("think")
+        bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
+        async with self.db.work(request.agent_id) as tx:
+            await bundles.keep(tx, bundle)
+        return bundle
+
+    async def _gather(self, request: Request) -> Gathered:
+        vector, missing = await self._embedded(request.input)
+        if request.session_id is None:
+            return Gathered(vector=vector, prior=None, focus=(), missing=missing)
+        async with self.db.work(request.agent_id) as tx:
+            prior = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
+            focus = await self._focus(tx, request) if request.in_view else ()
+        return Gathered(vector=vector, prior=prior, focus=focus, missing=missing)
+
+    async def _embedded(self, text: str) -> "tuple[Vector | None, dict[str, str]]":
+        if self.embedder is None:
+            return None, {"embeddings": "no embedding model is set"}
+        try:
+            return (await self.embedder.embed([text]))[0], {}
+        except ProviderError as error:
+            return None, {"embeddings": error.what}
+
+    async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
+        assert request.in_view is not None
+        return await before(
+            tx,
+            agent_id=request.agent_id,
+            thread=request.in_view.session_id,
+            place=request.in_view.first,
+            most=FOCUS_LINES,
+        )
+
+    def _plan(self, request: Request, gathered: Gathered) -> Plan:
+        choice = self._choice(request, gathered)
+        frame = frame_named(self.frames, choice.frame)
+        profile = profile_named(self.profiles, request.profile or frame.profile)
+        budget = allocate(request.tokens, shares=frame.budget.shares)
+        return Plan(choice=choice, frame=frame, profile=profile, budget=budget)
+
+    def _choice(self, request: Request, gathered: Gathered) -> Choice:
+        if request.frame:
+            return framing.forced(request.frame)
+        return framing.choose(
+            self.frames, request.input, vector=gathered.vector, centroids=self.centroids, prior=gathered.prior
+        )
+
+    def _cue(self, request: Request, gathered: Gathered) -> Cue:
+        model = model_id(self.embedder.identity) if self.embedder else None
+        return Cue(text=request.input, vector=gathered.vector, model_id=model)
+
+    def _think(self, request: Request, gathered: Gathered, plan: Plan, found: Sequence[Found]) -> Assembly:
+        now = self.clock.now()
+        most = plan.budget.layers["frame"]
+        setting = Setting(
+            input=request.input,
+            budget=plan.budget,
+            profile=plan.profile,
+            approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most),
+            focus=gathered.focus,
+            in_view=request.in_view,
+            header_tokens=self.header_tokens,
+        )
+        return assemble([scored(f, frame=plan.frame, profile=plan.profile, now=now) for f in found], setting)
+
+    def _bundle(
+        self,
+        request: Request,
+        plan: Plan,
+        assembly: Assembly,
+        *,
+        missing: Mapping[str, str],
+        timings: Mapping[str, float],
+    ) -> Bundle:
+        return Bundle(
+            bundle_id=new_id(),
+            agent_id=request.agent_id,
+            session_id=request.session_id,
+            created_at=self.clock.now(),
+            input=request.input,
+            text=assembly.page.text,
+            tokens=assembly.page.tokens,
+            budget=request.tokens,
+            frame=plan.choice,
+            profile=plan.profile.name,
+            layers=assembly.layers,
+            candidates=assembly.candidates,
+            missing=missing,
+            timings_ms=timings,
+        )

@@ -1,0 +1,11 @@
+-- name: insert_episodes(agent_id, episodes)
+insert into heart.episodes (
+    agent_id, memory_id, session_id, first_position, last_position, title, started_at, ended_at, participants
+)
+select
+    $1, d.memory_id, d.session_id, d.first_position, d.last_position, d.title, d.started_at, d.ended_at,
+    d.participants
+from jsonb_to_recordset($2::jsonb) as d (
+    memory_id uuid, session_id uuid, first_position integer, last_position integer, title text,
+    started_at timestamptz, ended_at timestamptz, participants text[]
+);

@@ -1,0 +1,18 @@
+"""Agents: each is one mind, and every row belongs to exactly one."""
+
+from datetime import datetime
+from uuid import UUID
+
+from newton import ids
+from newton.db.pool import Database
+from newton.db.queries import load
+
+SQL = load("newton.memory", "agents.sql")
+
+
+async def agent(db: Database, name: str, *, now: datetime) -> UUID:
+    """The agent of that name, begun if it is new."""
+    agent_id = ids.agent_id(name)
+    async with db.work(agent_id) as tx:
+        await SQL["register"].run(tx, agent_id=agent_id, name=name, now=now)
+    return agent_id

@@ -1,0 +1,4 @@
+-- name: register(agent_id, name, now)
+insert into runtime.agents (agent_id, name, created_at)
+values ($1, $2, $3)
+on conflict do nothing;

@@ -1,0 +1,62 @@
+"""How likely a memory is what the input is about: its meaning, its words, and what stands beside it. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+# What a neighbour one and two places away in the same thread lends of its own evidence.
+LENT = ((1, 0.5), (2, 0.25))
+
+# A long text matches many words by its length alone; past so many words its lexical evidence counts half.
+LONG_WORDS = 80
+LONG_FACTOR = 0.5
+
+# How much lexical evidence, a share of the best possible, weighs against the cosine.
+LEXICAL_WEIGHT = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Hit:
+    """One candidate's evidence: cosine to the input, share of the best possible BM25, and where it stands."""
+
+    similarity: float
+    lexical: float
+    words: int
+    thread: UUID | None = None
+    place: int | None = None
+
+
+def relevances(hits: Sequence[Hit]) -> list[float]:
+    """For each hit its relevance to the input; only their order and their distances mean anything.
+
+    In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
+    """
+    own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
+    placed = {(hit.thread, hit.place): score for hit, score in zip(hits, own, strict=True) if hit.thread}
+    return [score + _lent(hit, placed) for hit, score in zip(hits, own, strict=True)]
+
+
+def _lexical(hit: Hit) -> float:
+    return hit.lexical * (LONG_FACTOR if hit.words > LONG_WORDS else 1.0)
+
+
+def _lent(hit: Hit, placed: Mapping[tuple[UUID | None, int | None], float]) -> float:
+    if hit.thread is None or hit.place is None:
+        return 0.0
+    lent = 0.0
+    for distance, part in LENT:
+        beside = [placed.get((hit.thread, hit.place + step), 0.0) for step in (-distance, distance)]
+        lent += part * max(beside)
+    return lent
+
+
+def stretched(scores: Sequence[float]) -> list[float]:
+    """The scores spread over [0, 1], so that other features weigh the same against any input's.
+
+    >>> stretched([2.0, 3.0, 4.0])
+    [0.0, 0.5, 1.0]
+    """
+    if not scores:
+        return []
+    low, high = min(scores), max(scores)
+    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]

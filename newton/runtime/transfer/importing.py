@@ -1,0 +1,144 @@
+"""`import`: a file becomes sessions, exchanges, facts and episodes; repeating it changes nothing."""
+
+import asyncio
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import groupby, islice
+from pathlib import Path
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.concurrency import together
+from newton.db.pool import Database, Tx
+from newton.dialogue import closing, sessions
+from newton.dialogue.lines import Line
+from newton.errors import NewtonError
+from newton.heart import episodes, facts
+from newton.heart.episodes import Experience
+from newton.heart.facts import Statement
+from newton.memory.memory import Teller
+from newton.memory.outbox import Outbox
+from newton.memory.representations import Count
+from newton.runtime.transfer.lines import Item, read
+
+BATCH = 200
+ORIGIN = "import"
+
+Numbered = tuple[int, Item]
+
+
+@dataclass(frozen=True, slots=True)
+class Refusal:
+    """A line that was not taken, and why."""
+
+    line: int
+    reason: str
+
+
+@dataclass(slots=True, kw_only=True)
+class Report:
+    """What an import did. `down` is the embedder's last word when vectors could not be made."""
+
+    new: int = 0
+    known: int = 0
+    episodes: int = 0
+    embedded: int = 0
+    refused: list[Refusal] = field(default_factory=list[Refusal])
+    down: str | None = None
+
+
+@dataclass(slots=True)
+class Pace:
+    """How the writer tells the embedder that there is more to do, and when that was all."""
+
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    finished: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Importer:
+    """Imports into one agent. Each batch commits whole; a run that was killed is finished by running it again."""
+
+    db: Database
+    agent_id: UUID
+    clock: Clock
+    count: Count
+    outbox: Outbox | None
+
+    async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
+        """Takes every valid line of the file once; `progress` is told how many lines each step finished."""
+        report, pace = Report(), Pace()
+        async with together() as tasks:
+            tasks.create_task(self._embed(report, pace))
+            await self._write(path, report, pace, progress)
+        return report
+
+    async def _write(self, path: Path, report: Report, pace: Pace, progress: Callable[[int], None]) -> None:
+        touched: set[str] = set()
+        for batch in _batches(read(path)):
+            good = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
+            report.refused += [Refusal(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
+            touched |= {item[0] for _, item in good if isinstance(item, tuple)}
+            await self._take(good, report)
+            pace.more.set()
+            progress(len(batch))
+        await self._close(touched, report)
+        pace.finished = True
+        pace.more.set()
+
+    async def _take(self, batch: Sequence[Numbered], report: Report) -> None:
+        """The batch in one unit of work; if one of its lines is refused, each in its own, so that only that one is."""
+        try:
+            async with self.db.work(self.agent_id) as tx:
+                new = await self._keep(tx, [item for _, item in batch])
+        except NewtonError as error:
+            if len(batch) == 1:
+                report.refused.append(Refusal(batch[0][0], str(error)))
+                return
+            for numbered in batch:
+                await self._take([numbered], report)
+            return
+        report.new += new
+        report.known += len(batch) - new
+
+    async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+        said = sorted((item for item in items if isinstance(item, tuple)), key=lambda item: item[0])
+        new = 0
+        for ref, group in groupby(said, key=lambda item: item[0]):
+            new += await self._append(tx, ref, [line for _, line in group], by=by)
+        statements = [item for item in items if isinstance(item, Statement)]
+        if statements:
+            learnt = await facts.learn(tx, statements, by=by, count=self.count)
+            new += sum(what == "new" for what in learnt)
+        lived = [item for item in items if isinstance(item, Experience)]
+        return new + (await episodes.keep(tx, lived, by=by, count=self.count) if lived else 0)
+
+    async def _append(self, tx: Tx, ref: str, lines: Sequence[Line], *, by: Teller) -> int:
+        session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
+        return len(await sessions.append(tx, lines, session_id=session_id, by=by, count=self.count))
+
+    async def _close(self, touched: set[str], report: Report) -> None:
+        """Every session of the file has been said to its end, as far as the file knows."""
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="agent")
+        for ref in sorted(touched):
+            async with self.db.work(self.agent_id) as tx:
+                session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
+                report.episodes += await closing.close(tx, session_id=session_id, by=by, count=self.count)
+
+    async def _embed(self, report: Report, pace: Pace) -> None:
+        """Follows the writer and empties the outbox until both are done, or the embedder is down."""
+        while self.outbox is not None and report.down is None:
+            last = pace.finished
+            drained = await self.outbox.drain()
+            report.embedded += drained.embedded
+            report.down = drained.down
+            if last:
+                break
+            await pace.more.wait()
+            pace.more.clear()
+
+
+def _batches(lines: Iterator[tuple[int, Item | NewtonError]]) -> Iterator[list[tuple[int, Item | NewtonError]]]:
+    while batch := list(islice(lines, BATCH)):
+        yield batch

@@ -1,0 +1,133 @@
+"""A real PostgreSQL for every test that wants one.
+
+The server: NEWTON_TEST_DATABASE_URL if set, else a container when a Docker engine answers, else the embedded one.
+`tx` is one unit of work in an agent's scope, rolled back; `db` is a clone of the migrated template, for tests that
+commit or need several connections.
+"""
+
+import os
+import shutil
+import subprocess
+import tempfile
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit, urlunsplit
+
+import asyncpg
+import pytest
+from hypothesis import settings as hypothesis_settings
+
+from newton import ids
+from newton.content.shipped import shipped
+from newton.db.door import prepare
+from newton.db.embedded import EmbeddedServer
+from newton.db.pool import Database, Tx, set_scope
+from newton.memory import agents
+from tests.support import NOON
+
+GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
+for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
+    del os.environ[name]
+
+hypothesis_settings.register_profile("newton", deadline=None, derandomize=True, max_examples=100)
+hypothesis_settings.load_profile("newton")
+
+
+def on(server: str, database: str, user: str | None = None) -> str:
+    """The connection string of another database, or user, of the same server."""
+    url = urlsplit(server)
+    netloc = url.netloc if user is None else f"{user}@{url.netloc.rpartition('@')[2]}"
+    return urlunsplit((url.scheme, netloc, f"/{database}", url.query, ""))
+
+
+def _docker_answers() -> bool:
+    if not shutil.which("docker"):
+        return False
+    return subprocess.run(["docker", "info"], capture_output=True, timeout=10, check=False).returncode == 0
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[str]:
+    if GIVEN:
+        yield GIVEN
+    elif _docker_answers():
+        yield from _container()
+    else:
+        home = Path(tempfile.mkdtemp(prefix="newton-test-"))
+        with EmbeddedServer.start(home, durable=False) as embedded:
+            yield embedded.dsn("postgres", database="postgres")
+            embedded.discard_when_stopped()
+        shutil.rmtree(home, ignore_errors=True)
+
+
+def _container() -> Iterator[str]:
+    name = f"newton-test-{uuid.uuid4().hex[:8]}"
+    run = ["docker", "run", "--rm", "-d", "--name", name, "-e", "POSTGRES_PASSWORD=newton", "-P", "pgvector/pgvector:pg18"]
+    subprocess.run(run, check=True, capture_output=True)
+    try:
+        port = subprocess.run(
+            ["docker", "port", name, "5432/tcp"], check=True, capture_output=True, text=True
+        ).stdout.split()[0]
+        yield f"postgresql://postgres:newton@127.0.0.1:{port.rpartition(':')[2]}/postgres"
+    finally:
+        subprocess.run(["docker", "rm", "-f", name], check=False, capture_output=True)
+
+
+@pytest.fixture(scope="session")
+async def template(server: str) -> AsyncIterator[str]:
+    name = f"newton_template_{uuid.uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {name}")
+    await prepare(on(server, name), schema=shipped("schema"))
+    yield name
+    await admin.execute(f"drop database {name} with (force)")
+    await admin.close()
+
+
+@pytest.fixture
+async def dsn(server: str, template: str) -> AsyncIterator[str]:
+    """A database of this test's own, as the role that owns it."""
+    name = f"newton_{uuid.uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {name} template {template}")
+    yield on(server, name)
+    await admin.execute(f"drop database {name} with (force)")
+    await admin.close()
+
+
+@pytest.fixture
+async def db(dsn: str) -> AsyncIterator[Database]:
+    database = await Database.open(dsn, size=4)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def agent(db: Database) -> uuid.UUID:
+    return await agents.agent(db, "ana", now=NOON)
+
+
+@pytest.fixture(scope="session")
+async def shared(server: str, template: str) -> AsyncIterator[str]:
+    name = f"newton_shared_{uuid.uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {name} template {template}")
+    yield on(server, name)
+    await admin.execute(f"drop database {name} with (force)")
+    await admin.close()
+
+
+@pytest.fixture
+async def tx(shared: str) -> AsyncIterator[Tx]:
+    """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
+    database = await Database.open(shared, size=1)
+    connection = await database._pool.acquire()  # pyright: ignore[reportPrivateUsage]  # to roll back what it did
+    unit = connection.transaction()
+    await unit.start()
+    agent_id = ids.agent_id("ana")
+    await set_scope(connection, agent_id)
+    await agents.SQL["register"].run(connection, agent_id=agent_id, name="ana", now=NOON)
+    yield connection
+    await unit.rollback()
+    await database.close()

@@ -1,0 +1,20 @@
+"""What tests share: a moment, and short ways to say things."""
+
+from datetime import UTC, datetime
+from uuid import UUID
+
+from newton import ids
+from newton.memory.memory import Teller, Trust
+
+NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
+ANA = ids.agent_id("ana")
+BEN = ids.agent_id("ben")
+
+
+def count(text: str) -> int:
+    """A stand-in for a tokenizer where its exact figures do not matter: a token every four characters."""
+    return max(1, (len(text) + 3) // 4)
+
+
+def teller(agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test", now: datetime = NOON) -> Teller:
+    return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust)
