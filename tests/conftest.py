@@ -8,10 +8,8 @@ commit or need several connections.
 import os
 import shutil
 import subprocess
-import tempfile
 import uuid
 from collections.abc import AsyncIterator, Iterator
-from pathlib import Path
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -21,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from newton import ids
 from newton.content.shipped import shipped
 from newton.db.door import prepare
-from newton.db.embedded import EmbeddedServer
+from newton.db.embedded import temporary
 from newton.db.pool import Database, Tx, set_scope
 from newton.memory import agents
 from tests.support import NOON
@@ -54,16 +52,24 @@ def server() -> Iterator[str]:
     elif _docker_answers():
         yield from _container()
     else:
-        home = Path(tempfile.mkdtemp(prefix="newton-test-"))
-        with EmbeddedServer.start(home, durable=False) as embedded:
+        with temporary() as embedded:
             yield embedded.dsn("postgres", database="postgres")
-            embedded.discard_when_stopped()
-        shutil.rmtree(home, ignore_errors=True)
 
 
 def _container() -> Iterator[str]:
     name = f"newton-test-{uuid.uuid4().hex[:8]}"
-    run = ["docker", "run", "--rm", "-d", "--name", name, "-e", "POSTGRES_PASSWORD=newton", "-P", "pgvector/pgvector:pg18"]
+    run = [
+        "docker",
+        "run",
+        "--rm",
+        "-d",
+        "--name",
+        name,
+        "-e",
+        "POSTGRES_PASSWORD=newton",
+        "-P",
+        "pgvector/pgvector:pg18",
+    ]
     subprocess.run(run, check=True, capture_output=True)
     try:
         port = subprocess.run(

@@ -16,10 +16,10 @@ from newton.cognition.score import scored
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database, Tx
-from newton.errors import InputError, ProviderError
-from newton.ids import model_id, new_id
+from newton.errors import InputError
+from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, before, recall
+from newton.memory.recall import Cue, Found, before, cue, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Request:
 class Gathered:
     """All that was read before thinking begins."""
 
-    vector: "Vector | None"
+    cue: Cue
     prior: str | None
     focus: tuple[Found, ...]
     missing: dict[str, str]
@@ -99,7 +99,7 @@ class Contexts:
         laps.end("gather")
         plan = self._plan(request, gathered)
         laps.end("frame")
-        found = await recall(self.db, self._cue(request, gathered), agent_id=request.agent_id, limits=LIMITS)
+        found = await recall(self.db, gathered.cue, agent_id=request.agent_id, limits=LIMITS)
         laps.end("recall")
         assembly = self._think(request, gathered, plan, found)
         laps.end("think")
@@ -109,21 +109,13 @@ class Contexts:
         return bundle
 
     async def _gather(self, request: Request) -> Gathered:
-        vector, missing = await self._embedded(request.input)
+        what, missing = await cue(request.input, self.embedder)
         if request.session_id is None:
-            return Gathered(vector=vector, prior=None, focus=(), missing=missing)
+            return Gathered(cue=what, prior=None, focus=(), missing=missing)
         async with self.db.work(request.agent_id) as tx:
             prior = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
             focus = await self._focus(tx, request) if request.in_view else ()
-        return Gathered(vector=vector, prior=prior, focus=focus, missing=missing)
-
-    async def _embedded(self, text: str) -> "tuple[Vector | None, dict[str, str]]":
-        if self.embedder is None:
-            return None, {"embeddings": "no embedding model is set"}
-        try:
-            return (await self.embedder.embed([text]))[0], {}
-        except ProviderError as error:
-            return None, {"embeddings": error.what}
+        return Gathered(cue=what, prior=prior, focus=focus, missing=missing)
 
     async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
         assert request.in_view is not None
@@ -146,12 +138,8 @@ class Contexts:
         if request.frame:
             return framing.forced(request.frame)
         return framing.choose(
-            self.frames, request.input, vector=gathered.vector, centroids=self.centroids, prior=gathered.prior
+            self.frames, request.input, vector=gathered.cue.vector, centroids=self.centroids, prior=gathered.prior
         )
-
-    def _cue(self, request: Request, gathered: Gathered) -> Cue:
-        model = model_id(self.embedder.identity) if self.embedder else None
-        return Cue(text=request.input, vector=gathered.vector, model_id=model)
 
     def _think(self, request: Request, gathered: Gathered, plan: Plan, found: Sequence[Found]) -> Assembly:
         now = self.clock.now()

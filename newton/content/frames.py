@@ -35,6 +35,9 @@ class Priorities(Content):
     passage: Priority = NEUTRAL
 
 
+KINDS = frozenset(Priorities.model_fields)
+
+
 class Budget(Content):
     """How a frame splits the flexible part of a context: shares, not tokens, so they scale with any ceiling."""
 
@@ -125,7 +128,7 @@ class Frame(Named):
 
     def priority(self, kind: str) -> float:
         """How much memories of this kind matter under the frame."""
-        return dict(self.priorities).get(kind, NEUTRAL)
+        return getattr(self.priorities, kind) if kind in KINDS else NEUTRAL
 
     def evidence(self, text: str) -> tuple[Pattern, ...]:
         """The patterns that stand in the text. The time it takes grows with the text: pass an input's first lines."""

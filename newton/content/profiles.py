@@ -1,5 +1,6 @@
 """Profiles: named ways of scoring and ordering memories, as data; each value knows its own formula."""
 
+import functools
 import math
 from datetime import timedelta
 from typing import Annotated, Literal
@@ -39,7 +40,7 @@ class Weights(Content):
             raise ValueError("weigh no feature")
         return self
 
-    @property
+    @functools.cached_property
     def given(self) -> dict[str, float]:
         """The features that count, with their weights."""
         features: dict[str, float] = dict(self)
@@ -99,7 +100,10 @@ class Outcomes(Content):
     none: Multiplier = 1.0
 
     def of(self, outcome: str | None) -> float:
-        return dict(self).get(outcome or "none", self.none)
+        return getattr(self, outcome) if outcome in OUTCOMES else self.none
+
+
+OUTCOMES = frozenset(Outcomes.model_fields)
 
 
 class Usage(Content):

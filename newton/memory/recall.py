@@ -11,11 +11,13 @@ from asyncpg import Record
 from newton.concurrency import together
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
+from newton.errors import ProviderError
+from newton.ids import model_id
 from newton.memory.memory import Kind, Trust
 from newton.memory.ranking import Hit, relevances, stretched
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Vector
+    from newton.providers.embedding import Embedder, Vector
 
 SQL = load("newton.memory", "recall.sql")
 
@@ -60,20 +62,31 @@ class Cue:
     model_id: UUID | None = None
 
 
-async def recall(db: Database, cue: Cue, *, agent_id: UUID, limits: Mapping[Kind, int]) -> list[Found]:
+async def cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, str]]:
+    """The text as something to look for, and, when it has no vector, why: then only words are searched."""
+    if embedder is None:
+        return Cue(text=text), {"embeddings": "no embedding model is set"}
+    try:
+        vector = (await embedder.embed([text]))[0]
+    except ProviderError as error:
+        return Cue(text=text), {"embeddings": error.what}
+    return Cue(text=text, vector=vector, model_id=model_id(embedder.identity)), {}
+
+
+async def recall(db: Database, what: Cue, *, agent_id: UUID, limits: Mapping[Kind, int]) -> list[Found]:
     """At most `limits` memories of each kind by meaning, and as many by words; best first."""
     wanted = {"kinds": list(limits), "limits": list(limits.values())}
     async with together() as tasks:
-        near = tasks.create_task(_dense(db, cue, agent_id=agent_id, wanted=wanted))
-        worded = tasks.create_task(_lexical(db, cue, agent_id=agent_id, wanted=wanted))
+        near = tasks.create_task(_dense(db, what, agent_id=agent_id, wanted=wanted))
+        worded = tasks.create_task(_lexical(db, what, agent_id=agent_id, wanted=wanted))
     shares = worded.result()
     async with db.work(agent_id) as tx:
         rows = await SQL["details"].all(
             tx,
             agent_id=agent_id,
             memory_ids=list({*near.result(), *shares}),
-            model_id=cue.model_id,
-            embedding=cue.vector,
+            model_id=what.model_id,
+            embedding=what.vector,
         )
     return _ranked(rows, shares)
 
@@ -84,17 +97,17 @@ async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int)
     return tuple(Found(**row, similarity=None, lexical=0.0, relevance=0.0) for row in rows)
 
 
-async def _dense(db: Database, cue: Cue, *, agent_id: UUID, wanted: Mapping[str, object]) -> list[UUID]:
-    if cue.vector is None:
+async def _dense(db: Database, what: Cue, *, agent_id: UUID, wanted: Mapping[str, object]) -> list[UUID]:
+    if what.vector is None:
         return []
     async with db.work(agent_id) as tx:
-        rows = await SQL["dense"].all(tx, agent_id=agent_id, model_id=cue.model_id, embedding=cue.vector, **wanted)
+        rows = await SQL["dense"].all(tx, agent_id=agent_id, model_id=what.model_id, embedding=what.vector, **wanted)
     return [row["memory_id"] for row in rows]
 
 
-async def _lexical(db: Database, cue: Cue, *, agent_id: UUID, wanted: Mapping[str, object]) -> dict[UUID, float]:
+async def _lexical(db: Database, what: Cue, *, agent_id: UUID, wanted: Mapping[str, object]) -> dict[UUID, float]:
     async with db.work(agent_id) as tx:
-        rows = await SQL["lexical"].all(tx, agent_id=agent_id, input=cue.text, k1=K1, b=B, **wanted)
+        rows = await SQL["lexical"].all(tx, agent_id=agent_id, input=what.text, k1=K1, b=B, **wanted)
     return {row["memory_id"]: row["share"] for row in rows}
 
 

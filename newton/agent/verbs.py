@@ -1,0 +1,112 @@
+"""What anyone may ask of a memory, whichever door they came through: remember and recall."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.db.pool import Database
+from newton.errors import InputError
+from newton.heart import episodes, facts
+from newton.heart.episodes import Experience
+from newton.heart.facts import Learnt, Statement
+from newton.ids import new_id
+from newton.memory.hygiene import clean
+from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
+from newton.memory.outbox import Drained, Outbox
+from newton.memory.recall import Found, cue, recall
+from newton.memory.representations import Count
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+# After writing, so many waiting memories are embedded before the door answers; the rest follows later.
+DRAIN = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recollection:
+    """What was found, best first, and why something could not be asked."""
+
+    found: Sequence[Found]
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verbs:
+    """The verbs of one agent. `origin` names the door."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    embedder: "Embedder | None"
+
+    async def remember(
+        self,
+        content: str,
+        *,
+        subject: str | None = None,
+        attribute: str | None = None,
+        confidence: float | None = None,
+        at: datetime | None = None,
+    ) -> Learnt:
+        """Keeps a fact, or confirms it when it is known word for word.
+
+        Raises InputError for an empty text, a confidence outside [0, 1] or a time without a zone.
+        """
+        if confidence is not None and not 0 <= confidence <= 1:
+            raise InputError(f"A confidence of {confidence} is not possible.", hint="It runs from 0 to 1.")
+        told = Statement(
+            ref=str(new_id()),
+            content=clean(content),
+            subject=clean(subject, what="subject") if subject is not None else None,
+            attribute=clean(attribute, what="attribute") if attribute is not None else None,
+            confidence=confidence,
+            at=_zoned(at) or self.clock.now(),
+        )
+        async with self.db.work(self.agent_id) as tx:
+            learnt = await facts.learn(tx, [told], by=self._teller(), count=self.count)
+        return learnt[0]
+
+    async def relive(self, content: str, *, title: str, at: datetime | None = None) -> bool:
+        """Keeps an episode somebody tells of; False when it is there already."""
+        when = _zoned(at) or self.clock.now()
+        experience = Experience(
+            ref=str(new_id()),
+            title=clean(title, what="title"),
+            content=clean(content),
+            started_at=when,
+            ended_at=when,
+        )
+        async with self.db.work(self.agent_id) as tx:
+            return await episodes.keep(tx, [experience], by=self._teller(), count=self.count) == 1
+
+    async def recall(
+        self, text: str, *, kinds: Sequence[Kind] = KINDS, most: int = 10, quarantined: bool = False
+    ) -> Recollection:
+        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request."""
+        if most < 1:
+            raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
+        what, missing = await cue(clean(text, what="question"), self.embedder)
+        found = await recall(self.db, what, agent_id=self.agent_id, limits={kind: max(most, 50) for kind in kinds})
+        shown = [f for f in found if f.state != "INACTIVE" and (quarantined or f.trust not in QUARANTINED)]
+        return Recollection(found=shown[:most], missing=missing)
+
+    async def settle(self, most: int | None = DRAIN) -> Drained:
+        """Embeds what waits in the outbox, at most so many."""
+        if self.embedder is None:
+            return Drained(0, 0, down="no embedding model is set")
+        return await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
+
+    def _teller(self) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+
+def _zoned(at: datetime | None) -> datetime | None:
+    if at is not None and at.tzinfo is None:
+        raise InputError(f"The time {at.isoformat()} has no zone.", hint="Write it as 2026-03-01T09:00:00Z.")
+    return at

@@ -1,0 +1,128 @@
+"""The composition root: the only place where the parts meet by name."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.agent.turn import Limits, Turns
+from newton.agent.verbs import Verbs
+from newton.clock import Clock, SystemClock
+from newton.cognition.context import Contexts
+from newton.cognition.exemplars import centroids
+from newton.cognition.render import headers
+from newton.concurrency import together
+from newton.content.frames import Frame, load_frames
+from newton.content.profiles import Profile, load_profiles
+from newton.content.shipped import shipped
+from newton.db.door import open_database
+from newton.db.pool import Database
+from newton.memory import agents
+from newton.memory.outbox import Outbox
+from newton.memory.representations import Count
+from newton.runtime.transfer.importing import Importer
+from newton.settings import Settings
+
+if TYPE_CHECKING:
+    from newton.providers.chat import ChatModel
+    from newton.providers.embedding import Embedder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Newton:
+    """Everything that works, for the agent that the settings name."""
+
+    settings: Settings
+    agent_id: UUID
+    db: Database
+    clock: Clock
+    count: Count
+    embedder: "Embedder | None"
+    frames: dict[str, Frame]
+    profiles: dict[str, Profile]
+    contexts: Contexts
+
+    def verbs(self, origin: str) -> Verbs:
+        return Verbs(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            embedder=self.embedder,
+        )
+
+    def importer(self) -> Importer:
+        outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
+        return Importer(db=self.db, agent_id=self.agent_id, clock=self.clock, count=self.count, outbox=outbox)
+
+    def turns(self, model: "ChatModel | None") -> Turns:
+        limits = Limits(
+            context=self.settings.context_tokens,
+            history=self.settings.history_tokens,
+            reply=self.settings.reply_tokens,
+            per_day=self.settings.llm_tokens_per_day,
+        )
+        return Turns(
+            agent_id=self.agent_id,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            contexts=self.contexts,
+            model=model,
+            limits=limits,
+        )
+
+
+@asynccontextmanager
+async def opened(settings: Settings) -> AsyncGenerator[Newton]:
+    """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
+    frames, profiles = load_frames(settings.frames_dir), load_profiles()
+    clock = SystemClock()
+    async with together() as tasks:
+        loading = tasks.create_task(asyncio.to_thread(_models, settings))
+        async with open_database(settings, schema=shipped("schema")) as db:
+            embedder, count = await loading
+            yield Newton(
+                settings=settings,
+                agent_id=await agents.agent(db, settings.agent, now=clock.now()),
+                db=db,
+                clock=clock,
+                count=count,
+                embedder=embedder,
+                frames=frames,
+                profiles=profiles,
+                contexts=Contexts(
+                    db=db,
+                    clock=clock,
+                    count=count,
+                    frames=frames,
+                    profiles=profiles,
+                    embedder=embedder,
+                    centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
+                    header_tokens=headers(count),
+                ),
+            )
+
+
+def chat_model(settings: Settings) -> "ChatModel | None":
+    """The model to talk with, or None when neither a key nor an endpoint is set."""
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        return None
+    return import_module("newton.providers.openai_models").OpenAIChat(settings)
+
+
+def _models(settings: Settings) -> "tuple[Embedder | None, Count]":
+    """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
+    tokens = import_module("newton.providers.tokens")
+    tokens.preload()
+    match settings.embedding:
+        case "local":
+            return import_module("newton.providers.minilm").MiniLM(), tokens.count
+        case "openai":
+            return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
+        case "none":
+            return None, tokens.count
