@@ -72,11 +72,12 @@ class Turns:
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
         """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
         text = clean(said.text, what="message")
-        history = await self._history(said.session_id)
+        degraded = await self._why_no_model()
+        # Without a model nobody reads the conversation, so its lines may be quoted like any other memory.
+        history = [] if degraded else await self._history(said.session_id)
         bundle = await self.contexts.build(self._request(said, text, history))
         await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
         pieces: list[str] = []
-        degraded = await self._why_no_model()
         try:
             if self.model and degraded is None:
                 async for piece in self._streamed(self.model, _prompt(bundle, history, text)):
@@ -101,7 +102,7 @@ class Turns:
             tokens=self.limits.context,
             frame=said.frame,
             session_id=said.session_id,
-            in_view=InView(said.session_id, history[0].position) if history else None,
+            in_view=InView(session_id=said.session_id, first=history[0].position) if history else None,
         )
 
     async def _history(self, session_id: UUID) -> list[Placed]:

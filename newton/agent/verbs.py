@@ -91,9 +91,11 @@ class Verbs:
         """The memories most likely meant by the text, at most `most`; what tools and the web said only on request."""
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
-        what, missing = await cue(clean(text, what="question"), self.embedder)
+        asked = clean(text, what="question")
+        what, missing = await cue(asked, self.embedder)
         found = await recall(self.db, what, agent_id=self.agent_id, limits={kind: max(most, 50) for kind in kinds})
-        shown = [f for f in found if f.state != "INACTIVE" and (quarantined or f.trust not in QUARANTINED)]
+        believed = [f for f in found if f.state != "INACTIVE" and (quarantined or f.trust not in QUARANTINED)]
+        shown = [f for f in believed if not f.echoes(asked)]
         return Recollection(found=shown[:most], missing=missing)
 
     async def settle(self, most: int | None = DRAIN) -> Drained:

@@ -12,7 +12,6 @@ from newton.cognition.score import Scored, contributions
 from newton.content.profiles import Profile
 from newton.memory.memory import QUARANTINED
 from newton.memory.recall import Found
-from newton.memory.representations import one_line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,6 +52,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     focus = _focus(setting)
     taken = {found.memory_id for found in setting.focus}
     refused = {s.memory_id: why for s in scored if (why := excluded(s.found, setting, taken=taken))}
+    refused |= _repeated([s for s in scored if s.memory_id not in refused])
     fixed = render({"frame": [setting.approach], "working": focus}, header_tokens=setting.header_tokens)
     placed = fill(
         [s for s in scored if s.memory_id not in refused],
@@ -64,14 +64,14 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     verdicts = {p.memory_id: p for p in placed}
     considered = [
         _considered(s, verdicts.get(s.memory_id) or Placed(s.memory_id, None, 0, refused[s.memory_id]), setting.profile)
-        for s in sorted(scored, key=lambda s: (-s.score, str(s.memory_id)))
+        for s in _best_first(scored)
     ]
     sections = {"frame": [setting.approach], "working": focus, **_sections(considered, scored, setting.profile)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
 
 
-def excluded(found: Found, setting: Setting, *, taken: set[object]) -> str | None:
+def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
     if found.trust in QUARANTINED:
         return f"quarantined: it comes from a {found.trust}"
@@ -81,15 +81,25 @@ def excluded(found: Found, setting: Setting, *, taken: set[object]) -> str | Non
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
-    if _said(found) == one_line(setting.input).casefold():
+    if found.echoes(setting.input):
         return "repeats the input"
     return None
 
 
-def _said(found: Found) -> str:
-    """The words of a memory without its date and speaker."""
-    text = found.summary.partition(": ")[2] if found.kind == "exchange" else found.summary
-    return text.casefold()
+def _repeated(scored: Sequence[Scored]) -> dict[UUID, str]:
+    """Those that say word for word what a better one says."""
+    seen: set[str] = set()
+    repeated: dict[UUID, str] = {}
+    for s in _best_first(scored):
+        words = s.found.said.casefold()
+        if words in seen:
+            repeated[s.memory_id] = "says the same as a better one"
+        seen.add(words)
+    return repeated
+
+
+def _best_first(scored: Sequence[Scored]) -> list[Scored]:
+    return sorted(scored, key=lambda s: (-s.score, str(s.memory_id)))
 
 
 def _focus(setting: Setting) -> list[Block]:

@@ -50,5 +50,5 @@ def _write(path: Path, made: Mapping[str, Vector]) -> None:
     """Whole or not at all: another process may read it right now."""
     path.parent.mkdir(parents=True, exist_ok=True)
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
-    np.savez(partial, **made)
+    np.savez(partial, allow_pickle=False, **made)
     partial.replace(path)

@@ -79,8 +79,8 @@ def choose(
 
 def centroid(examples: Sequence[Vector]) -> Vector:
     """The direction that the unit vectors share, as a unit vector."""
-    mean = np.mean(examples, axis=0, dtype=np.float32)
-    return mean / max(float(np.linalg.norm(mean)), 1e-12)
+    mean = np.stack(examples).mean(axis=0)
+    return (mean / max(float(np.linalg.norm(mean)), 1e-12)).astype(np.float32)
 
 
 def _pattern(frame: Frame, text: str) -> float:

@@ -15,7 +15,7 @@ import stat
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -264,8 +264,10 @@ def _run(place: Place, program: str, *arguments: str) -> None:
 
 
 def _try(place: Place, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
-    command: Sequence[str] = [str(place.binaries / program), *arguments]
-    # Its own session, so that Ctrl-C in a terminal does not reach the server; pg_ctl's children keep no pipe of ours.
+    command = [str(place.binaries / program), *arguments]
+    owner = pwd.getpwnam(place.user) if place.user else None
+    # Its own session, so that Ctrl-C in a terminal does not reach the server; and the server, which lives on, must
+    # not hold a pipe that somebody reads to its end.
     with tempfile.TemporaryFile("w+") as errors:
         done = subprocess.run(
             command,
@@ -276,17 +278,12 @@ def _try(place: Place, program: str, *arguments: str) -> "subprocess.CompletedPr
             env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
             start_new_session=True,
             check=False,
-            **_as_user(place.user),
+            user=owner.pw_uid if owner else None,
+            group=owner.pw_gid if owner else None,
+            extra_groups=[] if owner else None,
         )
         errors.seek(0)
         return subprocess.CompletedProcess(command, done.returncode, "", errors.read())
-
-
-def _as_user(user: str | None) -> dict[str, object]:
-    if user is None:
-        return {}
-    owner = pwd.getpwnam(user)
-    return {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
 
 
 def _failure(place: Place, program: str, done: "subprocess.CompletedProcess[str]") -> DatabaseError:
@@ -307,7 +304,7 @@ def _last_lines(log: Path) -> str:
 
 
 @contextlib.contextmanager
-def temporary(*, durable: bool = False) -> Iterator[EmbeddedServer]:
+def temporary(*, durable: bool = False) -> Generator[EmbeddedServer]:
     """A server with a home of its own that is gone afterwards: for tests and benchmarks."""
     home = Path(tempfile.mkdtemp(prefix="newton-"))
     try:

@@ -32,7 +32,11 @@ def relevances(hits: Sequence[Hit]) -> list[float]:
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
     own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
-    placed = {(hit.thread, hit.place): score for hit, score in zip(hits, own, strict=True) if hit.thread}
+    placed = {
+        (hit.thread, hit.place): score
+        for hit, score in zip(hits, own, strict=True)
+        if hit.thread is not None and hit.place is not None
+    }
     return [score + _lent(hit, placed) for hit, score in zip(hits, own, strict=True)]
 
 
@@ -40,7 +44,7 @@ def _lexical(hit: Hit) -> float:
     return hit.lexical * (LONG_FACTOR if hit.words > LONG_WORDS else 1.0)
 
 
-def _lent(hit: Hit, placed: Mapping[tuple[UUID | None, int | None], float]) -> float:
+def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float]) -> float:
     if hit.thread is None or hit.place is None:
         return 0.0
     lent = 0.0
@@ -51,12 +55,10 @@ def _lent(hit: Hit, placed: Mapping[tuple[UUID | None, int | None], float]) -> f
 
 
 def stretched(scores: Sequence[float]) -> list[float]:
-    """The scores spread over [0, 1], so that other features weigh the same against any input's.
+    """The scores as parts of the best one, in [0, 1], so that other features weigh the same against any input's.
 
-    >>> stretched([2.0, 3.0, 4.0])
-    [0.0, 0.5, 1.0]
+    >>> stretched([2.0, 4.0, -1.0])
+    [0.5, 1.0, 0.0]
     """
-    if not scores:
-        return []
-    low, high = min(scores), max(scores)
-    return [(score - low) / (high - low) if high > low else 1.0 for score in scores]
+    best = max(scores, default=0.0)
+    return [max(score, 0.0) / best if best > 0 else 0.0 for score in scores]

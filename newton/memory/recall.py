@@ -15,6 +15,7 @@ from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.memory import Kind, Trust
 from newton.memory.ranking import Hit, relevances, stretched
+from newton.memory.representations import one_line
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -26,7 +27,7 @@ K1, B = 1.2, 0.75  # BM25, the usual constants
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A memory that may matter, with its evidence: cosine, lexical share, and relevance stretched over [0, 1]."""
+    """A memory that may matter, with its evidence: cosine, lexical share, and relevance as a part of the best one's."""
 
     memory_id: UUID
     kind: Kind
@@ -51,6 +52,15 @@ class Found:
     similarity: float | None
     lexical: float
     relevance: float
+
+    @property
+    def said(self) -> str:
+        """Its words without the date and speaker of a line."""
+        return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
+
+    def echoes(self, text: str) -> bool:
+        """Whether it only says the same words again, as a question does that was asked before."""
+        return self.said.casefold() == one_line(text).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

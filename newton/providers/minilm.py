@@ -20,7 +20,7 @@ from newton.providers.embedding import Vector, unit
 
 VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
 MOST_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen
-MOST_CHARACTERS = 20_000  # no text of 256 pieces is longer, and the tokenizer reads every character it gets
+MOST_CHARACTERS = 4_000  # few texts of 256 pieces are longer, and the tokenizer reads every character it gets
 
 # Padding is work without result: texts of like length go together, and a batch stays small.
 BATCH_TEXTS = 16
@@ -48,7 +48,8 @@ class MiniLM:
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
         """The same, blocking. One call at a time: two at once would only share the same cores."""
         with self._turn:
-            pieces = [e.ids for e in self._tokenizer.encode_batch([text[:MOST_CHARACTERS] for text in texts])]
+            encoded = self._tokenizer.encode_batch([text[:MOST_CHARACTERS] for text in texts])
+            pieces = [_truncated(e.ids) for e in encoded]
             vectors: list[Vector] = [np.empty(0, dtype=np.float32)] * len(texts)
             for batch in batches([len(ids) for ids in pieces]):
                 for place, vector in zip(batch, self._run([pieces[i] for i in batch]), strict=True):
@@ -79,6 +80,11 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
+def _truncated(pieces: list[int]) -> list[int]:
+    """The closing mark stays."""
+    return pieces if len(pieces) <= MOST_PIECES else [*pieces[: MOST_PIECES - 1], pieces[-1]]
+
+
 def _tokenizer() -> Tokenizer:
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
     tokenizer = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
@@ -86,7 +92,6 @@ def _tokenizer() -> Tokenizer:
     tokenizer.pre_tokenizer = BertPreTokenizer()
     marks = [(mark, vocabulary[mark]) for mark in ("[CLS]", "[SEP]")]
     tokenizer.post_processor = TemplateProcessing(single="[CLS] $A [SEP]", special_tokens=marks)
-    tokenizer.enable_truncation(MOST_PIECES)
     return tokenizer
 
 

@@ -5,6 +5,7 @@ from collections.abc import AsyncIterator, Sequence
 
 import numpy as np
 import openai
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 
 from newton.errors import ProviderError
 from newton.providers import tokens
@@ -49,15 +50,13 @@ class OpenAIChat:
             raise ProviderError(f"The model {self._model} answered nothing.", hint="Ask again or set OPENAI_MODEL.")
         yield self._reply("".join(pieces), messages, usage)
 
-    async def _begun(
-        self, messages: Sequence[ChatMessage], max_tokens: int
-    ) -> openai.AsyncStream[openai.types.chat.ChatCompletionChunk]:
+    async def _begun(self, messages: Sequence[ChatMessage], max_tokens: int) -> openai.AsyncStream[ChatCompletionChunk]:
         """The open stream; tried once more when the endpoint was busy or away."""
         for attempt in range(1, ATTEMPTS + 1):
             try:
                 return await self._client.chat.completions.create(
                     model=self._model,
-                    messages=[{"role": m.role, "content": m.text} for m in messages],  # type: ignore[misc]
+                    messages=[_wire(message) for message in messages],
                     max_tokens=max_tokens,
                     stream=True,
                     stream_options={"include_usage": True},
@@ -77,6 +76,16 @@ class OpenAIChat:
             output_tokens=counted[1],
             estimated=usage is None,
         )
+
+
+def _wire(message: ChatMessage) -> ChatCompletionMessageParam:
+    match message.role:
+        case "system":
+            return {"role": "system", "content": message.text}
+        case "user":
+            return {"role": "user", "content": message.text}
+        case "assistant":
+            return {"role": "assistant", "content": message.text}
 
 
 class OpenAIEmbedder:

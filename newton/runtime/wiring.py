@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from importlib import import_module
 from typing import TYPE_CHECKING
@@ -20,7 +20,10 @@ from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
 from newton.db.door import open_database
 from newton.db.pool import Database
+from newton.dialogue import closing, sessions
+from newton.ids import new_id
 from newton.memory import agents
+from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.importing import Importer
@@ -59,6 +62,18 @@ class Newton:
         outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
         return Importer(db=self.db, agent_id=self.agent_id, clock=self.clock, count=self.count, outbox=outbox)
 
+    async def session(self, name: str | None) -> UUID:
+        """The session of that name, begun if it is new; without a name, a new one."""
+        now = self.clock.now()
+        async with self.db.work(self.agent_id) as tx:
+            return await sessions.session(tx, agent_id=self.agent_id, ref=name or str(new_id()), now=now)
+
+    async def close_session(self, session_id: UUID, *, origin: str) -> None:
+        """The conversation is over: what was said becomes an episode."""
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=origin, trust="agent")
+        async with self.db.work(self.agent_id) as tx:
+            await closing.close(tx, session_id=session_id, by=by, count=self.count)
+
     def turns(self, model: "ChatModel | None") -> Turns:
         limits = Limits(
             context=self.settings.context_tokens,
@@ -82,30 +97,31 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
     frames, profiles = load_frames(settings.frames_dir), load_profiles()
     clock = SystemClock()
-    async with together() as tasks:
-        loading = tasks.create_task(asyncio.to_thread(_models, settings))
-        async with open_database(settings, schema=shipped("schema")) as db:
-            embedder, count = await loading
-            yield Newton(
-                settings=settings,
-                agent_id=await agents.agent(db, settings.agent, now=clock.now()),
+    async with AsyncExitStack() as stack:
+        async with together() as tasks:
+            loading = tasks.create_task(asyncio.to_thread(_models, settings))
+            opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
+        (embedder, count), db = loading.result(), opening.result()
+        yield Newton(
+            settings=settings,
+            agent_id=await agents.agent(db, settings.agent, now=clock.now()),
+            db=db,
+            clock=clock,
+            count=count,
+            embedder=embedder,
+            frames=frames,
+            profiles=profiles,
+            contexts=Contexts(
                 db=db,
                 clock=clock,
                 count=count,
-                embedder=embedder,
                 frames=frames,
                 profiles=profiles,
-                contexts=Contexts(
-                    db=db,
-                    clock=clock,
-                    count=count,
-                    frames=frames,
-                    profiles=profiles,
-                    embedder=embedder,
-                    centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
-                    header_tokens=headers(count),
-                ),
-            )
+                embedder=embedder,
+                centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
+                header_tokens=headers(count),
+            ),
+        )
 
 
 def chat_model(settings: Settings) -> "ChatModel | None":

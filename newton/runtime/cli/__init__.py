@@ -1,1 +1,63 @@
+"""`newton …`: parses words, calls what wiring built, prints the answer. Nothing is loaded before it is needed."""
 
+import sys
+from typing import NoReturn
+
+from cyclopts import App, CycloptsError
+
+from newton import __version__
+from newton.errors import NewtonError, ProviderError
+
+OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
+
+# Where each command lives and what it does in a line; its module is loaded when it is called.
+COMMANDS = {
+    "chat": ("newton.runtime.cli.chat:chat", "Talk. What is said is remembered."),
+    "ask": ("newton.runtime.cli.ask:ask", "Ask one question and get one answer."),
+    "context": ("newton.runtime.cli.ask:context", "Show the context a model would be given for an input."),
+    "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
+    "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
+    "import": ("newton.runtime.cli.importing:import_", "Import messages, facts and episodes from NDJSON."),
+    "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
+    "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
+}
+BENCHES = {
+    "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
+    "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
+}
+
+
+def made_app() -> App:
+    app = App(
+        name="newton",
+        version=__version__,
+        help="A mind your agent can keep: it remembers, and gives each input the context that fits.",
+    )
+    bench = App(name="bench", help="Measure Newton.")
+    for target, commands in ((app, COMMANDS), (bench, BENCHES)):
+        for name, (where, does) in commands.items():
+            target.command(where, name=name, help=does)
+    app.command(bench)
+    return app
+
+
+def main() -> NoReturn:
+    """Runs the command line and exits: 0 done, 1 something outside failed, 2 refused, 130 interrupted."""
+    sys.exit(status(sys.argv[1:]))
+
+
+def status(words: list[str]) -> int:
+    """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
+    try:
+        code = made_app()(words, exit_on_error=False, print_error=True, help_on_error=False)
+    except CycloptsError:
+        return REFUSED
+    except NewtonError as error:
+        print(f"newton: {error.what}\n  {error.hint}", file=sys.stderr)
+        return FAILED if isinstance(error, ProviderError) else REFUSED
+    except (KeyboardInterrupt, EOFError):
+        return INTERRUPTED
+    except BrokenPipeError:
+        sys.stderr.close()  # the reader of our output has left; there is nobody to complain to
+        return FAILED
+    return code if isinstance(code, int) else OK

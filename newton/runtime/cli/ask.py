@@ -1,0 +1,95 @@
+"""`newton ask` and `newton context`: one turn, and the context alone."""
+
+from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.context import Request
+from newton.memory.hygiene import clean
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, settings
+from newton.runtime.wiring import chat_model, opened
+
+
+async def ask(
+    question: str,
+    *,
+    session: str | None = None,
+    frame: FrameName = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Ask one question and get one answer. It is remembered.
+
+    Example: newton ask "What did we decide about the database?"
+
+    Parameters
+    ----------
+    question:
+        What you want to know.
+    session:
+        Go on with the conversation of this name; without it the question begins a new one.
+    """
+    chosen = settings(agent)
+    async with opened(chosen) as newton:
+        turns = newton.turns(chat_model(chosen))
+        said = Said(session_id=await newton.session(session), text=question, frame=frame)
+        answer = await (_collected(turns, said) if json else _printed(turns, said))
+        await newton.verbs("cli").settle()
+    if json:
+        show.as_json({"answer": answer.text, "degraded": answer.degraded, "context": answer.bundle.as_json()})
+
+
+async def context(
+    question: str,
+    *,
+    budget: Budget = None,
+    frame: FrameName = None,
+    profile: ProfileName = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
+
+    Example: newton context "Should we use Redis for caching?" --budget 2000 --json
+
+    Parameters
+    ----------
+    question:
+        The input.
+    """
+    chosen = settings(agent)
+    async with opened(chosen) as newton:
+        bundle = await newton.contexts.build(
+            Request(
+                agent_id=newton.agent_id,
+                input=clean(question, what="question"),
+                tokens=chosen.context_tokens if budget is None else budget,
+                frame=frame,
+                profile=profile or chosen.profile,
+            )
+        )
+    if json:
+        show.as_json(bundle.as_json())
+    else:
+        print(bundle.text, end="")
+        show.missing(bundle.missing)
+        show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+
+
+async def _printed(turns: Turns, said: Said) -> Answer:
+    answer: Answer | None = None
+    async for piece in turns.take(said):
+        if isinstance(piece, Answer):
+            answer = piece
+        else:
+            print(piece, end="", flush=True)
+    assert answer is not None
+    print()
+    show.missing(answer.bundle.missing)
+    if answer.degraded:
+        show.notice(f"({answer.degraded} This answer only quotes memory.)")
+    return answer
+
+
+async def _collected(turns: Turns, said: Said) -> Answer:
+    pieces = [piece async for piece in turns.take(said)]
+    assert isinstance(pieces[-1], Answer)
+    return pieces[-1]

@@ -1,0 +1,178 @@
+"""`newton chat`: a conversation in the terminal."""
+
+import asyncio
+import signal
+import sys
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from uuid import UUID
+
+from prompt_toolkit import PromptSession
+from prompt_toolkit.history import FileHistory
+
+from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.bundle import Bundle
+from newton.content.frames import frame_named
+from newton.errors import InputError, NewtonError
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, settings
+from newton.runtime.wiring import Newton, chat_model, opened
+
+HELP = """\
+/context          what the last answer was given, by layer, with scores
+/why NUMBER       why that item of /context is in; /why WORDS finds it by its text, left out or not
+/frame [NAME]     look at the next inputs in this frame; without a name, choose again each time
+/remember TEXT    keep a fact
+/help             this
+/quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
+
+Reader = Callable[[], Awaitable[str]]
+
+
+@dataclass(slots=True, kw_only=True)
+class Conversation:
+    """What a running chat knows: where it is, and the last context."""
+
+    newton: Newton
+    turns: Turns
+    read: Reader
+    session_id: UUID
+    frame: str | None = None
+    bundle: Bundle | None = None
+
+    async def run(self) -> None:
+        while True:
+            try:
+                words = (await self.read()).strip()
+            except EOFError:
+                return
+            except KeyboardInterrupt:
+                continue
+            if words in ("/quit", "/exit"):
+                return
+            if words:
+                await self._answered(words)
+
+    async def _answered(self, words: str) -> None:
+        """One input. What goes wrong with it is said, and the conversation goes on."""
+        try:
+            if words.startswith("/"):
+                await self._command(words)
+            else:
+                await _interruptible(self._turn(words))
+                await self.newton.verbs("chat").settle()
+        except NewtonError as error:
+            show.notice(f"{error.what}\n  {error.hint}")
+
+    async def _turn(self, words: str) -> None:
+        said = Said(session_id=self.session_id, text=words, frame=self.frame)
+        async for piece in self.turns.take(said):
+            if isinstance(piece, Answer):
+                self.bundle = piece.bundle
+                show.missing(piece.bundle.missing)
+                if piece.degraded and self.turns.model:
+                    show.notice(f"\n({piece.degraded} This answer only quotes memory.)")
+            else:
+                print(piece, end="", flush=True)
+        print("\n")
+
+    async def _command(self, words: str) -> None:
+        name, _, rest = words.partition(" ")
+        commands: dict[str, Callable[[str], Awaitable[None] | None]] = {
+            "/help": lambda _: print(HELP),
+            "/context": self._context,
+            "/why": self._why,
+            "/frame": self._set_frame,
+            "/remember": self._remember,
+        }
+        if name not in commands:
+            raise InputError(f"There is no command {name}.", hint="/help lists them.")
+        if waiting := commands[name](rest.strip()):
+            await waiting
+
+    def _context(self, _: str) -> None:
+        print(show.bundle_summary(self._last()))
+
+    def _why(self, which: str) -> None:
+        bundle = self._last()
+        print(show.explanation(bundle, show.picked(bundle, which)))
+
+    def _set_frame(self, name: str) -> None:
+        self.frame = frame_named(self.newton.frames, name).name if name else None
+        print(f"Frame: {self.frame or 'chosen for each input'}.")
+
+    async def _remember(self, text: str) -> None:
+        learnt = await self.newton.verbs("chat").remember(text)
+        await self.newton.verbs("chat").settle()
+        print(show.LEARNT[learnt])
+
+    def _last(self) -> Bundle:
+        if self.bundle is None:
+            raise InputError("There is no context yet.", hint="Say something first.")
+        return self.bundle
+
+
+async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> None:
+    """Talk. What is said is remembered; /help lists what else you can do.
+
+    Example: newton chat --session planning
+
+    Parameters
+    ----------
+    session:
+        Go on with the conversation of this name; without it a new one begins.
+    frame:
+        Look at every input in this frame instead of choosing one.
+    """
+    chosen = settings(agent)
+    async with opened(chosen) as newton:
+        if frame:
+            frame_named(newton.frames, frame)
+        model = chat_model(chosen)
+        conversation = Conversation(
+            newton=newton,
+            turns=newton.turns(model),
+            read=_reader(newton),
+            session_id=await newton.session(session),
+            frame=frame,
+        )
+        who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
+        show.notice(f"Newton, agent {chosen.agent}, {who}. /help for help.")
+        # The rest of the vectors is made while the person thinks.
+        settling = asyncio.ensure_future(newton.verbs("chat").settle(most=None))
+        try:
+            await conversation.run()
+        finally:
+            settling.cancel()
+            with suppress(asyncio.CancelledError):
+                await settling
+            await newton.close_session(conversation.session_id, origin="chat")
+
+
+def _reader(newton: Newton) -> Reader:
+    """Lines from the person, with history and editing; from a pipe, just lines."""
+    if not sys.stdin.isatty():
+        return _piped
+    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(newton.settings.home / "history")))
+    return lambda: prompt.prompt_async("› ")
+
+
+async def _piped() -> str:
+    line = await asyncio.to_thread(sys.stdin.readline)
+    if not line:
+        raise EOFError
+    return line
+
+
+async def _interruptible(turn: Awaitable[None]) -> None:
+    """Ctrl-C stops the turn, not the conversation; the turn itself keeps what was said."""
+    task = asyncio.ensure_future(turn)
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, task.cancel)
+    try:
+        await task
+    except asyncio.CancelledError:
+        print(" …\n")
+    finally:
+        loop.remove_signal_handler(signal.SIGINT)

@@ -1,0 +1,80 @@
+"""`newton import`."""
+
+import sys
+from pathlib import Path
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+from newton.errors import InputError
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.transfer.importing import Report
+from newton.runtime.wiring import opened
+
+MOST_SHOWN = 20
+
+
+async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
+    """Import a file of NDJSON, one object a line. Importing it again changes nothing.
+
+    Each line is a message, a fact or an episode (ref is your own id of it, and may be left out):
+
+      {"type":"message","session":"s1","ref":"m1","role":"user","name":"Ana","content":"…","at":"2026-03-01T09:00:00Z"}
+
+      {"type":"fact","ref":"f1","content":"…","subject":"Ana","attribute":"lives in","confidence":0.9,"at":"…"}
+
+      {"type":"episode","ref":"e1","title":"…","content":"…","participants":["Ana"],"at":"…","ended_at":"…"}
+
+    A line that cannot be taken is reported with its number, the others go in, and the exit status is 2.
+
+    Parameters
+    ----------
+    file:
+        The file to import.
+    """
+    lines = _lines(file)
+    async with opened(settings(agent)) as newton:
+        with _progress() as progress:
+            task = progress.add_task("importing", total=lines)
+            report = await newton.importer().run(file, progress=lambda done: progress.advance(task, done))
+    if json:
+        show.as_json(
+            {
+                "new": report.new,
+                "known": report.known,
+                "episodes": report.episodes,
+                "embedded": report.embedded,
+                "refused": [{"line": r.line, "reason": r.reason} for r in report.refused],
+                "embedder_down": report.down,
+            }
+        )
+    else:
+        _tell(report)
+    return 2 if report.refused else 0
+
+
+def _lines(file: Path) -> int:
+    try:
+        with file.open("rb") as opened_file:
+            return sum(1 for _ in opened_file)
+    except OSError as error:
+        raise InputError(f"{file} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
+
+
+def _progress() -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
+
+
+def _tell(report: Report) -> None:
+    made = f", {report.episodes} episodes made from sessions" if report.episodes else ""
+    print(f"{report.new} new, {report.known} known already{made}.")
+    if report.down:
+        show.notice(f"(No vectors yet, {report.down}; all is found by its words. Import again to make them.)")
+    for refusal in report.refused[:MOST_SHOWN]:
+        show.notice(f"line {refusal.line}: {refusal.reason}")
+    if len(report.refused) > MOST_SHOWN:
+        show.notice(f"… and {len(report.refused) - MOST_SHOWN} more; --json lists them all.")
+    if report.refused:
+        show.notice(f"{len(report.refused)} lines were refused; mend them and import the file again.")

@@ -1,0 +1,96 @@
+"""`newton remember` and `newton recall`."""
+
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
+from newton.memory.memory import KINDS, Kind
+from newton.memory.recall import Found
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import opened
+
+
+async def remember(
+    content: str,
+    *,
+    fact: Annotated[bool, Parameter(negative=(), help="It is a fact; so is what says nothing else.")] = False,
+    episode: Annotated[str | None, Parameter(help="It is something lived through, with this title.")] = None,
+    subject: Annotated[str | None, Parameter(help="Whom or what the fact is about.")] = None,
+    attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
+    confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
+    at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Remember a fact, or an episode with --episode TITLE. Saying a fact again confirms it.
+
+    Example: newton remember --fact "We chose Postgres with pgvector over ChromaDB"
+
+    Parameters
+    ----------
+    content:
+        What is to be remembered.
+    """
+    if fact and episode is not None:
+        raise InputError("It cannot be a fact and an episode.", hint="Give --fact or --episode, not both.")
+    async with opened(settings(agent)) as newton:
+        verbs = newton.verbs("cli")
+        if episode is not None:
+            learnt = "new" if await verbs.relive(content, title=episode, at=at) else "unchanged"
+        else:
+            learnt = await verbs.remember(content, subject=subject, attribute=attribute, confidence=confidence, at=at)
+        settled = await verbs.settle()
+    if json:
+        show.as_json({"result": learnt, "embedder_down": settled.down})
+        return
+    print(show.LEARNT[learnt])
+    if settled.down:
+        show.notice(f"(No vector yet, {settled.down}; it is found by its words until there is one.)")
+
+
+async def recall(
+    question: str,
+    *,
+    kind: Annotated[list[Kind] | None, Parameter(help="Only these kinds; may be given more than once.")] = None,
+    limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
+    quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Show the memories most likely meant, best first.
+
+    Example: newton recall "database decision" --kind fact --limit 5
+
+    Parameters
+    ----------
+    question:
+        What to look for.
+    """
+    async with opened(settings(agent)) as newton:
+        found = await newton.verbs("cli").recall(question, kinds=kind or KINDS, most=limit, quarantined=quarantined)
+    if json:
+        show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
+        return
+    for f in found.found:
+        print(f"{f.relevance:.3f}  {f.kind:<8}  {f.summary}")
+    if not found.found:
+        print("Nothing like that is in memory.")
+    show.missing(found.missing)
+
+
+def _plain(found: Found) -> dict[str, object]:
+    return {
+        "memory_id": str(found.memory_id),
+        "kind": found.kind,
+        "state": found.state,
+        "text": found.summary,
+        "relevance": round(found.relevance, 6),
+        "cosine": None if found.similarity is None else round(found.similarity, 6),
+        "lexical": round(found.lexical, 6),
+        "occurred_at": found.occurred_at.isoformat(),
+        "trust": found.trust,
+        "ref": found.ref,
+    }

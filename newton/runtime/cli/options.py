@@ -1,0 +1,19 @@
+"""What several commands take."""
+
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.settings import Settings, load
+
+Agent = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
+AsJson = Annotated[bool, Parameter("--json", negative=(), help="Print JSON for programs.")]
+FrameName = Annotated[str | None, Parameter("--frame", help="Look at the input in this frame instead of choosing one.")]
+ProfileName = Annotated[str | None, Parameter("--profile", help="Score memories by this profile.")]
+Budget = Annotated[int | None, Parameter("--budget", help="The most tokens the context may have.")]
+
+
+def settings(agent: str | None = None, **flags: object) -> Settings:
+    """Settings with what was said on the command line on top."""
+    given = {"agent": agent, **flags}
+    return load({name: value for name, value in given.items() if value is not None})

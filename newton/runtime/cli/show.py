@@ -1,0 +1,73 @@
+"""How answers look to a person: plain text that also reads well when it is piped."""
+
+import json
+import sys
+from collections.abc import Mapping
+
+from newton.cognition.bundle import Bundle, Considered
+from newton.errors import InputError
+
+LEARNT = {
+    "new": "Remembered.",
+    "confirmed": "Known already; confirmed once more.",
+    "unchanged": "Known already; nothing changed.",
+}
+
+
+def as_json(value: object) -> None:
+    print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def notice(text: str) -> None:
+    """A remark beside the answer; it never mixes with what a program reads."""
+    print(text, file=sys.stderr)
+
+
+def missing(sources: Mapping[str, str]) -> None:
+    for source, why in sources.items():
+        notice(f"({source} missing: {why}; memories were found by their words alone)")
+
+
+def bundle_summary(bundle: Bundle) -> str:
+    """What the model was given, by layer, with scores."""
+    choice = bundle.frame
+    how = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
+    lines = [
+        f"frame {choice.frame} ({how}) · profile {bundle.profile} · {bundle.tokens} of {bundle.budget} tokens",
+        f"bundle {bundle.bundle_id}",
+    ]
+    for name, layer in bundle.layers.items():
+        items = [(n, c) for n, c in enumerate(bundle.items, 1) if c.layer == name]
+        if layer.used:
+            lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
+            lines += [f"  {n:>3}. {c.score:.3f}  {c.text}" for n, c in items]
+    if bundle.dropped:
+        lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
+        lines += [f"       {c.score:.3f}  {c.text}  ({c.reason})" for c in bundle.dropped[:3]]
+    return "\n".join(lines)
+
+
+def explanation(bundle: Bundle, item: Considered) -> str:
+    """Why a memory is in the context, or is not: what each feature gave, and who came next."""
+    verdict = f"in, as {item.detail} ({item.reason})" if item.detail else f"out ({item.reason})"
+    parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
+    lines = [
+        item.text,
+        f"{item.kind} {item.memory_id}" + (f" · ref {', '.join(item.refs)}" if item.refs else ""),
+        f"{verdict} · {item.tokens} tokens · score {item.score:.4f} =",
+        *(f"  {given:+.4f}  {name} {item.features.get(name, 1.0):.3f}" for name, given in parts),
+        f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
+    ]
+    if missed := next((c for c in bundle.dropped if c.reason == "no room left"), None):
+        lines.append(f"just missed: {missed.score:.4f}  {missed.text}")
+    return "\n".join(lines)
+
+
+def picked(bundle: Bundle, which: str) -> Considered:
+    """The candidate meant by a number of the summary, an id, a ref, or words of its text."""
+    if which.isdigit() and 1 <= int(which) <= len(bundle.items):
+        return bundle.items[int(which) - 1]
+    for candidate in bundle.candidates:
+        if which and (which in (str(candidate.memory_id), *candidate.refs) or which.lower() in candidate.text.lower()):
+            return candidate
+    raise InputError(f"No memory of the last context is {which!r}.", hint="/context numbers them.")
