@@ -31,7 +31,10 @@ TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "syste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message. `ref` is the caller's id of it; `memorable` is false for what only repeats memories."""
+    """One message. `ref` is the caller's id of it; `memorable` is false for what only repeats memories.
+
+    `nth` tells apart lines without a ref that are alike in everything, as when somebody says "yes" twice in a second.
+    """
 
     role: Role
     content: str
@@ -39,17 +42,23 @@ class Line:
     name: str | None = None
     ref: str | None = None
     memorable: bool = True
+    nth: int = 0
 
     @property
     def speaker(self) -> str:
         return self.name or self.role.capitalize()
 
     @property
+    def words(self) -> tuple[str, str | None, str]:
+        """What may not change under a ref."""
+        return self.role, self.name, self.content
+
+    @property
     def own_ref(self) -> str:
         """The caller's id, or one that the same line gets again when it is sent again."""
         if self.ref:
             return self.ref
-        return digest(self.role, self.name or "", self.content, self.said_at.isoformat()).hex()
+        return digest(self.role, self.name or "", self.content, self.said_at.isoformat(), str(self.nth)).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

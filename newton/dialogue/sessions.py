@@ -64,16 +64,21 @@ async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> 
 
 
 async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller) -> list[Line]:
-    by_ref = {line.own_ref: line for line in lines}
+    by_ref: dict[str, Line] = {}
+    for line in lines:
+        _same_words(line, by_ref.setdefault(line.own_ref, line).words)
     rows = await SQL["known_lines"].all(tx, agent_id=by.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
-        line = by_ref.pop(row["ref"])
-        if (row["role"], row["name"], row["content"]) != (line.role, line.name, line.content):
-            raise ConflictError(
-                f"The line {row['ref']!r} of this session is there with other words.",
-                hint="Messages are never changed; send the new words under a ref of their own.",
-            )
+        _same_words(by_ref.pop(row["ref"]), (row["role"], row["name"], row["content"]))
     return list(by_ref.values())
+
+
+def _same_words(line: Line, known: tuple[str, str | None, str]) -> None:
+    if line.words != known:
+        raise ConflictError(
+            f"The line {line.own_ref!r} of this session is there with other words.",
+            hint="Messages are never changed; send the new words under a ref of their own.",
+        )
 
 
 def _row(placed: Placed, now: datetime) -> dict[str, object]:

@@ -2,6 +2,7 @@
 
 from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.context import Request
+from newton.content.frames import frame_named
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, settings
@@ -29,7 +30,9 @@ async def ask(
     """
     chosen = settings(agent)
     async with opened(chosen) as newton:
-        turns = newton.turns(chat_model(chosen))
+        if frame:
+            frame_named(newton.frames, frame)
+        turns, question = newton.turns(chat_model(chosen)), clean(question, what="question")
         said = Said(session_id=await newton.session(session), text=question, frame=frame)
         answer = await (_collected(turns, said) if json else _printed(turns, said))
         await newton.verbs("cli").settle()

@@ -148,6 +148,7 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
             with suppress(asyncio.CancelledError):
                 await settling
             await newton.close_session(conversation.session_id, origin="chat")
+            await newton.verbs("chat").settle()
 
 
 def _reader(newton: Newton) -> Reader:

@@ -1,6 +1,7 @@
 """The lines of an import file: one JSON object each. What cannot be taken is refused with its number and a reason."""
 
 import json
+from collections import Counter
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -71,18 +72,24 @@ Item = tuple[str, Line] | Statement | Experience
 
 def read(path: Path) -> Iterator[tuple[int, Item | NewtonError]]:
     """Each line that says something, by its number (the first is 1): what it holds, or why it is refused."""
+    seen: Counter[bytes] = Counter()
     for number, raw in _raw_lines(path):
         if isinstance(raw, NewtonError):
             yield number, raw
         elif raw.strip():
+            same = digest(raw.strip().decode("utf-8", "replace"))
             try:
-                yield number, parsed(raw)
+                yield number, parsed(raw, nth=seen[same])
             except NewtonError as error:
                 yield number, error
+            seen[same] += 1
 
 
-def parsed(raw: bytes) -> Item:
-    """Raises InputError for anything but a valid line of the format."""
+def parsed(raw: bytes, *, nth: int = 0) -> Item:
+    """What a line says; `nth` is how often the file had the very same line before.
+
+    Raises InputError for anything but a valid line of the format.
+    """
     try:
         given = GIVEN.validate_python(json.loads(raw.decode("utf-8")))
     except UnicodeDecodeError as error:
@@ -91,16 +98,17 @@ def parsed(raw: bytes) -> Item:
         raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
     except ValidationError as error:
         raise _invalid(error) from None
-    return _item(given, raw)
+    return _item(given, raw, nth)
 
 
-def _item(given: GivenMessage | GivenFact | GivenEpisode, raw: bytes) -> Item:
+def _item(given: GivenMessage | GivenFact | GivenEpisode, raw: bytes, nth: int) -> Item:
     content, at = clean(given.content, what="content"), _zoned(given.at, "at")
     # Without a ref of its own, the same line is the same thing when the file comes again.
     ref = given.ref or digest(raw.decode()).hex()
     match given:
         case GivenMessage():
-            return given.session, Line(role=given.role, name=given.name, content=content, said_at=at, ref=given.ref)
+            line = Line(role=given.role, name=given.name, content=content, said_at=at, ref=given.ref, nth=nth)
+            return given.session, line
         case GivenFact():
             return Statement(
                 ref=ref,

@@ -1,0 +1,26 @@
+"""What the database says of itself."""
+
+from dataclasses import dataclass
+
+from newton.db.pool import APP_ROLE, Tx
+from newton.db.queries import load
+
+SQL = load("newton.db", "health.sql")
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """`durable`: a commit survives a power cut. `confined`: the application's role cannot pass row level security."""
+
+    version: str
+    pgvector: str | None
+    durable: bool
+    confined: bool
+    tables: int
+    isolated: int
+
+
+async def server(tx: Tx) -> Server:
+    row = await SQL["server"].one(tx, role=APP_ROLE)
+    assert row is not None
+    return Server(**row)

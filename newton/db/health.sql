@@ -1,0 +1,13 @@
+-- name: server(role)
+select
+    current_setting('server_version') as version,
+    (select extversion from pg_extension where extname = 'vector') as pgvector,
+    current_setting('fsync') = 'on'
+    and current_setting('full_page_writes') = 'on'
+    and current_setting('synchronous_commit') <> 'off' as durable,
+    (select not rolsuper and not rolbypassrls from pg_roles where rolname = $1) as confined,
+    count(*) as tables,
+    count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated
+from pg_class
+join pg_attribute on attrelid = pg_class.oid and attname = 'agent_id'
+where relkind = 'r' and relnamespace::regnamespace::text = any('{memory,heart,dialogue,cognition,runtime}');

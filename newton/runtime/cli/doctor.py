@@ -1,0 +1,126 @@
+"""`newton doctor`: what works, what does not, and what to do."""
+
+import platform
+from collections.abc import AsyncGenerator
+from dataclasses import asdict, dataclass
+from typing import Literal
+
+from newton.clock import stopwatch
+from newton.db import health
+from newton.errors import NewtonError, ProviderError
+from newton.memory import outbox, store
+from newton.providers.chat import ChatMessage
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import Newton, chat_model, opened
+from newton.settings import Settings
+
+MARKS = {"ok": "✓", "note": "·", "wrong": "✗"}
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing looked at: is it right, what was seen, and what to do about it."""
+
+    state: Literal["ok", "note", "wrong"]
+    what: str
+    todo: str = ""
+
+
+async def doctor(*, agent: Agent = None, json: AsJson = False) -> int:
+    """Look at every part and say what works, what does not, and what to do. Exits with 1 when something is wrong.
+
+    Example: newton doctor --json
+    """
+    chosen = settings(agent)
+    findings = [finding async for finding in _findings(chosen)]
+    if json:
+        show.as_json({"findings": [asdict(f) for f in findings], "settings": _plain(chosen)})
+    else:
+        for f in findings:
+            print(f"{MARKS[f.state]} {f.what}" + (f"\n    {f.todo}" if f.todo else ""))
+        print("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
+        print("\n".join(f"  {name:<22}{value}" for name, value in _plain(chosen).items()))
+    return 1 if any(f.state == "wrong" for f in findings) else 0
+
+
+def _plain(chosen: Settings) -> dict[str, str]:
+    return {name: "-" if value is None else str(value) for name, value in dict(chosen).items()}
+
+
+async def _findings(chosen: Settings) -> AsyncGenerator[Finding]:
+    yield Finding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
+    try:
+        async with opened(chosen) as newton:
+            yield Finding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
+            yield await _database(newton)
+            yield await _isolation(newton)
+            yield await _memories(newton)
+            yield await _embedder(newton)
+            yield await _backlog(newton)
+    except NewtonError as error:
+        yield Finding("wrong", error.what, error.hint)
+    yield await _model(chosen)
+
+
+async def _database(newton: Newton) -> Finding:
+    async with newton.db.work(newton.agent_id) as tx:
+        server = await health.server(tx)
+    where = "external" if newton.settings.database_url else f"embedded, data under {newton.settings.home}"
+    what = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({where})"
+    if not server.durable:
+        return Finding("wrong", f"{what} may lose what was written.", "Turn fsync, full_page_writes and commits on.")
+    return Finding("ok", what)
+
+
+async def _isolation(newton: Newton) -> Finding:
+    async with newton.db.work(newton.agent_id) as tx:
+        server = await health.server(tx)
+    if not server.confined or server.isolated < server.tables:
+        what = f"{server.tables - server.isolated} of {server.tables} tables are open across agents."
+        return Finding("wrong", what, "Restore the schema; do not grant newton_app more than the migrations do.")
+    return Finding("ok", f"row level security is forced on all {server.tables} tables")
+
+
+async def _memories(newton: Newton) -> Finding:
+    async with newton.db.work(newton.agent_id) as tx:
+        counts = await store.counts(tx, agent_id=newton.agent_id)
+    told = ", ".join(f"{number} of kind {kind}" for kind, number in counts.items()) or "none yet"
+    return Finding("ok", f"memories of agent {newton.settings.agent}: {told}")
+
+
+async def _embedder(newton: Newton) -> Finding:
+    if newton.embedder is None:
+        return Finding("note", "no embedding model: memories are found by words alone", "Set NEWTON_EMBEDDING=local.")
+    started = stopwatch()
+    try:
+        await newton.embedder.embed(["How are you?"])
+    except ProviderError as error:
+        return Finding("wrong", error.what, f"{error.hint} Until then memories are found by words alone.")
+    return Finding("ok", f"embeddings by {newton.embedder.identity}, {stopwatch() - started:.0f} ms for a question")
+
+
+async def _backlog(newton: Newton) -> Finding:
+    async with newton.db.work(newton.agent_id) as tx:
+        backlog = await outbox.backlog(tx, agent_id=newton.agent_id)
+    if backlog.given_up:
+        what = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
+        return Finding("wrong", what, "They are found by their words alone.")
+    if backlog.waiting:
+        what = f"{backlog.waiting} memories wait for their vectors and are found by words until then"
+        return Finding("note", what, "`newton chat` or the next import makes them.")
+    return Finding("ok", "every memory has its vector")
+
+
+async def _model(chosen: Settings) -> Finding:
+    try:
+        model = chat_model(chosen)
+        if model is None:
+            todo = "Set OPENAI_API_KEY, or OPENAI_BASE_URL for a server of your own."
+            return Finding("note", "no chat model: answers quote memory", todo)
+        started = stopwatch()
+        async for _ in model.stream([ChatMessage("user", "Say ok.")], max_tokens=8):
+            pass
+    except ProviderError as error:
+        return Finding("wrong", error.what, error.hint)
+    return Finding("ok", f"{chosen.openai_model} answered in {stopwatch() - started:.0f} ms")

@@ -1,0 +1,97 @@
+"""A whole Newton on a database of its own, with the stand-in embedder unless a test wants the real one."""
+
+from dataclasses import dataclass
+from uuid import UUID
+
+import pytest
+
+from newton.agent.turn import Limits, Turns
+from newton.agent.verbs import Verbs
+from newton.clock import SteppedClock
+from newton.cognition.bundle import Bundle
+from newton.cognition.context import Contexts, Request
+from newton.cognition.render import headers
+from newton.content.frames import load_frames
+from newton.content.profiles import load_profiles
+from newton.db.pool import Database
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.memory.memory import Teller
+from newton.providers import tokens
+from newton.providers.chat import ChatModel
+from newton.providers.embedding import Embedder
+from newton.providers.offline import HashEmbedder
+from tests.support import NOON
+
+
+@dataclass(slots=True)
+class Mind:
+    """One agent with everything it needs; tests say and ask through it."""
+
+    db: Database
+    agent_id: UUID
+    clock: SteppedClock
+    embedder: Embedder | None
+
+    @property
+    def contexts(self) -> Contexts:
+        return Contexts(
+            db=self.db,
+            clock=self.clock,
+            count=tokens.count,
+            frames=load_frames(),
+            profiles=load_profiles(),
+            embedder=self.embedder,
+            centroids={},
+            header_tokens=headers(tokens.count),
+        )
+
+    @property
+    def verbs(self) -> Verbs:
+        return Verbs(
+            agent_id=self.agent_id,
+            origin="test",
+            db=self.db,
+            clock=self.clock,
+            count=tokens.count,
+            embedder=self.embedder,
+        )
+
+    def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> Turns:
+        return Turns(
+            agent_id=self.agent_id,
+            db=self.db,
+            clock=self.clock,
+            count=tokens.count,
+            contexts=self.contexts,
+            model=model,
+            limits=Limits(context=2_000, history=1_000, reply=200, per_day=per_day),
+        )
+
+    async def context(self, text: str, *, budget: int = 8_000, **chosen: object) -> Bundle:
+        request = Request(agent_id=self.agent_id, input=text, tokens=budget, **chosen)  # pyright: ignore[reportArgumentType]  # named fields
+        return await self.contexts.build(request)
+
+    async def session(self, ref: str = "s1") -> UUID:
+        async with self.db.work(self.agent_id) as tx:
+            return await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
+
+    async def hear(self, *said: str, session: str = "s1", role: str = "user") -> UUID:
+        """Lines of dialogue, written and embedded."""
+        session_id = await self.session(session)
+        lines = [Line(role=role, content=text, said_at=self.clock.now()) for text in said]  # pyright: ignore[reportArgumentType]  # a role
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin="test", trust="user")
+        async with self.db.work(self.agent_id) as tx:
+            await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)
+        await self.verbs.settle(most=None)
+        return session_id
+
+    async def know(self, *facts: str) -> None:
+        for fact in facts:
+            await self.verbs.remember(fact)
+        await self.verbs.settle(most=None)
+
+
+@pytest.fixture
+def mind(db: Database, agent: UUID) -> Mind:
+    return Mind(db, agent, SteppedClock(NOON), HashEmbedder())

@@ -1,0 +1,101 @@
+"""What goes into a context, and why the rest does not."""
+
+import random
+from dataclasses import dataclass
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.fill import Policy, fill
+
+LAYERS = ["facts", "episodes", "decisions"]
+
+
+@dataclass(frozen=True)
+class Item:
+    memory_id: UUID
+    layer: str
+    score: float
+    summary_tokens: int
+    micro_tokens: int
+
+
+def item(number: int, layer: str = "facts", score: float = 0.5, summary: int = 50, micro: int = 20) -> Item:
+    return Item(UUID(int=number), layer, score, summary, micro)
+
+
+ITEMS = st.lists(
+    st.builds(
+        Item,
+        memory_id=st.uuids(),
+        layer=st.sampled_from(LAYERS),
+        score=st.floats(0, 1),
+        summary_tokens=st.integers(1, 120),
+        micro_tokens=st.integers(1, 30),
+    ),
+    unique_by=lambda i: i.memory_id,
+    max_size=40,
+)
+CAPS = st.fixed_dictionaries({layer: st.integers(0, 2_000) for layer in LAYERS})
+HEADERS = dict.fromkeys(LAYERS, 4)
+
+
+@given(ITEMS, st.integers(0, 3_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
+def test_the_room_is_never_passed_headers_included(
+    items: list[Item], room: int, caps: dict[str, int], policy: Policy
+) -> None:
+    # S002-3, S000-8
+    placed = [p for p in fill(items, room=room, layers=caps, headers=HEADERS, policy=policy) if p.detail]
+    layer_of = {i.memory_id: i.layer for i in items}
+    used = {layer_of[p.memory_id] for p in placed}
+    assert sum(p.tokens for p in placed) + 4 * len(used) <= room
+
+
+@given(ITEMS, st.integers(0, 3_000), CAPS)
+def test_every_candidate_gets_one_verdict_with_a_reason(items: list[Item], room: int, caps: dict[str, int]) -> None:
+    verdicts = fill(items, room=room, layers=caps, headers=HEADERS)
+    assert sorted(str(v.memory_id) for v in verdicts) == sorted(str(i.memory_id) for i in items)
+    assert all(v.reason for v in verdicts)
+    assert all((v.tokens > 0) == (v.detail is not None) for v in verdicts)
+
+
+@given(ITEMS, st.integers(0, 3_000), CAPS, st.randoms(use_true_random=False))
+def test_the_order_of_arrival_does_not_matter(
+    items: list[Item], room: int, caps: dict[str, int], chance: random.Random
+) -> None:
+    shuffled = list(items)
+    chance.shuffle(shuffled)
+    expected = fill(items, room=room, layers=caps, headers=HEADERS)
+    assert fill(shuffled, room=room, layers=caps, headers=HEADERS) == expected
+
+
+def test_best_first_as_a_summary_then_as_a_micro_then_not_at_all() -> None:
+    # S002-11
+    items = [item(1, score=0.9), item(2, score=0.8), item(3, score=0.7)]
+    verdicts = fill(items, room=4 + 50 + 20 + 10, layers={"facts": 1_000}, headers={"facts": 4})
+    assert [(v.detail, v.tokens) for v in verdicts] == [("summary", 50), ("micro", 20), (None, 0)]
+    assert verdicts[2].reason == "no room left"
+
+
+def test_what_a_layer_leaves_flows_to_the_others() -> None:
+    # S002-3
+    items = [item(n, "facts", score=1 - n / 10) for n in range(5)]
+    verdicts = fill(items, room=300, layers={"facts": 60, "episodes": 240}, headers={"facts": 4})
+    assert [v.reason for v in verdicts] == ["fits its layer", *["fits what other layers left"] * 4]
+
+
+def test_a_layer_s_share_is_safe_from_better_items_of_other_layers() -> None:
+    # S002-2: a mass of strong episodes cannot crowd the facts out
+    items = [item(1, "facts", score=0.1), *(item(n, "episodes", score=0.9) for n in range(2, 30))]
+    verdicts = fill(items, room=500, layers={"facts": 100, "episodes": 400}, headers={})
+    assert next(v for v in verdicts if v.memory_id == UUID(int=1)).detail == "summary"
+
+
+def test_stop_ends_at_the_first_that_does_not_fit_and_skip_goes_on() -> None:
+    # S000-9, S001-25
+    items = [item(1, score=0.9, summary=90), item(2, score=0.8, summary=50), item(3, score=0.7, summary=10)]
+    stopped = fill(items, room=100, layers={"facts": 0}, headers={}, policy="stop")
+    skipped = fill(items, room=100, layers={"facts": 0}, headers={}, policy="skip")
+    assert [v.detail for v in stopped] == ["summary", None, None]
+    assert [v.detail for v in skipped] == ["summary", None, "summary"]

@@ -1,0 +1,47 @@
+"""The context as text."""
+
+from newton.cognition.render import Block, approach, header, headers, item, render
+from newton.providers import tokens
+
+
+def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> None:
+    # S002-12
+    sections = {
+        "episodes": [item("[2026-11-20] Ana: We met.", 14)],
+        "frame": [Block("## Current Approach: question\nConsider: Who says so?\n", 12)],
+        "facts": [item("Ana lives in Lisbon.", 8)],
+        "decisions": list[Block](),
+    }
+    page = render(sections, header_tokens=headers(tokens.count))
+    assert page.text == (
+        "## Current Approach: question\n"
+        "Consider: Who says so?\n"
+        "## Known Information\n"
+        "- Ana lives in Lisbon.\n"
+        "## Past Experience\n"
+        "- [2026-11-20] Ana: We met.\n"
+    )
+
+
+def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
+    # S002-3
+    said = ["We met at 9.", "Café “Zé” — naïve 日本", "a|b|c/d/e", "trailing dots..."]
+    blocks = [item(line, tokens.count(f"- {line}\n")) for line in said]
+    frame = approach("debug", ("What changed?", "Can I reproduce it?"), count=tokens.count, most=500)
+    page = render({"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=headers(tokens.count))
+    assert page.tokens == tokens.count(page.text)
+
+
+def test_an_approach_drops_questions_until_it_fits() -> None:
+    questions = ("What do I know for certain?", "What is the latest?", "What is unknown?")
+    whole = approach("question", questions, count=tokens.count, most=500)
+    less = approach("question", questions, count=tokens.count, most=whole.tokens - 1)
+    assert whole.text.count("?") == 3
+    assert less.text.count("?") == 2
+    assert approach("question", questions, count=tokens.count, most=3) == Block("", 0)
+
+
+def test_the_text_never_speaks_of_memories_being_chosen() -> None:
+    # S002-13
+    titles = "".join(header(layer) for layer in headers(tokens.count)).lower()
+    assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
