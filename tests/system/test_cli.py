@@ -1,0 +1,217 @@
+"""The command line as a person meets it: real processes, one database shared by the file."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from newton.runtime.cli import status
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def kept_running(home: Path) -> Iterator[None]:
+    """One server for all commands of this file; each would else start and stop its own."""
+    with EmbeddedServer.start(home, durable=False):
+        yield
+    discard(home)
+
+
+def environment(home: Path, **more: str) -> dict[str, str]:
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
+    return {**plain, "NEWTON_DATA_DIR": str(home), "PYTHONPATH": str(ROOT), **more}
+
+
+def run(home: Path, *words: str, stdin: str = "", **more: str) -> "subprocess.CompletedProcess[str]":
+    return subprocess.run(
+        [sys.executable, "-m", "newton", *words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env=environment(home, **more),
+        cwd=home,
+    )
+
+
+def ok(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_from_nothing_to_an_answer(home: Path) -> None:
+    question = "What did we decide about the database?"
+    first = run(home, "ask", question, "--agent", "tour")
+    assert ok(first) == "There is nothing about this in memory yet.\n"
+    assert "OPENAI_API_KEY" in first.stderr
+    fact = "We chose Postgres with pgvector over ChromaDB"
+    assert ok(run(home, "remember", "--fact", fact, "--agent", "tour")) == "Remembered.\n"
+    assert ok(run(home, "ask", question, "--agent", "tour")) == f"From memory:\n- {fact}\n"
+    assert ok(run(home, "remember", fact, "--agent", "tour")) == "Known already; confirmed once more.\n"
+
+
+def test_agents_do_not_know_of_each_other(home: Path) -> None:
+    run(home, "remember", "The vault code is under the mat", "--agent", "one")
+    for command in ("ask", "context", "recall"):
+        assert "vault" not in ok(run(home, command, "Where is the code of it?", "--agent", "two"))
+    assert "vault" in ok(run(home, "recall", "Where is the code of it?", "--agent", "one"))
+
+
+def test_context_as_json_has_the_public_shape(home: Path) -> None:
+    run(home, "remember", "The ferry is called Artemis", "--agent", "shape")
+    bundle = json.loads(ok(run(home, "context", "Which ferry?", "--json", "--agent", "shape", "--budget", "500")))
+    assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= set(bundle)
+    assert {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"} <= set(
+        bundle["items"][0]
+    )
+    assert bundle["tokens"] <= bundle["budget"] == 500
+    assert bundle["layers"]["facts"].keys() == {"budget", "used"}
+
+
+def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path) -> None:
+    message = '{"type":"message","session":"s","ref":"m%d","role":"user","content":"The ferry %d","at":"%s"}'
+    zoned, bare = "2026-01-01T10:00:00Z", "2026-01-01T10:00:00"
+    lines = [message % (1, 1, zoned), "{", message % (2, 2, bare), message % (3, 3, zoned)]
+    file = tmp_path / "talk.ndjson"
+    file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+    first = run(home, "import", str(file), "--agent", "imports")
+    assert first.returncode == 2
+    assert first.stdout.startswith("2 new, 0 known already")
+    assert "line 2: not JSON" in first.stderr
+    assert "line 3: 'at' has no time zone" in first.stderr
+    again = run(home, "import", str(file), "--agent", "imports", "--json")
+    assert json.loads(again.stdout)["known"] == 2
+    assert json.loads(again.stdout)["new"] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["ask", ""], "The question is empty"),
+        (["ask", "hi", "--frame", "debgu"], "Did you mean 'debug'?"),
+        (["context", "hi", "--budget", "0"], "holds nothing"),
+        (["context", "hi", "--budget=-1"], "holds nothing"),
+        (["context", "hi", "--budget", "many"], "--budget"),
+        (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
+        (["remember", " "], "The text is empty"),
+        (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no zone"),
+        (["remember", "x", "--confidence", "7"], "from 0 to 1"),
+        (["recall", "x", "--limit", "0"], "Give 1 or more"),
+        (["import", "/nowhere/at/all"], "cannot be read"),
+        (["frames", "debgu"], "Did you mean 'debug'?"),
+        (["askk", "x"], "askk"),
+    ],
+)
+def test_bad_words_are_refused_with_a_remedy(
+    home: Path, words: list[str], said: str, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setenv("NEWTON_DATA_DIR", str(home))
+    monkeypatch.setenv("NEWTON_EMBEDDING", "none")
+    assert status(words) == 2
+    printed = capfd.readouterr()
+    assert said in printed.err + printed.out
+    assert "Traceback" not in printed.err
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"NEWTON_DATABSE_URL": "x"}, "Did you mean NEWTON_DATABASE_URL?"),
+        ({"DATABASE_URL": "postgresql://nobody@127.0.0.1:9/none"}, "cannot be reached"),
+        ({"NEWTON_CONTEXT_TOKENS": "lots"}, "NEWTON_CONTEXT_TOKENS"),
+    ],
+)
+def test_bad_settings_stop_the_start(home: Path, given: dict[str, str], said: str) -> None:
+    done = run(home, "ask", "hi", **given)
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\ndescription: Mine.\nquestons: []\n", encoding="utf-8")
+    done = run(home, "ask", "hi", NEWTON_FRAMES_DIR=str(tmp_path))
+    assert done.returncode == 2
+    assert "mine.yaml:3: 'questons' is not a field of a frame" in done.stderr
+
+
+def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
+    said = [
+        "/remember The ferry is called Artemis",
+        "What is the ferry called?",
+        "/context",
+        "/why 1",
+        "/why nothing of the kind",
+        "/frame debug",
+        "/frame nope",
+        "/nope",
+        "/help",
+        "/quit",
+    ]
+    done = run(home, "chat", "--agent", "talker", stdin="\n".join(said) + "\n")
+    assert ok(done).startswith("Remembered.\nFrom memory:\n- The ferry is called Artemis\n")
+    for part in ("facts  ", "similarity 1.000", "Frame: debug.", "/why NUMBER"):
+        assert part in done.stdout
+    for part in ("No memory of the last context", "There is no frame 'nope'", "There is no command /nope"):
+        assert part in done.stderr
+
+
+def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
+    child = subprocess.Popen(
+        [sys.executable, "-m", "newton", "chat", "--agent", "stopper", "--session", "s"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment(home),
+        cwd=home,
+    )
+    assert child.stdin and child.stdout
+    child.stdin.write("The ferry is called Artemis\n")
+    child.stdin.flush()
+    assert child.stdout.readline()
+    child.send_signal(signal.SIGINT)
+    child.communicate(timeout=30)
+    assert child.returncode in (0, 130)
+    assert "Artemis" in ok(run(home, "recall", "ferry name", "--agent", "stopper"))
+
+
+def test_doctor_finds_a_healthy_newton(home: Path) -> None:
+    done = run(home, "doctor", "--json", "--agent", "patient")
+    findings = json.loads(done.stdout)["findings"]
+    # the server of this test runs without fsync, and that is what the doctor must say
+    wrong = [f["what"] for f in findings if f["state"] == "wrong"]
+    assert len(wrong) == 1 and "may lose what was written" in wrong[0]
+    assert done.returncode == 1
+    assert any("row level security is forced" in f["what"] for f in findings)
+
+
+def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:
+    script = "import sys; from newton.runtime.cli import status; status(['--help']); print(*sys.modules, sep='\\n')"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, env=environment(home), check=True
+    )
+    loaded = set(done.stdout.split("\n"))
+    assert not loaded & {"openai", "onnxruntime", "asyncpg", "tiktoken", "numpy", "prompt_toolkit", "yaml"}
+    quickest = min(_seconds(home) for _ in range(3))
+    assert quickest < 0.4, f"newton --help took {quickest:.2f} s"
+
+
+def _seconds(home: Path) -> float:
+    started = time.perf_counter()
+    assert "remember" in ok(run(home, "--help"))
+    return time.perf_counter() - started
