@@ -1,0 +1,158 @@
+"""The rules that every table keeps, as a check over the catalog that names each fault."""
+
+from newton.db.pool import Tx
+
+SCHEMAS = ["memory", "heart", "dialogue", "cognition", "runtime"]
+AGENTLESS = {"runtime.schema_migrations", "memory.models"}
+
+APPEND_ONLY = {
+    "dialogue.sessions",
+    "dialogue.messages",
+    "heart.facts",
+    "heart.episodes",
+    "memory.sources",
+    "memory.confirmations",
+    "memory.embeddings",
+    "cognition.bundles",
+    "runtime.usage",
+}
+FIXED_OF_MEMORIES = {"origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at"}
+
+TABLES = """
+select c.oid::regclass::text as name, c.relrowsecurity and c.relforcerowsecurity as forced,
+    a.attnum as agent, a.atttypid = 'uuid'::regtype and a.attnotnull as required,
+    pg_get_userbyid(c.relowner) as owner,
+    exists (select from pg_constraint where conrelid = c.oid and contype = 'p') as keyed
+from pg_class as c
+left join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
+where c.relkind in ('r', 'p') and c.relnamespace::regnamespace::text = any($1)
+order by 1
+"""
+
+INDEXES = """
+select i.indrelid::regclass::text as name, x.relname as index, a.attname as first
+from pg_index as i
+join pg_class as x on x.oid = i.indexrelid
+left join pg_attribute as a on a.attrelid = i.indrelid and a.attnum = i.indkey[0]
+where i.indrelid::regclass::text = any($1)
+"""
+
+FOREIGN_KEYS = """
+select k.conrelid::regclass::text as name, k.conname as key, k.confrelid::regclass::text as target,
+    here.attname as here, there.attname as there
+from pg_constraint as k
+join pg_attribute as here on here.attrelid = k.conrelid and here.attnum = k.conkey[1]
+join pg_attribute as there on there.attrelid = k.confrelid and there.attnum = k.confkey[1]
+where k.contype = 'f' and k.conrelid::regclass::text = any($1)
+"""
+
+POLICIES = """
+select polrelid::regclass::text as name, polname as policy, polpermissive as permissive,
+    pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as checked
+from pg_policy
+"""
+
+COLUMNS = """
+select c.relname, n.nspname || '.' || c.relname as name, a.attname as column,
+    a.atttypid = 'timestamp'::regtype as zoneless, a.attstorage::text as storage,
+    has_column_privilege('newton_app', c.oid, a.attnum, 'UPDATE') as updated
+from pg_attribute as a
+join pg_class as c on c.oid = a.attrelid
+join pg_namespace as n on n.oid = c.relnamespace
+where n.nspname = any($1) and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+"""
+
+EXPECTED_POLICY = "(agent_id = (NULLIF(current_setting('newton.agent_id'::text, true), ''::text))::uuid)"
+
+
+async def tables(conn: Tx) -> set[str]:
+    return {row["name"] for row in await conn.fetch(TABLES, SCHEMAS)}
+
+
+async def faults(conn: Tx) -> list[str]:
+    """Every breach of the rules, each beginning with the table's name."""
+    found: list[str] = []
+    for check in (_tables, _indexes, _foreign_keys, _policies, _columns, _rights, _sequences):
+        found += await check(conn)
+    return found
+
+
+async def _agent_tables(conn: Tx) -> list[str]:
+    return [row["name"] for row in await conn.fetch(TABLES, SCHEMAS) if row["agent"]]
+
+
+async def _tables(conn: Tx) -> list[str]:
+    found: list[str] = []
+    for row in await conn.fetch(TABLES, SCHEMAS):
+        name = row["name"]
+        if row["owner"] == "newton_app":
+            found.append(f"{name}: owned by newton_app")
+        if row["agent"] is None:
+            found += [] if name in AGENTLESS else [f"{name}: has no agent_id"]
+            continue
+        found += [] if row["required"] else [f"{name}: agent_id is not a required uuid"]
+        found += [] if row["forced"] else [f"{name}: row level security is not forced"]
+        found += [] if row["keyed"] else [f"{name}: no primary key"]
+    return found
+
+
+async def _indexes(conn: Tx) -> list[str]:
+    rows = await conn.fetch(INDEXES, await _agent_tables(conn))
+    return [f"{r['name']}: {r['index']} does not begin with agent_id" for r in rows if r["first"] != "agent_id"]
+
+
+async def _foreign_keys(conn: Tx) -> list[str]:
+    found: list[str] = []
+    ours = await _agent_tables(conn)
+    for row in await conn.fetch(FOREIGN_KEYS, [*ours, *AGENTLESS]):
+        if row["name"] in AGENTLESS and row["target"] in ours:
+            found.append(f"{row['name']}: {row['key']} refers to an agent's table")
+        elif row["target"] in ours and (row["here"], row["there"]) != ("agent_id", "agent_id"):
+            found.append(f"{row['name']}: {row['key']} does not pair agent_id with agent_id")
+    return found
+
+
+async def _policies(conn: Tx) -> list[str]:
+    found: list[str] = []
+    closed: set[str] = set()
+    for row in await conn.fetch(POLICIES):
+        exact = row["using"] == EXPECTED_POLICY and row["checked"] in (None, EXPECTED_POLICY)
+        if exact:
+            closed.add(row["name"])
+        elif row["permissive"]:
+            found.append(f"{row['name']}: policy {row['policy']} lets others in")
+    agents = await _agent_tables(conn)
+    return found + [f"{name}: no policy reads newton.agent_id" for name in agents if name not in closed]
+
+
+async def _columns(conn: Tx) -> list[str]:
+    found: list[str] = []
+    for row in await conn.fetch(COLUMNS, SCHEMAS):
+        name, column = row["name"], row["column"]
+        if row["zoneless"]:
+            found.append(f"{name}.{column}: a timestamp without a zone")
+        if (name, column) == ("memory.embeddings", "embedding") and row["storage"] != "p":
+            found.append(f"{name}.{column}: storage is not plain")
+        fixed = name in APPEND_ONLY or (name == "memory.memories" and column in FIXED_OF_MEMORIES)
+        if fixed and row["updated"]:
+            found.append(f"{name}: newton_app may UPDATE {column}")
+    return found
+
+
+async def _rights(conn: Tx) -> list[str]:
+    found: list[str] = []
+    for name in sorted(await tables(conn)):
+        forbidden = ["TRUNCATE", "TRIGGER", "REFERENCES"] + (["DELETE"] if name in APPEND_ONLY else [])
+        for right in forbidden:
+            if await conn.fetchval("select has_table_privilege('newton_app', $1, $2)", name, right):
+                found.append(f"{name}: newton_app may {right}")
+    return found
+
+
+async def _sequences(conn: Tx) -> list[str]:
+    rows = await conn.fetch(
+        "select oid::regclass::text as name from pg_class where relkind = 'S'"
+        " and relnamespace::regnamespace::text = any($1)",
+        SCHEMAS,
+    )
+    return [f"{row['name']}: a sequence" for row in rows]
