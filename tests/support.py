@@ -1,5 +1,7 @@
 """What tests share: a moment, and short ways to say things."""
 
+import asyncio
+from collections.abc import Awaitable, Callable
 from datetime import UTC, datetime
 from uuid import UUID
 
@@ -18,3 +20,12 @@ def count(text: str) -> int:
 
 def teller(agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test", now: datetime = NOON) -> Teller:
     return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust)
+
+
+async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
+    """Returns as soon as the condition holds. Raises TimeoutError when it never does."""
+    async with asyncio.timeout(seconds):
+        while True:
+            if await holds():
+                return
+            await asyncio.sleep(0)

@@ -143,9 +143,10 @@ async def _rights(conn: Tx) -> list[str]:
     found: list[str] = []
     for name in sorted(await tables(conn)):
         forbidden = ["TRUNCATE", "TRIGGER", "REFERENCES"] + (["DELETE"] if name in APPEND_ONLY else [])
-        for right in forbidden:
-            if await conn.fetchval("select has_table_privilege('newton_app', $1, $2)", name, right):
-                found.append(f"{name}: newton_app may {right}")
+        held = await conn.fetch(
+            "select r from unnest($2::text[]) as r where has_table_privilege('newton_app', $1, r)", name, forbidden
+        )
+        found += [f"{name}: newton_app may {row['r']}" for row in held]
     return found
 
 

@@ -1,0 +1,296 @@
+"""No statement of the application reaches another agent's rows, whatever it forgets to say."""
+
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+from uuid import UUID, uuid4
+
+import asyncpg
+import pytest
+
+from newton.agent import ledger
+from newton.cognition import bundles
+from newton.cognition.context import Request
+from newton.db.pool import Database, Tx
+from newton.dialogue import closing, sessions
+from newton.heart import episodes, facts
+from newton.memory import store
+from newton.memory.memory import KINDS
+from newton.memory.outbox import backlog
+from newton.memory.recall import before, cue, recall
+from newton.providers.offline import HashEmbedder
+from tests.conftest import on
+from tests.db.catalog import AGENTLESS, tables
+from tests.db.world import SESSION, contexts, live, statement, told
+from tests.support import NOON, count, teller
+
+DATABASE = f"newton_isolation_{uuid4().hex[:8]}"
+
+
+@dataclass(frozen=True, slots=True)
+class World:
+    """A database in which ana and ben have lived the same life."""
+
+    dsn: str
+    db: Database
+    ana: UUID
+    ben: UUID
+    names: tuple[str, ...]
+
+
+@pytest.fixture(scope="module")
+async def world(server: str, template: str) -> AsyncIterator[World]:
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {DATABASE} template {template}")
+    dsn = on(server, DATABASE)
+    db = await Database.open(dsn, size=4)
+    owner = await asyncpg.connect(dsn)
+    names = tuple(sorted(await tables(owner) - AGENTLESS))
+    await owner.close()
+    yield World(dsn, db, await live(db, "ana"), await live(db, "ben"), names)
+    await db.close()
+    await admin.execute(f"drop database {DATABASE} with (force)")
+    await admin.close()
+
+
+async def leaks(tx: Tx, names: tuple[str, ...], agent_id: UUID) -> list[str]:
+    """The tables of which this unit of work sees rows of anybody but the agent."""
+    seen = {name: await tx.fetchval(f"select count(*) from {name} where agent_id <> $1", agent_id) for name in names}
+    return [name for name, rows in seen.items() if rows]
+
+
+async def refusal(db: Database, agent_id: UUID, sql: str, *args: object) -> str:
+    """How the database answers a statement in the agent's scope: what it changed, or the error's name."""
+    try:
+        async with db.work(agent_id) as tx:
+            return await tx.execute(sql, *args)
+    except asyncpg.PostgresError as error:
+        return type(error).__name__
+
+
+async def test_the_world_has_rows_of_both_agents_in_every_table(world: World) -> None:
+    owner = await asyncpg.connect(world.dsn)
+    try:
+        for name in world.names:
+            rows = await owner.fetch(f"select distinct agent_id from {name}")
+            assert {row["agent_id"] for row in rows} == {world.ana, world.ben}, name
+    finally:
+        await owner.close()
+
+
+async def test_an_agent_sees_its_own_rows_and_no_other_in_every_table(world: World) -> None:
+    for agent_id in (world.ana, world.ben):
+        async with world.db.work(agent_id) as tx:
+            assert await leaks(tx, world.names, agent_id) == []
+            for name in world.names:
+                assert await tx.fetchval(f"select count(*) from {name}") > 0, name
+
+
+async def test_asking_for_the_other_agent_by_name_finds_nothing(world: World) -> None:
+    async with world.db.work(world.ana) as tx:
+        for name in world.names:
+            assert await tx.fetch(f"select * from {name} where agent_id = $1", world.ben) == [], name
+
+
+async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World) -> None:
+    allowed = {"memory.memories": "uses = uses + 1", "memory.outbox": "attempts = attempts + 1"}
+    for name in world.names:
+        change = allowed.get(name, "agent_id = agent_id")
+        updated = await refusal(world.db, world.ana, f"update {name} set {change} where agent_id = $1", world.ben)
+        deleted = await refusal(world.db, world.ana, f"delete from {name} where agent_id = $1", world.ben)
+        assert updated == ("UPDATE 0" if name in allowed else "InsufficientPrivilegeError"), name
+        assert deleted == ("DELETE 0" if name == "memory.outbox" else "InsufficientPrivilegeError"), name
+
+
+async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
+    owner = await asyncpg.connect(world.dsn)
+    try:
+        for name in world.names:
+            row = await owner.fetchval(
+                f"select to_json(t)::text from {name} as t where agent_id = $1 limit 1", world.ben
+            )
+            written = await refusal(
+                world.db, world.ana, f"insert into {name} select * from json_populate_record(null::{name}, $1)", row
+            )
+            assert written == "InsufficientPrivilegeError", name
+    finally:
+        await owner.close()
+
+
+async def test_a_row_cannot_be_given_to_another_agent(world: World) -> None:
+    for name in world.names:
+        moved = await refusal(world.db, world.ana, f"update {name} set agent_id = $1", world.ben)
+        assert moved == "InsufficientPrivilegeError", name
+
+
+async def test_every_function_of_the_stores_answers_from_its_own_agent(world: World) -> None:
+    async with world.db.work(world.ana) as tx:
+        session_id = await sessions.session(tx, agent_id=world.ana, ref=SESSION, now=NOON)
+        own = {row["memory_id"] for row in await tx.fetch("select memory_id from memory.memories")}
+        totals = await store.counts(tx, agent_id=world.ana)
+    what, _ = await cue("where is the kettle?", HashEmbedder())
+    found = await recall(world.db, what, agent_id=world.ana, limits=dict.fromkeys(KINDS, 50))
+    assert found
+    assert {f.memory_id for f in found} <= own
+    assert sum(totals.values()) == len(own)
+    bundle = await contexts(world.db).build(
+        Request(agent_id=world.ana, input="kettle", tokens=900, session_id=session_id)
+    )
+    assert {candidate.memory_id for candidate in bundle.candidates} <= own
+
+
+async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it_by_id(world: World) -> None:
+    """A wrong `agent_id` argument, which every statement trusts, is stopped by the scope."""
+    async with world.db.work(world.ben) as tx:
+        theirs = await sessions.session(tx, agent_id=world.ben, ref=SESSION, now=NOON)
+    async with world.db.work(world.ana) as tx:
+        assert await store.counts(tx, agent_id=world.ben) == {}
+        assert await store.hashes_by_ref(tx, agent_id=world.ben, kind="fact", refs=["f1", "f2"]) == {}
+        assert await sessions.last_lines(tx, agent_id=world.ben, session_id=theirs, most=10) == []
+        assert await before(tx, agent_id=world.ben, thread=theirs, place=99, most=10) == ()
+        assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None
+        assert await ledger.spent(tx, agent_id=world.ben, now=NOON) == 0
+        assert (await backlog(tx, agent_id=world.ben)).waiting == 0
+        assert not await closing.close(tx, session_id=theirs, by=teller(world.ben), count=count)
+
+
+async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> None:
+    by = teller(world.ben)
+    for attempt in range(3):
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            async with world.db.work(world.ana) as tx:
+                match attempt:
+                    case 0:
+                        await facts.learn(tx, [statement("new", "Ben is watched")], by=by, count=count)
+                    case 1:
+                        await episodes.keep(tx, [told("new")], by=by, count=count)
+                    case _:
+                        await sessions.session(tx, agent_id=world.ben, ref="new", now=NOON)
+
+
+async def test_without_a_scope_every_table_is_empty(world: World) -> None:
+    conn = await asyncpg.connect(world.dsn)
+    try:
+        async with conn.transaction():
+            await conn.execute("set local role newton_app")
+            for name in world.names:
+                assert await conn.fetchval(f"select count(*) from {name}") == 0, name
+            await conn.execute("set local newton.agent_id = ''")
+            for name in world.names:
+                assert await conn.fetchval(f"select count(*) from {name}") == 0, name
+    finally:
+        await conn.close()
+
+
+async def test_a_scope_that_is_no_agent_is_an_error_and_not_everything(world: World) -> None:
+    conn = await asyncpg.connect(world.dsn)
+    try:
+        with pytest.raises(asyncpg.InvalidTextRepresentationError):
+            async with conn.transaction():
+                await conn.execute("set local role newton_app")
+                await conn.execute("set local newton.agent_id = 'all'")
+                await conn.fetch("select * from memory.memories")
+    finally:
+        await conn.close()
+
+
+async def as_application(dsn: str) -> Tx:
+    try:
+        return await asyncpg.connect(on(dsn, DATABASE, user="newton_app"))
+    except asyncpg.InvalidAuthorizationSpecificationError:
+        pytest.skip("this server asks newton_app for a password")
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        "reset role",
+        "set role none",
+        "reset all",
+        "discard all",
+        "reset session authorization",
+        "set session authorization default",
+        "set row_security = on",
+    ],
+)
+async def test_an_application_that_logs_in_as_itself_has_nowhere_to_escape_to(world: World, escape: str) -> None:
+    conn = await as_application(world.dsn)
+    try:
+        await conn.execute(escape)
+        assert await conn.fetchval("select current_user::text") == "newton_app"
+        for name in world.names:
+            assert await conn.fetchval(f"select count(*) from {name}") == 0, name
+    finally:
+        await conn.close()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "set row_security = off; select * from memory.memories",
+        "set role postgres",
+        "set session authorization postgres",
+        "alter table memory.memories disable row level security",
+        "drop policy agent on memory.memories",
+        "create policy open on memory.memories using (true)",
+        "alter role newton_app bypassrls",
+        "truncate memory.outbox",
+        "create table memory.mine (id int)",
+        "call runtime.isolate('memory.memories')",
+        "select * from pg_read_file('postgresql.conf')",
+        "copy memory.memories to program 'cat'",
+        "update runtime.schema_migrations set sha256 = ''",
+        "update memory.memories set trust = 'operator'",
+        "update dialogue.messages set content = 'x'",
+    ],
+)
+async def test_the_application_may_not_loosen_its_own_bonds(world: World, attack: str) -> None:
+    conn = await as_application(world.dsn)
+    try:
+        with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError)):
+            await conn.execute(attack)
+    finally:
+        await conn.close()
+
+
+async def test_the_scope_ends_with_its_transaction(world: World) -> None:
+    single = await Database.open(world.dsn, size=1)
+    try:
+        async with single.work(world.ana) as tx:
+            pid = await tx.fetchval("select pg_backend_pid()")
+        with pytest.raises(asyncpg.DivisionByZeroError):
+            async with single.work(world.ana) as tx:
+                await tx.fetchval("select 1 / 0")
+        for agent_id in (world.ben, world.ana):
+            async with single.work(agent_id) as tx:
+                assert await tx.fetchval("select pg_backend_pid()") == pid, "the same connection"
+                assert await leaks(tx, world.names, agent_id) == []
+        pool = single._pool  # pyright: ignore[reportPrivateUsage]  # the connection as the next caller gets it
+        async with pool.acquire() as raw:
+            assert await raw.fetchval("select pg_backend_pid()") == pid
+            assert not await raw.fetchval("select current_setting('newton.agent_id', true)")
+            await raw.execute("set role newton_app")
+            assert await raw.fetchval("select count(*) from memory.memories") == 0
+            await raw.execute("reset role")
+    finally:
+        await single.close()
+
+
+async def test_a_table_that_lost_its_policy_is_noticed(dsn: str) -> None:
+    """The bug, planted: the same check that passes above must fail here."""
+    db = await Database.open(dsn, size=2)
+    ana = await live(db, "ana")
+    await live(db, "ben")
+    owner = await asyncpg.connect(dsn)
+    names = tuple(sorted(await tables(owner) - AGENTLESS))
+    try:
+        for name in names:
+            await owner.execute(f"alter policy agent on {name} using (true)")
+            async with db.work(ana) as tx:
+                assert await leaks(tx, names, ana) == [name]
+            policy = "(agent_id = nullif(current_setting('newton.agent_id', true), '')::uuid)"
+            await owner.execute(f"alter policy agent on {name} using {policy}")
+        async with db.work(ana) as tx:
+            assert await leaks(tx, names, ana) == []
+    finally:
+        await owner.close()
+        await db.close()

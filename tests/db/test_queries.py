@@ -1,0 +1,135 @@
+"""Every named query against the real schema, and no SQL anywhere else."""
+
+import ast
+import re
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+import newton
+from newton.db.queries import Query, parse
+
+ROOT = Path(newton.__file__).parent
+FILES = sorted(ROOT.rglob("*.sql"))
+QUERIES = {
+    f"{file.relative_to(ROOT)}:{name}": query for file in FILES for name, query in parse(file.read_text()).items()
+}
+
+# What is the same for every agent, and what asks the catalog.
+AGENTLESS = {"memory/outbox.sql:register_model", "db/health.sql:server"}
+# What must name the agent in another way than `agent_id = $1`.
+INSERTS = re.compile(r"^(--[^\n]*\n)*\s*insert into", re.IGNORECASE)
+STATEMENT = re.compile(
+    r"\b(select\b.+\bfrom|insert\s+into|update\s+\S+\s+set|delete\s+from|truncate\s+table)\b|^\s*select\s+\S*(\(|\$\d)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@pytest.mark.parametrize("name", QUERIES)
+async def test_a_query_prepares_with_as_many_parameters_as_names(shared: str, name: str) -> None:
+    query = QUERIES[name]
+    conn = await asyncpg.connect(shared)
+    try:
+        prepared = await conn.prepare(query.sql)
+        assert len(prepared.get_parameters()) == len(query.args)
+    finally:
+        await conn.close()
+    used = {int(number) for number in re.findall(r"\$(\d+)", query.sql)}
+    assert used == set(range(1, len(query.args) + 1))
+
+
+@pytest.mark.parametrize("name", sorted(QUERIES.keys() - AGENTLESS))
+def test_a_query_names_its_agent(name: str) -> None:
+    query = QUERIES[name]
+    assert query.args[0] == "agent_id"
+    assert _scoped(query), f"{name} does not say agent_id = $1"
+
+
+def _scoped(query: Query) -> bool:
+    """Whether every agent table it reads is asked for one agent, and every row it writes carries that agent."""
+    if "pg_advisory" in query.sql:
+        return "$1" in query.sql
+    if INSERTS.match(query.sql):
+        return (
+            re.search(r"\(\s*agent_id\b", query.sql) is not None
+            and re.search(r"(values \(|select\s+)\$1\b", query.sql) is not None
+        )
+    reads = re.findall(r"(?:from|join|update) (?:memory|heart|dialogue|cognition|runtime)\.\w+", query.sql)
+    scopes = re.findall(r"\bagent_id = \$1", query.sql)
+    inserts = re.findall(r"insert into [\w.]+ \(\s*agent_id\b", query.sql)
+    bound = re.findall(r"select\s+\$1\b", query.sql)
+    return len(scopes) >= len(reads) and len(bound) >= len(inserts)
+
+
+@pytest.mark.parametrize(
+    "sql",
+    [
+        "select * from memory.memories where ref = $1",
+        "select * from memory.memories as m join heart.facts as f on f.memory_id = m.memory_id where m.agent_id = $1",
+        "update memory.outbox set attempts = 1 where memory_id = $2",
+        "insert into memory.outbox (memory_id, text) values ($1, $2)",
+    ],
+)
+def test_a_query_for_every_agent_is_noticed(sql: str) -> None:
+    assert not _scoped(Query("planted", ("agent_id",), sql))
+
+
+def test_each_sql_file_is_used_by_exactly_one_module_and_each_query_by_that_module() -> None:
+    sources = {path: path.read_text(encoding="utf-8") for path in ROOT.rglob("*.py")}
+    unused: list[str] = []
+    for file in FILES:
+        users = [source for source in sources.values() if re.search(rf'load\("[\w.]+", "{file.name}"\)', source)]
+        users = [source for source in users if f'"newton.{_package(file)}", "{file.name}"' in source]
+        assert len(users) == 1, f"{file} is loaded by {len(users)} modules"
+        unused += [name for name in parse(file.read_text()) if f'SQL["{name}"]' not in users[0]]
+    # agents.register is also run by the test suite's own fixture; nothing else may be.
+    assert unused == []
+
+
+def _package(file: Path) -> str:
+    return ".".join(file.relative_to(ROOT).parent.parts)
+
+
+def test_no_sql_stands_in_python_outside_the_database_package() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{line}"
+        for path in ROOT.rglob("*.py")
+        if "db" not in path.relative_to(ROOT).parts[:1]
+        for line in sql_strings(path.read_text(encoding="utf-8"))
+    ]
+    assert found == []
+
+
+def test_sql_in_python_is_noticed() -> None:
+    assert sql_strings('rows = conn.fetch("select 1 from t")\n') == [1]
+    assert sql_strings('sql = f"DELETE FROM {table}"\n') == [1]
+    assert sql_strings('lock = "select pg_advisory_lock($1)"\n') == [1]
+    assert sql_strings('text = "Delete the file."\n"""Docstrings may say: select one from two."""\n') == []
+
+
+def sql_strings(source: str) -> list[int]:
+    """The lines on which a string holds a statement."""
+    tree = ast.parse(source)
+    docs = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
+    return [
+        node.lineno
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Constant)
+        and isinstance(node.value, str)
+        and id(node) not in docs
+        and STATEMENT.search(node.value)
+    ]
+
+
+def test_a_query_refuses_other_names_than_its_own() -> None:
+    query = Query("find", ("agent_id", "ref"), "select $1, $2")
+    assert query.bind(ref="r", agent_id="a") == ["a", "r"]
+    for given in ({"agent_id": "a"}, {"agent_id": "a", "ref": "r", "more": 1}, {}):
+        with pytest.raises(TypeError, match="find takes"):
+            query.bind(**given)
+
+
+def test_a_name_that_stands_twice_is_refused() -> None:
+    with pytest.raises(ValueError, match="named twice"):
+        parse("-- name: a(x)\nselect $1;\n-- name: a(y)\nselect $1;\n")

@@ -1,0 +1,68 @@
+"""Two agents with the same life, and every row of it, for tests of who sees what."""
+
+from uuid import UUID
+
+from newton.agent import ledger
+from newton.clock import SteppedClock
+from newton.cognition.context import Contexts, Request
+from newton.cognition.render import headers
+from newton.content.frames import load_frames
+from newton.content.profiles import load_profiles
+from newton.db.pool import Database
+from newton.dialogue import closing, sessions
+from newton.dialogue.lines import Line
+from newton.heart import episodes, facts
+from newton.heart.episodes import Experience
+from newton.heart.facts import Statement
+from newton.memory import agents
+from newton.memory.outbox import Outbox
+from newton.providers.chat import Reply
+from newton.providers.offline import HashEmbedder
+from tests.support import NOON, count, teller
+
+SESSION = "kitchen"
+WORDS = ("the kettle is in the blue cupboard", "thanks", "and the cups", "beside it", "good")
+
+
+def statement(ref: str, content: str) -> Statement:
+    return Statement(ref=ref, content=content, at=NOON, subject="kettle", attribute="place")
+
+
+async def live(db: Database, name: str) -> UUID:
+    """The same life for whoever lives it: at least one row in every table of agents."""
+    agent_id = await agents.agent(db, name, now=NOON)
+    by = teller(agent_id)
+    async with db.work(agent_id) as tx:
+        session_id = await sessions.session(tx, agent_id=agent_id, ref=SESSION, now=NOON)
+        lines = [Line(role="user", content=words, said_at=NOON) for words in WORDS]
+        await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        await facts.learn(
+            tx, [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")], by=by, count=count
+        )
+        await facts.learn(tx, [statement("f3", "The kettle is blue")], by=by, count=count)
+        await episodes.keep(tx, [told("e1")], by=by, count=count)
+        await closing.close(tx, session_id=session_id, by=by, count=count)
+        reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
+        await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
+    await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
+    await contexts(db).build(
+        Request(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
+    )
+    return agent_id
+
+
+def told(ref: str) -> Experience:
+    return Experience(ref=ref, title="Tea", content="We had tea from the kettle.", started_at=NOON, ended_at=NOON)
+
+
+def contexts(db: Database) -> Contexts:
+    return Contexts(
+        db=db,
+        clock=SteppedClock(NOON),
+        count=count,
+        frames=load_frames(),
+        profiles=load_profiles(),
+        embedder=HashEmbedder(),
+        centroids={},
+        header_tokens=headers(count),
+    )
