@@ -15,6 +15,7 @@ from urllib.parse import urlsplit, urlunsplit
 import asyncpg
 import pytest
 from hypothesis import settings as hypothesis_settings
+from pgvector.asyncpg import register_vector
 
 from newton import ids
 from newton.content.shipped import shipped
@@ -127,8 +128,8 @@ async def shared(server: str, template: str) -> AsyncIterator[str]:
 @pytest.fixture
 async def tx(shared: str) -> AsyncIterator[Tx]:
     """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
-    database = await Database.open(shared, size=1)
-    connection = await database._pool.acquire()  # pyright: ignore[reportPrivateUsage]  # to roll back what it did
+    connection = await asyncpg.connect(shared)
+    await register_vector(connection)
     unit = connection.transaction()
     await unit.start()
     agent_id = ids.agent_id("ana")
@@ -136,4 +137,4 @@ async def tx(shared: str) -> AsyncIterator[Tx]:
     await agents.SQL["register"].run(connection, agent_id=agent_id, name="ana", now=NOON)
     yield connection
     await unit.rollback()
-    await database.close()
+    await connection.close()

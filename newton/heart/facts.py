@@ -56,14 +56,21 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, by: Teller, count: C
 
 
 async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
-    refs = {s.ref: s for s in statements}
+    refs: dict[str, Statement] = {}
+    for statement in statements:
+        _same_words(statement, refs.setdefault(statement.ref, statement).content_hash)
     known = await store.hashes_by_ref(tx, agent_id=by.agent_id, kind="fact", refs=list(refs))
     for ref, content_hash in known.items():
-        if content_hash != refs[ref].content_hash:
-            raise ConflictError(
-                f"The fact {ref!r} is there with other words.", hint="Send the new statement under a ref of its own."
-            )
+        _same_words(refs[ref], content_hash)
     return set(known)
+
+
+def _same_words(statement: Statement, content_hash: bytes) -> None:
+    if statement.content_hash != content_hash:
+        raise ConflictError(
+            f"The fact {statement.ref!r} is there with other words.",
+            hint="Send the new statement under a ref of its own.",
+        )
 
 
 def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:

@@ -8,15 +8,16 @@ import asyncpg
 import pytest
 
 from newton.agent import ledger
+from newton.agent.verbs import Verbs
+from newton.clock import SteppedClock
 from newton.cognition import bundles
 from newton.cognition.context import Request
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.heart import episodes, facts
 from newton.memory import store
-from newton.memory.memory import KINDS
 from newton.memory.outbox import backlog
-from newton.memory.recall import before, cue, recall
+from newton.memory.recall import before
 from newton.providers.offline import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
@@ -127,8 +128,10 @@ async def test_every_function_of_the_stores_answers_from_its_own_agent(world: Wo
         session_id = await sessions.session(tx, agent_id=world.ana, ref=SESSION, now=NOON)
         own = {row["memory_id"] for row in await tx.fetch("select memory_id from memory.memories")}
         totals = await store.counts(tx, agent_id=world.ana)
-    what, _ = await cue("where is the kettle?", HashEmbedder())
-    found = await recall(world.db, what, agent_id=world.ana, limits=dict.fromkeys(KINDS, 50))
+    verbs = Verbs(
+        agent_id=world.ana, origin="test", db=world.db, clock=SteppedClock(NOON), count=count, embedder=HashEmbedder()
+    )
+    found = (await verbs.recall("where is the blue kettle?", most=100)).found
     assert found
     assert {f.memory_id for f in found} <= own
     assert sum(totals.values()) == len(own)

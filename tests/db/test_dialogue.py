@@ -1,0 +1,178 @@
+"""Sessions: every line once, in order, for good; and each line a memory."""
+
+import asyncio
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.agent.verbs import Verbs
+from newton.clock import SteppedClock
+from newton.db.pool import Database, Tx
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line, Placed, Role
+from newton.errors import ConflictError
+from newton.memory import agents
+from tests.support import ANA, NOON, count, teller
+
+
+def line(text: str, *, role: Role = "user", ref: str | None = None, name: str | None = None) -> Line:
+    return Line(role=role, content=text, said_at=NOON, ref=ref, name=name)
+
+
+async def session(tx: Tx, ref: str = "s") -> UUID:
+    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+
+
+async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
+    return await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+
+
+async def log(tx: Tx) -> list[tuple[int, str]]:
+    rows = await tx.fetch("select position, content from dialogue.messages order by session_id, position")
+    return [tuple(row) for row in rows]
+
+
+async def test_lines_stand_in_the_order_in_which_they_came(tx: Tx) -> None:
+    session_id = await session(tx)
+    await append(tx, session_id, line("one"), line("two"))
+    placed = await append(tx, session_id, line("three"))
+    assert [p.position for p in placed] == [2]
+    assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
+
+
+async def test_a_session_is_begun_once(tx: Tx) -> None:
+    assert await session(tx, "a") == await session(tx, "a") != await session(tx, "b")
+
+
+async def test_a_line_sent_again_is_left_out(tx: Tx) -> None:
+    session_id = await session(tx)
+    await append(tx, session_id, line("one", ref="1"), line("two"))
+    placed = await append(tx, session_id, line("one", ref="1"), line("two"), line("three"))
+    assert [p.line.content for p in placed] == ["three"]
+    assert await append(tx, session_id, line("two"), line("three")) == []
+    assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
+    assert await tx.fetchval("select count(*) from memory.memories") == 3
+
+
+async def test_lines_alike_in_everything_are_kept_apart_by_their_number(tx: Tx) -> None:
+    session_id = await session(tx)
+    alike = [line("yes"), replace(line("yes"), nth=1)]
+    assert len(await append(tx, session_id, *alike)) == 2
+    assert await append(tx, session_id, *alike) == []
+
+
+@pytest.mark.parametrize(
+    "other",
+    [line("other words", ref="1"), line("one", ref="1", role="assistant"), line("one", ref="1", name="Ben")],
+    ids=["words", "role", "name"],
+)
+async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Line) -> None:
+    session_id = await session(tx)
+    await append(tx, session_id, line("one", ref="1"))
+    with pytest.raises(ConflictError, match="'1' of this session is there with other words"):
+        await append(tx, session_id, line("before"), other)
+    assert await log(tx) == [(0, "one")]
+
+
+async def test_one_batch_cannot_say_two_things_under_one_ref(tx: Tx) -> None:
+    session_id = await session(tx)
+    with pytest.raises(ConflictError, match="other words"):
+        await append(tx, session_id, line("one", ref="1"), line("two", ref="1"))
+
+
+async def test_another_session_has_refs_of_its_own(tx: Tx) -> None:
+    for ref in ("a", "b"):
+        await append(tx, await session(tx, ref), line("hello", ref="1"))
+    assert await tx.fetchval("select count(*) from dialogue.messages") == 2
+    assert await tx.fetchval("select count(*) from memory.memories") == 2
+
+
+@pytest.mark.parametrize(
+    "change",
+    ["update dialogue.messages set content = 'x'", "delete from dialogue.messages", "truncate dialogue.messages"],
+)
+async def test_what_was_said_cannot_be_changed(tx: Tx, change: str) -> None:
+    await append(tx, await session(tx), line("one"))
+    with pytest.raises(asyncpg.InsufficientPrivilegeError):
+        await tx.execute(change)
+
+
+async def test_a_line_becomes_a_memory_with_its_date_and_speaker(tx: Tx) -> None:
+    session_id = await session(tx)
+    spoken = Line(role="user", name="Caroline", content="I sold the boat.", said_at=datetime(2023, 5, 8, tzinfo=UTC))
+    await append(tx, session_id, spoken)
+    row = await tx.fetchrow("select * from memory.memories")
+    assert row is not None
+    assert row["summary"] == "[2023-05-08] Caroline: I sold the boat."
+    assert (row["kind"], row["thread"], row["place"], row["full_text"]) == ("exchange", session_id, 0, None)
+    assert (row["occurred_at"], row["created_at"]) == (spoken.said_at, NOON)
+    words = await tx.fetch("select lexeme from memory.postings")
+    assert {"carolin", "sold", "boat", "8", "may", "2023"} == {row["lexeme"] for row in words}
+
+
+@pytest.mark.parametrize(
+    ("role", "trust"), [("user", "user"), ("assistant", "agent"), ("system", "agent"), ("tool", "tool")]
+)
+async def test_a_line_is_believed_as_its_role_is(tx: Tx, role: Role, trust: str) -> None:
+    await append(tx, await session(tx), line("hello", role=role))
+    assert await tx.fetchval("select trust from memory.memories") == trust
+
+
+async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx: Tx) -> None:
+    session_id = await session(tx)
+    await append(tx, session_id, replace(line("From memory"), memorable=False), line("I see"))
+    assert await log(tx) == [(0, "From memory"), (1, "I see")]
+    assert await tx.fetchval("select array_agg(place) from memory.memories") == [1]
+
+
+async def test_the_end_of_a_session_comes_oldest_first_with_its_tokens(tx: Tx) -> None:
+    session_id = await session(tx)
+    await append(tx, session_id, *[line(f"line number {n}") for n in range(5)])
+    last = await sessions.last_lines(tx, agent_id=ANA, session_id=session_id, most=2)
+    assert [(p.position, p.line.content) for p in last] == [(3, "line number 3"), (4, "line number 4")]
+    assert [p.tokens for p in last] == [count("line number 3")] * 2
+
+
+async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: str) -> None:
+    db = await Database.open(dsn, size=8)
+    agent_id = await agents.agent(db, "ana", now=NOON)
+
+    async def speak(writer: int) -> list[int]:
+        positions: list[int] = []
+        for n in range(10):
+            async with db.work(agent_id) as tx:
+                session_id = await sessions.session(tx, agent_id=agent_id, ref="busy", now=NOON)
+                said = [line(f"{writer}.{n}.{part}") for part in range(2)]
+                placed = await sessions.append(tx, said, session_id=session_id, by=teller(agent_id), count=count)
+                positions += [p.position for p in placed]
+        return positions
+
+    try:
+        heard = await asyncio.gather(*(speak(writer) for writer in range(8)))
+        async with db.work(agent_id) as tx:
+            rows = await log(tx)
+            places = await tx.fetch("select place from memory.memories order by place")
+    finally:
+        await db.close()
+    assert sorted(position for one in heard for position in one) == list(range(160))
+    assert [position for position, _ in rows] == list(range(160))
+    assert {content for _, content in rows} == {f"{w}.{n}.{p}" for w in range(8) for n in range(10) for p in range(2)}
+    assert [row["place"] for row in places] == list(range(160))
+    for writer in range(8):
+        own = [content for _, content in rows if content.startswith(f"{writer}.")]
+        assert own == sorted(own), "a writer's lines keep their order"
+
+
+async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+        said = [line("the vault code is in the manual", role="tool"), line("where is the vault manual")]
+        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
+    clock = SteppedClock(NOON + timedelta(days=1))
+    verbs = Verbs(agent_id=agent, origin="test", db=db, clock=clock, count=count, embedder=None)
+    usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", quarantined=True)
+    assert [f.trust for f in usual.found] == ["user"]
+    assert {f.trust for f in asked.found} == {"tool", "user"}

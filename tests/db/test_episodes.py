@@ -1,0 +1,129 @@
+"""Episodes: told by somebody, or made from what was said in a session."""
+
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Tx
+from newton.dialogue import sessions
+from newton.dialogue.closing import FEWEST_LINES, close
+from newton.dialogue.lines import Line, Role
+from newton.errors import ConflictError
+from newton.heart.episodes import Experience, keep
+from tests.support import ANA, NOON, count, teller
+
+TEA = Experience(
+    ref="tea",
+    title="Tea",
+    content="We had tea.",
+    started_at=NOON,
+    ended_at=NOON + timedelta(hours=1),
+    participants=("Ana", "Ben"),
+)
+
+
+async def say(tx: Tx, *said: str, role: Role = "user", memorable: bool = True) -> UUID:
+    session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
+    lines = [Line(role=role, content=text, said_at=NOON, memorable=memorable) for text in said]
+    await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    return session_id
+
+
+async def closed(tx: Tx, session_id: UUID) -> bool:
+    return await close(tx, session_id=session_id, by=teller(trust="user"), count=count)
+
+
+async def spans(tx: Tx) -> list[tuple[int, int]]:
+    rows = await tx.fetch("select first_position, last_position from heart.episodes order by first_position")
+    return [tuple(row) for row in rows]
+
+
+async def test_an_episode_is_kept_with_what_is_its_own(tx: Tx) -> None:
+    assert await keep(tx, [TEA], by=teller(), count=count) == 1
+    row = await tx.fetchrow(
+        "select e.title, e.started_at, e.ended_at, e.participants, e.session_id, m.summary, m.state, m.full_text"
+        " from heart.episodes as e join memory.memories as m using (agent_id, memory_id)"
+    )
+    assert row is not None
+    assert (row["title"], row["started_at"], row["ended_at"]) == ("Tea", NOON, NOON + timedelta(hours=1))
+    assert (row["participants"], row["session_id"], row["state"]) == (["Ana", "Ben"], None, "ACTIVE")
+    assert (row["summary"], row["full_text"]) == ("[2026-11-21] Tea: We had tea.", "We had tea.")
+
+
+async def test_the_same_episode_is_kept_once(tx: Tx) -> None:
+    assert await keep(tx, [TEA], by=teller(), count=count) == 1
+    assert await keep(tx, [TEA], by=teller(), count=count) == 0
+    assert await tx.fetchval("select count(*) from heart.episodes") == 1
+
+
+async def test_the_same_episode_twice_in_one_batch_is_kept_once(tx: Tx) -> None:
+    assert await keep(tx, [TEA, TEA], by=teller(), count=count) == 1
+    assert await tx.fetchval("select count(*) from heart.episodes") == 1
+
+
+async def test_an_episode_under_a_known_ref_with_other_words_is_a_conflict(tx: Tx) -> None:
+    await keep(tx, [TEA], by=teller(), count=count)
+    with pytest.raises(ConflictError, match="'tea' is there with other words"):
+        await keep(tx, [replace(TEA, content="We had coffee.")], by=teller(), count=count)
+
+
+async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:
+    session_id = await say(tx, "one", "two", "three", "four")
+    assert await closed(tx, session_id)
+    assert not await closed(tx, session_id), "nothing new was said"
+    await say(tx, "five", "six")
+    assert not await closed(tx, session_id), "too little was said"
+    await say(tx, "seven", "eight", "nine")
+    assert await closed(tx, session_id)
+    assert await spans(tx) == [(0, 3), (4, 8)]
+
+
+async def test_too_few_lines_are_no_experience(tx: Tx) -> None:
+    session_id = await say(tx, *[f"line {n}" for n in range(FEWEST_LINES - 1)])
+    assert not await closed(tx, session_id)
+    assert await spans(tx) == []
+
+
+@pytest.mark.parametrize(
+    ("roles", "expected"),
+    [(["user"], "user"), (["user", "assistant"], "agent"), (["user", "tool", "assistant"], "tool")],
+)
+async def test_an_episode_is_trusted_no_more_than_its_least_trusted_line(
+    tx: Tx, roles: list[Role], expected: str
+) -> None:
+    for role in roles:
+        await say(tx, *[f"{role} says {n}" for n in range(4)], role=role)
+    assert await closed(tx, await say(tx))
+    assert await tx.fetchval("select trust from memory.memories where kind = 'episode'") == expected
+
+
+async def test_an_episode_points_to_the_lines_it_begins_and_ends_with(tx: Tx) -> None:
+    session_id = await say(tx, "We went to the harbour.", "It was cold.", "Very.", "Then we went home.")
+    await closed(tx, session_id)
+    rows = await tx.fetch(
+        "select s.summary from memory.sources as l join memory.memories as s"
+        " on s.agent_id = l.agent_id and s.memory_id = l.source_id order by s.place"
+    )
+    assert [row["summary"] for row in rows] == [
+        "[2026-11-21] User: We went to the harbour.",
+        "[2026-11-21] User: Then we went home.",
+    ]
+    assert await tx.fetchval("select summary from memory.memories where kind = 'episode'") == (
+        "[2026-11-21] We went to the harbour.: User talked, 4 lines. It ended with User: Then we went home."
+    )
+
+
+async def test_lines_that_only_repeat_memories_do_not_tell_the_episode(tx: Tx) -> None:
+    session_id = await say(tx, "From memory: an echo", role="assistant", memorable=False)
+    await say(tx, "We sold the boat.", "To whom?", "To Carl.")
+    assert await closed(tx, session_id)
+    summary = await tx.fetchval("select summary from memory.memories where kind = 'episode'")
+    assert "echo" not in summary
+    assert await spans(tx) == [(0, 3)]
+
+
+async def test_an_empty_session_has_nothing_to_tell(tx: Tx) -> None:
+    session_id = await sessions.session(tx, agent_id=ANA, ref="empty", now=NOON)
+    assert not await closed(tx, session_id)

@@ -1,0 +1,108 @@
+"""Facts: learnt once, confirmed when met again, and never changed under the same ref."""
+
+from dataclasses import replace
+from datetime import timedelta
+
+import pytest
+
+from newton.db.pool import Tx
+from newton.errors import ConflictError
+from newton.heart.facts import Learnt, Statement, learn
+from tests.support import ANA, NOON, count, teller
+
+COLD = Statement(ref="a", content="Oslo is cold", at=NOON, subject="Oslo", attribute="climate", confidence=0.9)
+
+
+async def tell(tx: Tx, *statements: Statement) -> list[Learnt]:
+    return await learn(tx, statements, by=teller(), count=count)
+
+
+async def state(tx: Tx) -> tuple[str, int]:
+    row = await tx.fetchrow("select state, confirmations from memory.memories where kind = 'fact'")
+    assert row is not None
+    return row["state"], row["confirmations"]
+
+
+async def test_a_fact_is_kept_with_what_is_its_own(tx: Tx) -> None:
+    assert await tell(tx, COLD) == ["new"]
+    row = await tx.fetchrow(
+        "select f.subject, f.attribute, f.valid_from, m.confidence, m.full_text, m.ref, m.origin, m.trust"
+        " from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
+    )
+    assert row is not None
+    assert row["confidence"] == pytest.approx(0.9)
+    assert (row["subject"], row["attribute"], row["valid_from"]) == ("Oslo", "climate", NOON)
+    assert (row["full_text"], row["ref"], row["origin"], row["trust"]) == ("Oslo is cold", "a", "test", "user")
+
+
+async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
+    # S002-16
+    await tell(tx, COLD)
+    assert await state(tx) == ("NEW", 0)
+    later = teller(now=NOON + timedelta(days=3))
+    assert await learn(tx, [replace(COLD, ref="b")], by=later, count=count) == ["confirmed"]
+    assert await state(tx) == ("CONFIRMED", 1)
+    assert await tx.fetchval("select confirmed_at from memory.memories") == later.now
+    await tell(tx, replace(COLD, ref="c"))
+    assert await state(tx) == ("CONFIRMED", 2)
+
+
+async def test_who_confirmed_it_is_kept(tx: Tx) -> None:
+    await tell(tx, COLD)
+    by = teller(trust="operator", origin="door")
+    await learn(tx, [replace(COLD, ref="b")], by=by, count=count)
+    row = await tx.fetchrow("select ref, at, origin, trust from memory.confirmations")
+    assert row is not None
+    assert tuple(row) == ("b", NOON, "door", "operator")
+    assert await tx.fetchval("select trust from memory.memories") == "user", "its own trust never changes"
+
+
+async def test_the_same_telling_counts_once(tx: Tx) -> None:
+    await tell(tx, COLD)
+    assert await tell(tx, COLD) == ["unchanged"]
+    assert await state(tx) == ("NEW", 0)
+    assert await tell(tx, replace(COLD, ref="b")) == ["confirmed"]
+    assert await tell(tx, replace(COLD, ref="b")) == ["unchanged"]
+    assert await state(tx) == ("CONFIRMED", 1)
+
+
+async def test_white_space_is_no_difference_between_facts(tx: Tx) -> None:
+    assert await tell(tx, COLD, replace(COLD, ref="b", content="Oslo  is\ncold")) == ["new", "confirmed"]
+    assert await state(tx) == ("CONFIRMED", 1)
+
+
+async def test_a_ref_that_comes_with_other_words_is_a_conflict(tx: Tx) -> None:
+    await tell(tx, COLD)
+    with pytest.raises(ConflictError, match="'a' is there with other words"):
+        await tell(tx, replace(COLD, content="Oslo is warm"))
+    assert await tx.fetchval("select full_text from memory.memories") == "Oslo is cold"
+
+
+async def test_a_ref_that_comes_twice_in_one_batch_with_other_words_is_a_conflict(tx: Tx) -> None:
+    with pytest.raises(ConflictError, match="'a' is there with other words"):
+        await tell(tx, COLD, replace(COLD, content="Oslo is warm"))
+
+
+@pytest.mark.xfail(
+    reason="only the ref that first told a fact is compared; those that confirmed it are not", strict=True
+)
+async def test_a_ref_that_confirmed_one_fact_cannot_tell_another(tx: Tx) -> None:
+    await tell(tx, COLD)
+    await tell(tx, replace(COLD, ref="b"))
+    with pytest.raises(ConflictError, match="'b' is there with other words"):
+        await tell(tx, replace(COLD, ref="b", content="Oslo is warm"))
+
+
+async def test_a_batch_says_what_became_of_each_in_its_order(tx: Tx) -> None:
+    await tell(tx, COLD)
+    warm = replace(COLD, ref="w", content="Rome is warm")
+    assert await tell(tx, replace(COLD, ref="z"), warm, COLD, replace(warm, ref="v"), warm) == [
+        "confirmed",
+        "new",
+        "unchanged",
+        "confirmed",
+        "new",
+    ]
+    rows = await tx.fetch("select full_text, confirmations from memory.memories order by full_text")
+    assert [tuple(row) for row in rows] == [("Oslo is cold", 1), ("Rome is warm", 1)]
+    assert await tx.fetchval("select count(*) from heart.facts where agent_id = $1", ANA) == 2
