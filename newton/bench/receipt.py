@@ -1,0 +1,107 @@
+"""What a figure was measured with: data, code, settings and machine, so that another run can be held against it."""
+
+import os
+import platform
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from newton.bench.ground import Ground
+from newton.clock import SystemClock, stopwatch
+from newton.cognition.context import limits
+from newton.db import health
+from newton.memory.recall import K1, B
+from newton.runtime.wiring import Newton
+
+CPU_NAMES = Path("/proc/cpuinfo")
+UNKNOWN = "unknown"
+
+
+def _now() -> datetime:
+    return SystemClock().now()
+
+
+@dataclass(frozen=True, slots=True)
+class Began:
+    """When the run began. Make it first."""
+
+    at: datetime = field(default_factory=_now)
+    ms: float = field(default_factory=stopwatch)
+
+
+async def receipt(
+    ground: Ground, began: Began, *, data_sha256: str, budgets: Sequence[int], **chosen: object
+) -> dict[str, Any]:
+    """`chosen` is what the command itself was told."""
+    return {
+        "data_sha256": data_sha256,
+        "commit": commit(Path(__file__).parent),
+        "settings": {**_settings(ground, budgets), **chosen},
+        "machine": await _machine(ground.newton),
+        "started_at": began.at.isoformat(),
+        "seconds": round((stopwatch() - began.ms) / 1_000, 1),
+    }
+
+
+def commit(folder: Path) -> str:
+    """The commit this code is of, or "unknown" when it is installed and not a checkout; "-dirty" when it was changed.
+
+    An environment often lies inside somebody else's repository, so that repository must know this very file.
+    """
+    if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
+        return UNKNOWN
+    return _git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN
+
+
+def _git(folder: Path, *words: str) -> str:
+    try:
+        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def _settings(ground: Ground, budgets: Sequence[int]) -> dict[str, Any]:
+    newton = ground.newton
+    return {
+        "embedding": newton.embedder.identity if newton.embedder else None,
+        "dimensions": newton.embedder.dimensions if newton.embedder else None,
+        "profile": newton.settings.profile or "the frame's own",
+        "frames": sorted(newton.frames),
+        "budgets": list(budgets),
+        "limits": {str(budget): limits(budget) for budget in budgets},
+        "bm25": {"k1": K1, "b": B},
+        "database": ground.server,
+    }
+
+
+async def _machine(newton: Newton) -> dict[str, Any]:
+    async with newton.db.work(newton.agent_id) as tx:
+        server = await health.server(tx)
+    return {
+        "cpu": cpu(),
+        "cores": os.cpu_count(),
+        "memory_gib": _memory_gib(),
+        "python": platform.python_version(),
+        "postgres": f"{server.version}, pgvector {server.pgvector}",
+    }
+
+
+def cpu() -> str:
+    """What the processor calls itself."""
+    try:
+        text = CPU_NAMES.read_text(encoding="utf-8")
+    except OSError:
+        text = ""
+    named = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine() or UNKNOWN
+
+
+def _memory_gib() -> float | None:
+    try:
+        return round(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 2**30, 1)
+    except (OSError, ValueError):
+        return None

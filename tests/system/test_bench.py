@@ -1,0 +1,117 @@
+"""The benchmarks as a person runs them, on data so small that the figures can be counted by hand."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import pytest
+
+ROOT = Path(__file__).parents[2]
+LONG = " ".join(f"Step {n}: water the plant number {n} well." for n in range(40))
+
+
+def message(ref: str, content: str, role: str = "user") -> dict[str, Any]:
+    return {
+        "type": "message", "session": "s1", "ref": ref, "role": role, "content": content, "at": "2026-03-01T09:00:00Z",
+    }  # fmt: skip
+
+
+def question(name: str, text: str, kind: str, *gold: str) -> dict[str, Any]:
+    return {"id": name, "text": text, "type": kind, "gold": gold}
+
+
+def write(folder: Path, name: str, messages: list[dict[str, Any]], questions: list[dict[str, Any]]) -> None:
+    (folder / f"{name}.ndjson").write_text("".join(f"{json.dumps(given)}\n" for given in messages))
+    (folder / f"{name}.queries.jsonl").write_text("".join(f"{json.dumps(given)}\n" for given in questions))
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """What a tool says never enters a context, and the long message only as a summary."""
+    data = tmp_path / "data"
+    data.mkdir()
+    zurich = [message("m1", "I moved to Zurich in May."), message("m2", "The thermometer says 21 degrees.", "tool")]
+    asked = [
+        question("q1", "Where did I move?", "where", "m1"),
+        question("q2", "Where is it how warm?", "where", "m1", "m2"),
+        question("q3", "What does the thermometer say?", "what", "m2"),
+    ]
+    write(data, "zurich", zurich, asked)
+    write(
+        data,
+        "garden",
+        [message("m1", LONG, "assistant"), message("m2", "My garden is small.")],
+        [question("q1", "How do I water the plants?", "what", "m1")],
+    )
+    return data
+
+
+def bench(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
+    return subprocess.run(
+        [sys.executable, "-m", "newton", "bench", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**plain, "NEWTON_DATA_DIR": str(home), "PYTHONPATH": str(ROOT), **more},
+        cwd=home,
+    )
+
+
+async def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
+    done = bench(tmp_path, "recall", str(folder), "--budget", "1", "--budget", "2000", "--json", DATABASE_URL=server)
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    receipt = answer["receipt"]
+    tokens = answer["budgets"]["2000"].pop("tokens_mean")
+    assert answer["budgets"] == {
+        "1": {"evidence": 0.0, "over_budget": 0, "miscounted": 0, "tokens_mean": 0.0},
+        "2000": {"evidence": 0.625, "over_budget": 0, "miscounted": 0},  # (1 + 1/2 + 0 + 1) / 4
+    }
+    assert 10 < tokens < 300
+    assert answer["by_type"] == {"what": {"1": 0.0, "2000": 0.5}, "where": {"1": 0.0, "2000": 0.75}}
+    assert (answer["questions"], answer["contexts"]) == (4, 8)
+    assert answer["import_to_embed"] == pytest.approx(answer["import_per_s"] / answer["embed_per_s"], abs=2e-3)
+    assert 0 < answer["context_ms"]["p50"] <= answer["context_ms"]["p95"]
+    assert len(receipt["data_sha256"]) == 64
+    assert receipt["settings"]["embedding"].startswith("all-MiniLM-L6-v2/int8")
+    assert receipt["settings"]["database"] == "external"
+    assert await _scratch_databases(server) == []
+
+
+async def _scratch_databases(server: str) -> list[str]:
+    connection = await asyncpg.connect(server)
+    rows = await connection.fetch("select datname from pg_database where datname like 'newton\\_bench\\_%'")
+    await connection.close()
+    return [row["datname"] for row in rows]
+
+
+def test_recall_names_gold_that_is_not_there_and_counts_it_as_missed(folder: Path, tmp_path: Path, server: str) -> None:
+    write(folder, "garden", [message("m1", "My garden is small.")], [question("q1", "My garden?", "what", "m1", "m7")])
+    words = ("recall", str(folder), "--limit", "1", "--budget", "500")
+    done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING="none")
+    assert done.returncode == 0, done.stderr
+    assert "all questions │ 0.500" in done.stdout.replace("   ", " ").replace("  ", " ")
+    assert "garden q1" in done.stderr
+
+
+def test_recall_refuses_a_folder_without_questions(tmp_path: Path) -> None:
+    done = bench(tmp_path, "recall", str(tmp_path))
+    assert done.returncode == 2
+    assert "holds no" in done.stderr
+
+
+def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
+    done = bench(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
+    assert done.returncode == 0, done.stderr
+    answer = json.loads(done.stdout)
+    assert answer["memories"] == {"exchange": 60, "episode": 3}
+    assert answer["bare_ms"]["stages_p50"].keys() == {"embed", "dense", "lexical"}
+    assert answer["ratio"] == pytest.approx(answer["context_ms"]["p50"] / answer["bare_ms"]["p50"], abs=1e-2)
+    assert answer["receipt"]["settings"]["database"] == "embedded"
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,158 @@
+"""What the benchmark measures, on cases that a person can count."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.bench.dialogue import talk
+from newton.bench.folder import conversations
+from newton.bench.measure import Gold, Sample, by_budget, by_type, evidence, percentile, reached, words_inside
+from newton.bench.pace import Overheard, Pace
+from newton.bench.receipt import commit
+from newton.errors import InputError
+from newton.providers.offline import HashEmbedder
+from newton.runtime.transfer.lines import parsed
+from tests.support import count
+
+TEN = "one two three four five six seven eight nine ten"
+
+
+@dataclass(frozen=True)
+class Item:
+    refs: tuple[str, ...]
+    detail: str | None
+    text: str
+
+
+def gold(ref: str = "m1", content: str = TEN, tokens: int = 10) -> Gold:
+    return Gold(ref=ref, content=content, tokens=tokens)
+
+
+def sample(type_: str, budget: int, share: float, *, tokens: int = 9, counted: int = 9) -> Sample:
+    return Sample(type=type_, budget=budget, evidence=share, tokens=tokens, counted=counted, ms=1.0)
+
+
+@pytest.mark.parametrize(
+    ("line", "text", "share"),
+    [
+        ("a b c d", "[2023-05-08] Ana: a b c d", 1.0),
+        ("a b c d", "d  c\tb\na", 1.0),
+        ("a b c d", "a b c", 0.75),
+        ("a a a b", "a b", 0.5),
+        ("Word", "word", 0.0),
+        ("end.", "end", 0.0),
+        ("a", "", 0.0),
+        ("", "", 1.0),
+    ],
+)
+def test_words_count_as_often_as_they_stand_there(line: str, text: str, share: float) -> None:
+    assert words_inside(line, text) == share
+
+
+@pytest.mark.parametrize(
+    ("shown", "there"),
+    [
+        ([Item(("m1",), "summary", TEN)], True),
+        ([Item(("m1",), "micro", "one two three four five six seven eight …")], True),
+        ([Item(("m1",), "summary", "one two three four five six seven …")], False),
+        ([Item(("m2",), "summary", TEN)], False),
+        ([Item(("m0", "m1"), "summary", "nothing"), Item(("m1",), "summary", TEN)], True),
+        ([], False),
+    ],
+)
+def test_a_short_line_is_there_when_four_fifths_of_its_words_are(shown: list[Item], there: bool) -> None:
+    assert reached(gold(), shown) is there
+
+
+@pytest.mark.parametrize(
+    ("tokens", "detail", "there"), [(110, "summary", False), (111, "summary", True), (111, "micro", False)]
+)
+def test_a_line_too_long_to_fit_is_there_as_a_summary(tokens: int, detail: str, there: bool) -> None:
+    assert reached(gold(tokens=tokens), [Item(("m1",), detail, "one two …")]) is there
+
+
+def test_the_share_of_gold_is_of_all_that_is_asked_for() -> None:
+    shown = [Item(("m1",), "summary", TEN)]
+    assert evidence([gold()], shown) == 1.0
+    assert evidence([gold(), gold("m2"), gold("m3"), None], shown) == 0.25
+
+
+@pytest.mark.parametrize(
+    ("share", "value"), [(0.0, 1.0), (0.25, 2.0), (0.5, 3.0), (0.95, 8.4), (1.0, 9.0), (0.125, 1.5)]
+)
+def test_percentiles_lie_between_the_values(share: float, value: float) -> None:
+    assert percentile([9, 3, 1, 6, 2], share) == pytest.approx(value)
+
+
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1), st.floats(0, 1))
+def test_a_percentile_is_never_outside(values: list[float], share: float) -> None:
+    assert min(values) - 1e-6 <= percentile(values, share) <= max(values) + 1e-6
+
+
+def test_figures_by_budget_and_by_type() -> None:
+    samples = [
+        sample("when", 10, 1.0),
+        sample("when", 10, 0.5, counted=11),
+        sample("who", 10, 0.0, tokens=10, counted=10),
+        sample("who", 9, 1.0, counted=5),
+    ]
+    assert by_budget(samples) == {
+        "9": {"evidence": 1.0, "over_budget": 0, "miscounted": 1, "tokens_mean": 5.0},
+        "10": {"evidence": 0.5, "over_budget": 1, "miscounted": 1, "tokens_mean": 10.0},
+    }
+    assert by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
+
+
+def test_pace_is_a_ratio_of_speeds() -> None:
+    pace = Pace(lines=100, lines_ms=500, texts=110, texts_ms=500)
+    assert pace.as_json() == {"import_per_s": 200.0, "embed_per_s": 220.0, "import_to_embed": 0.909}
+    assert Pace(lines=1, lines_ms=1).as_json()["import_to_embed"] is None
+
+
+async def test_what_an_embedder_is_asked_is_overheard() -> None:
+    embedder = Overheard(HashEmbedder())
+    await embedder.embed(["a", "b"])
+    await embedder.embed(["c"])
+    assert embedder.calls == [["a", "b"], ["c"]]
+    assert (embedder.identity, embedder.dimensions) == (HashEmbedder.identity, HashEmbedder.dimensions)
+
+
+def test_made_up_talk_is_the_same_for_the_same_seed_and_can_be_imported() -> None:
+    told = talk(60, 5, seed=1)
+    assert told == talk(60, 5, seed=1)
+    assert told != talk(60, 5, seed=2)
+    assert (len(told.lines), len(told.questions)) == (60, 5)
+    items = [parsed(line.encode()) for line in told.lines]
+    assert {item[0] for item in items if isinstance(item, tuple)} == {"s0", "s1", "s2"}
+
+
+def test_a_folder_is_read_with_what_lies_beside_each_file(tmp_path: Path) -> None:
+    (tmp_path / "a.ndjson").write_text('{"ref":"m1","content":"hello"}\n\nnonsense\n')
+    (tmp_path / "a.queries.jsonl").write_text(
+        '{"id":"q1","text":"who?","gold":["m1","m9"]}\n{"id":"q2","text":"why?","type":"why","gold":[]}\n'
+    )
+    (tmp_path / "alone.ndjson").write_text("{}")
+    (found,) = conversations(tmp_path, count=count)
+    (question,) = found.questions
+    assert (found.name, found.lines, question.type) == ("a", 2, "any")
+    assert found.gold(question) == [Gold(ref="m1", content="hello", tokens=2), None]
+
+
+@pytest.mark.parametrize("questions", ["", '{"id":"q1","text":"who?","gold":[]}', '{"id":"q1"}', "nonsense"])
+def test_a_folder_without_good_questions_is_refused(tmp_path: Path, questions: str) -> None:
+    (tmp_path / "a.ndjson").write_text('{"ref":"m1","content":"hello"}')
+    (tmp_path / "a.queries.jsonl").write_text(questions)
+    with pytest.raises(InputError, match=r"gold|not a question"):
+        conversations(tmp_path, count=count)
+
+
+def test_a_folder_without_pairs_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="holds no"):
+        conversations(tmp_path, count=count)
+
+
+def test_where_there_is_no_repository_the_commit_is_unknown(tmp_path: Path) -> None:
+    assert commit(tmp_path) == "unknown"
