@@ -1,0 +1,75 @@
+"""Identities and the clock."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton import ids
+from newton.clock import SteppedClock, SystemClock, stopwatch
+from newton.memory.memory import QUARANTINED, TIERS, Trust, digest, least
+from tests.support import NOON
+
+
+def test_ids_are_uuidv7_in_the_order_in_which_they_were_made() -> None:
+    made = [ids.new_id() for _ in range(2_000)]
+    assert {one.version for one in made} == {7}
+    assert made == sorted(set(made))
+    assert type(made[0]) is UUID
+
+
+def test_ids_made_by_several_threads_are_all_different() -> None:
+    def thousand(_: int) -> list[UUID]:
+        return [ids.new_id() for _ in range(1_000)]
+
+    with ThreadPoolExecutor(4) as pool:
+        made = [one for many in pool.map(thousand, range(4)) for one in many]
+    assert len(set(made)) == 4_000
+
+
+def test_the_same_name_is_the_same_agent_everywhere() -> None:
+    assert ids.agent_id("ana") == UUID("dfa7e2fe-bab3-576e-8a8c-a13c4f661ae8")
+    assert ids.model_id("m/1") == UUID("56b2d3a8-b51a-5d8e-9b08-e9bcdd5c0731")
+
+
+@given(st.text(), st.text())
+def test_different_names_are_different_agents_and_models(one: str, other: str) -> None:
+    assert (ids.agent_id(one) == ids.agent_id(other)) == (one == other)
+    assert (ids.model_id(one) == ids.model_id(other)) == (one == other)
+    assert ids.agent_id(one) != ids.model_id(one)
+
+
+def test_the_system_clock_is_in_utc_and_the_stopwatch_never_runs_back() -> None:
+    assert SystemClock().now().tzinfo is UTC
+    laps = [stopwatch() for _ in range(100)]
+    assert laps == sorted(laps)
+
+
+def test_a_stepped_clock_moves_only_when_told() -> None:
+    clock = SteppedClock(NOON)
+    assert clock.now() == clock.now() == NOON
+    clock.advance(timedelta(hours=5))
+    assert clock.now() - NOON == timedelta(hours=5)
+
+
+@given(st.lists(st.text(), max_size=4), st.lists(st.text(), max_size=4))
+def test_a_digest_tells_its_parts_apart(one: list[str], other: list[str]) -> None:
+    assert (digest(*one) == digest(*other)) == (one == other)
+    assert len(digest(*one)) == 32
+
+
+@given(st.lists(st.sampled_from(TIERS), min_size=1, max_size=6))
+def test_what_is_derived_is_trusted_as_its_least_trusted_source(tiers: list[Trust]) -> None:
+    lowest = least(tiers)
+    assert lowest in tiers
+    assert all(TIERS.index(tier) <= TIERS.index(lowest) for tier in tiers)
+    assert least(tiers[::-1]) == lowest
+
+
+def test_tools_and_the_web_are_the_quarantined_tiers() -> None:
+    assert QUARANTINED == set(TIERS[3:]) == {"tool", "web"}
+    with pytest.raises(ValueError, match="empty"):
+        least([])

@@ -1,0 +1,116 @@
+"""Settings: where each comes from, and that a wrong one stops the start with the right word."""
+
+from pathlib import Path
+
+import pytest
+from pydantic import SecretStr
+
+from newton.errors import ConfigError
+from newton.settings import PREFIX, SHARED, Settings, load
+
+
+@pytest.fixture(autouse=True)
+def elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A working folder without a newton.toml."""
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_nothing_set_is_the_defaults() -> None:
+    settings = load(env={})
+    assert settings == Settings.model_validate({})
+    assert (settings.agent, settings.database_url, settings.embedding) == ("default", None, "local")
+    assert (settings.context_tokens, settings.profile) == (8_000, None)  # S002-2
+
+
+def test_the_file_yields_to_the_environment_and_that_to_flags(elsewhere: Path) -> None:
+    (elsewhere / "newton.toml").write_text('agent = "file"\ncontext_tokens = 1\nreply_tokens = 1\n')
+    env = {"NEWTON_AGENT": "env", "NEWTON_CONTEXT_TOKENS": "2"}
+    settings = load({"agent": "flag"}, env)
+    assert (settings.agent, settings.context_tokens, settings.reply_tokens) == ("flag", 2, 1)
+
+
+def test_another_file_can_be_named(elsewhere: Path) -> None:
+    other = elsewhere / "other.toml"
+    other.write_text('agent = "other"\n')
+    assert load(env={"NEWTON_CONFIG": str(other)}).agent == "other"
+    with pytest.raises(ConfigError, match="not a file"):
+        load(env={"NEWTON_CONFIG": str(elsewhere / "none.toml")})
+
+
+def test_names_of_other_tools_are_honoured_below_its_own() -> None:
+    url = "postgresql://a/b"
+    assert load(env={"DATABASE_URL": url}).database_url == SecretStr(url)
+    own = load(env={"DATABASE_URL": url, "NEWTON_DATABASE_URL": "postgresql://c/d"}).database_url
+    assert own == SecretStr("postgresql://c/d")
+    assert load(env={"DATABASE_URL": ""}).database_url is None, "set to nothing is not set"
+    assert set(SHARED.values()) < set(Settings.model_fields)
+
+
+@pytest.mark.parametrize(
+    ("name", "nearest"),
+    [
+        ("NEWTON_DATABSE_URL", "NEWTON_DATABASE_URL"),
+        ("NEWTON_AGNET", "NEWTON_AGENT"),
+        ("NEWTON_DATADIR", "NEWTON_DATA_DIR"),
+    ],
+)
+def test_a_misspelt_name_is_refused_with_the_nearest(name: str, nearest: str) -> None:
+    with pytest.raises(ConfigError, match=f"{name} is not a setting. Did you mean {nearest}"):
+        load(env={name: "x"})
+
+
+def test_a_misspelt_name_in_the_file_is_refused_with_the_nearest(elsewhere: Path) -> None:
+    (elsewhere / "newton.toml").write_text('agnet = "x"\n')
+    with pytest.raises(ConfigError, match=r"agnet in newton\.toml is not a setting. Did you mean agent"):
+        load(env={})
+
+
+def test_a_name_like_no_other_is_refused_all_the_same() -> None:
+    with pytest.raises(ConfigError, match="is not a setting"):
+        load(env={"NEWTON_QQQQQQQQ": "x"})
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("CONTEXT_TOKENS", "0"),
+        ("CONTEXT_TOKENS", "many"),
+        ("EMBEDDING", "remote"),
+        ("EMBEDDING_DIMENSIONS", "1301"),
+        ("LLM_TIMEOUT", "0"),
+        ("LLM_TIMEOUT", "nan"),
+        ("LLM_TOKENS_PER_DAY", "-1"),
+        ("AGENT", ""),
+        ("AGENT", "a" * 201),
+    ],
+)
+def test_a_value_out_of_range_is_refused_with_its_meaning(name: str, value: str) -> None:
+    with pytest.raises(ConfigError, match=f"The setting '{name.lower()}' is not usable") as raised:
+        load(env={PREFIX + name: value})
+    assert PREFIX + name in raised.value.hint
+
+
+def test_broken_toml_is_refused_with_its_place(elsewhere: Path) -> None:
+    (elsewhere / "newton.toml").write_text("agent = \n")
+    with pytest.raises(ConfigError, match=r"newton\.toml is not valid TOML: .*line 1"):
+        load(env={})
+    (elsewhere / "newton.toml").write_bytes(b'agent = "\xff"\n')
+    with pytest.raises(ConfigError, match="not valid TOML"):
+        load(env={})
+
+
+def test_settings_do_not_change_and_do_not_print_their_secrets() -> None:
+    settings = load(env={"OPENAI_API_KEY": "sk-secret", "DATABASE_URL": "postgresql://u:secret@h/d"})
+    with pytest.raises(ValueError, match="frozen"):
+        settings.agent = "other"  # pyright: ignore[reportAttributeAccessIssue]  # the point of the test
+    assert "secret" not in repr(settings).replace("SecretStr", "").replace("secret_str", "")
+
+
+def test_the_home_is_the_persons_own() -> None:
+    assert load(env={"NEWTON_DATA_DIR": "~/minds"}).home == Path("~/minds").expanduser()
+
+
+def test_there_are_few_settings_and_each_says_what_it_is_for() -> None:
+    assert len(Settings.model_fields) <= 40
+    assert [name for name, field in Settings.model_fields.items() if not field.description] == []
