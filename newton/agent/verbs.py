@@ -1,7 +1,7 @@
 """What anyone may ask of a memory, whichever door they came through: remember and recall."""
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -16,7 +16,7 @@ from newton.ids import new_id
 from newton.memory.hygiene import clean
 from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
 from newton.memory.outbox import Drained, Outbox
-from newton.memory.recall import Found, cue, recall
+from newton.memory.recall import Recollection, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -24,14 +24,6 @@ if TYPE_CHECKING:
 
 # After writing, so many waiting memories are embedded before the door answers; the rest follows later.
 DRAIN = 64
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Recollection:
-    """What was found, best first, and why something could not be asked."""
-
-    found: Sequence[Found]
-    missing: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +84,14 @@ class Verbs:
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
         asked = clean(text, what="question")
-        what, missing = await cue(asked, self.embedder)
-        found = await recall(self.db, what, agent_id=self.agent_id, limits={kind: max(most, 50) for kind in kinds})
-        believed = [f for f in found if f.state != "INACTIVE" and (quarantined or f.trust not in QUARANTINED)]
-        shown = [f for f in believed if not f.echoes(asked)]
-        return Recollection(found=shown[:most], missing=missing)
+        limits: dict[Kind, int] = {kind: max(most, 50) for kind in kinds}
+        recalled = await recall(self.db, asked, agent_id=self.agent_id, embedder=self.embedder, limits=limits)
+        shown = [
+            found
+            for found in recalled.found
+            if found.state != "INACTIVE" and (quarantined or found.trust not in QUARANTINED) and not found.echoes(asked)
+        ]
+        return replace(recalled, found=shown[:most])
 
     async def settle(self, most: int | None = DRAIN) -> Drained:
         """Embeds what waits in the outbox, at most so many."""

@@ -6,9 +6,9 @@ from uuid import UUID
 
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
-from newton.cognition.fill import Placed, fill
+from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
-from newton.cognition.score import Scored, contributions
+from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.memory.memory import QUARANTINED
 from newton.memory.recall import Found
@@ -49,26 +49,42 @@ class Assembly:
 
 def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     """Fills the context. Never costs more than the budget, however small."""
+    ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = _focus(setting)
-    taken = {found.memory_id for found in setting.focus}
-    refused = {s.memory_id: why for s in scored if (why := excluded(s.found, setting, taken=taken))}
-    refused |= _repeated([s for s in scored if s.memory_id not in refused])
     fixed = render({"frame": [setting.approach], "working": focus}, header_tokens=setting.header_tokens)
+    refused = _refused(ordered, setting)
     placed = fill(
-        [s for s in scored if s.memory_id not in refused],
+        [_candidate(s) for s in ordered if s.found.memory_id not in refused],
         room=setting.budget.total - fixed.tokens,
         layers=setting.budget.layers,
         headers=setting.header_tokens,
         policy=setting.profile.fill,
     )
-    verdicts = {p.memory_id: p for p in placed}
-    considered = [
-        _considered(s, verdicts.get(s.memory_id) or Placed(s.memory_id, None, 0, refused[s.memory_id]), setting.profile)
-        for s in _best_first(scored)
-    ]
-    sections = {"frame": [setting.approach], "working": focus, **_sections(considered, scored, setting.profile)}
+    verdicts = refused | {p.memory_id: p for p in placed}
+    considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]
+    sections = {"frame": [setting.approach], "working": focus, **_sections(considered, setting.profile)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
+
+
+def _candidate(scored: Scored) -> Candidate:
+    found = scored.found
+    return Candidate(found.memory_id, scored.layer, scored.score, found.summary_tokens, found.micro_tokens)
+
+
+def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
+    """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
+    taken = {found.memory_id for found in setting.focus}
+    seen: set[str] = set()
+    refused: dict[UUID, Placed] = {}
+    for s in ordered:
+        words = s.found.said.casefold()
+        why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
+        if why:
+            refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
+        else:
+            seen.add(words)
+    return refused
 
 
 def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
@@ -86,22 +102,6 @@ def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
     return None
 
 
-def _repeated(scored: Sequence[Scored]) -> dict[UUID, str]:
-    """Those that say word for word what a better one says."""
-    seen: set[str] = set()
-    repeated: dict[UUID, str] = {}
-    for s in _best_first(scored):
-        words = s.found.said.casefold()
-        if words in seen:
-            repeated[s.memory_id] = "says the same as a better one"
-        seen.add(words)
-    return repeated
-
-
-def _best_first(scored: Sequence[Scored]) -> list[Scored]:
-    return sorted(scored, key=lambda s: (-s.score, str(s.memory_id)))
-
-
 def _focus(setting: Setting) -> list[Block]:
     """The latest lines of the session that are out of view, oldest first, as many as the layer holds."""
     left = setting.budget.layers["working"] - setting.header_tokens["working"]
@@ -114,31 +114,13 @@ def _focus(setting: Setting) -> list[Block]:
     return blocks
 
 
-def _considered(scored: Scored, placed: Placed, profile: Profile) -> Considered:
-    found = scored.found
-    return Considered(
-        memory_id=found.memory_id,
-        kind=found.kind,
-        layer=scored.layer,
-        detail=placed.detail,
-        tokens=placed.tokens,
-        score=scored.score,
-        features=scored.features,
-        contributions=contributions(scored.features, profile),
-        refs=(found.ref,) if found.ref else (),
-        reason=placed.reason,
-        text=found.micro if placed.detail == "micro" else found.summary,
-    )
-
-
-def _sections(considered: Sequence[Considered], scored: Sequence[Scored], profile: Profile) -> dict[str, list[Block]]:
+def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:
     """The chosen items by layer, in the profile's order. They come best first."""
     chosen = [c for c in considered if c.detail]
     if profile.order == "best_last":
         chosen.reverse()
     elif profile.order == "chronological":
-        when = {s.memory_id: s.found.occurred_at for s in scored}
-        chosen.sort(key=lambda c: (when[c.memory_id], str(c.memory_id)))
+        chosen.sort(key=lambda c: (c.scored.found.occurred_at, c.memory_id))
     sections: dict[str, list[Block]] = {}
     for c in chosen:
         sections.setdefault(c.layer, []).append(item(c.text, c.tokens))

@@ -3,28 +3,65 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
-from newton.cognition.fill import Detail
+import numpy as np
+
+from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
+from newton.cognition.score import FEATURES, Scored
+from newton.content.profiles import Profile
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Considered:
-    """One candidate: its features, what each gave to the score, and the verdict. Out when `detail` is None."""
+class Considered(NamedTuple):
+    """One candidate with its features and score, and the verdict on it."""
 
-    memory_id: UUID
-    kind: str
-    layer: str
-    detail: Detail | None
-    tokens: int
-    score: float
-    features: Mapping[str, float]
-    contributions: Mapping[str, float]
-    refs: tuple[str, ...]
-    reason: str
-    text: str
+    scored: Scored
+    placed: Placed
+
+    @property
+    def memory_id(self) -> UUID:
+        return self.placed.memory_id
+
+    @property
+    def kind(self) -> str:
+        return self.scored.found.kind
+
+    @property
+    def layer(self) -> str:
+        return self.scored.layer
+
+    @property
+    def detail(self) -> Detail | None:
+        """How it is in the context; None when it is not."""
+        return self.placed.detail
+
+    @property
+    def tokens(self) -> int:
+        return self.placed.tokens
+
+    @property
+    def score(self) -> float:
+        return self.scored.score
+
+    @property
+    def features(self) -> Mapping[str, float]:
+        return dict(zip(FEATURES, self.scored.features, strict=True))
+
+    @property
+    def refs(self) -> tuple[str, ...]:
+        """The caller's own ids of what it rests on."""
+        return (self.scored.found.ref,) if self.scored.found.ref else ()
+
+    @property
+    def reason(self) -> str:
+        return self.placed.reason
+
+    @property
+    def text(self) -> str:
+        """Its line in the context, or the one it would have had."""
+        return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +85,7 @@ class Bundle:
     tokens: int
     budget: int
     frame: Choice
-    profile: str
+    profile: Profile
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
     missing: Mapping[str, str]
@@ -64,10 +101,37 @@ class Bundle:
 
     def as_json(self) -> dict[str, Any]:
         """The public form: what every door answers."""
-        return {"bundle_id": str(self.bundle_id), "text": self.text, "tokens": self.tokens, **self.trace()}
+        return {
+            "bundle_id": str(self.bundle_id),
+            "text": self.text,
+            "tokens": self.tokens,
+            **self._outline(),
+            "items": [{**_verdict(c), **_detail(c), "features": _rounded(c)} for c in self.items],
+            "dropped": [_verdict(c) for c in self.dropped],
+        }
 
     def trace(self) -> dict[str, Any]:
-        """Why the text is as it is, in plain JSON values."""
+        """The stored form: one column of values for all candidates, best first. A candidate's line stands in the text
+        or with its memory, and is not said here again."""
+        reasons = list(dict.fromkeys(c.reason for c in self.candidates))
+        place = {reason: n for n, reason in enumerate(reasons)}
+        return {
+            **self._outline(),
+            "reasons": reasons,
+            "candidates": {
+                "memory_id": [str(c.memory_id) for c in self.candidates],
+                "detail": [c.detail for c in self.candidates],
+                "reason": [place[c.reason] for c in self.candidates],
+                "score": [round(c.score, 6) for c in self.candidates],
+                "features": self._feature_columns(),
+            },
+        }
+
+    def _feature_columns(self) -> dict[str, list[float]]:
+        table = np.array([c.scored.features for c in self.candidates]).reshape(-1, len(FEATURES)).round(4)
+        return dict(zip(FEATURES, table.T.tolist(), strict=True))
+
+    def _outline(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
             "frame": {
@@ -80,37 +144,20 @@ class Bundle:
                     for name, e in self.frame.evidence.items()
                 },
             },
-            "profile": self.profile,
+            "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
-            "items": [_item(c) for c in self.items],
-            "dropped": [_dropped(c) for c in self.dropped],
             "missing": dict(self.missing),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }
 
 
-def _item(c: Considered) -> dict[str, Any]:
-    return {
-        "memory_id": str(c.memory_id),
-        "kind": c.kind,
-        "layer": c.layer,
-        "detail": c.detail,
-        "tokens": c.tokens,
-        "score": round(c.score, 6),
-        "features": {name: round(value, 6) for name, value in c.features.items()},
-        "contributions": {name: round(value, 6) for name, value in c.contributions.items()},
-        "refs": c.refs,
-        "reason": c.reason,
-        "text": c.text,
-    }
+def _verdict(c: Considered) -> dict[str, Any]:
+    return {"memory_id": str(c.memory_id), "refs": c.refs, "score": round(c.score, 6), "reason": c.reason}
 
 
-def _dropped(c: Considered) -> dict[str, Any]:
-    return {
-        "memory_id": str(c.memory_id),
-        "kind": c.kind,
-        "refs": c.refs,
-        "score": round(c.score, 6),
-        "features": {name: round(value, 6) for name, value in c.features.items()},
-        "reason": c.reason,
-    }
+def _detail(c: Considered) -> dict[str, Any]:
+    return {"kind": c.kind, "layer": c.layer, "detail": c.detail, "tokens": c.tokens, "text": c.text}
+
+
+def _rounded(c: Considered) -> dict[str, float]:
+    return {name: round(value, 4) for name, value in c.features.items()}

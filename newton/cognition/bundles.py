@@ -1,7 +1,8 @@
 """Bundles at rest."""
 
-import json
 from uuid import UUID
+
+from pydantic_core import to_json
 
 from newton.cognition.bundle import Bundle
 from newton.db.pool import Tx
@@ -19,11 +20,11 @@ async def keep(tx: Tx, bundle: Bundle) -> None:
         created_at=bundle.created_at,
         input=bundle.input,
         frame=bundle.frame.frame,
-        profile=bundle.profile,
+        profile=bundle.profile.name,
         budget=bundle.budget,
         tokens=bundle.tokens,
         text=bundle.text,
-        trace=json.dumps(bundle.trace()),
+        trace=to_json(bundle.trace()).decode(),
     )
 
 

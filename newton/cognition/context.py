@@ -12,21 +12,23 @@ from newton.cognition.budget import Budget, allocate
 from newton.cognition.bundle import Bundle
 from newton.cognition.framing import Choice
 from newton.cognition.render import approach
-from newton.cognition.score import scored
+from newton.cognition.score import scorer
+from newton.concurrency import together
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, before, cue, recall
+from newton.memory.recall import Cue, Found, Recollection, before, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-# How many of each kind are looked at, by meaning and as many by words.
-LIMITS: Mapping[Kind, int] = {"exchange": 200, "fact": 30, "episode": 10}
+FACTS, EPISODES = 30, 10  # looked at by meaning, and as many by words
+FEWEST_LINES, MOST_LINES = 100, 200
+TOKENS_A_LINE = 60
 FOCUS_LINES = 12
 
 
@@ -44,13 +46,11 @@ class Request:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gathered:
-    """All that was read before thinking begins."""
+class Past:
+    """What the session brings along: the frame it was last looked at in, and its lines just out of view."""
 
-    cue: Cue
-    prior: str | None
-    focus: tuple[Found, ...]
-    missing: dict[str, str]
+    frame: str | None = None
+    focus: tuple[Found, ...] = ()
 
 
 @dataclass(slots=True)
@@ -95,27 +95,31 @@ class Contexts:
         if request.tokens < 1:
             raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
         laps = Laps()
-        gathered = await self._gather(request)
-        laps.end("gather")
-        plan = self._plan(request, gathered)
-        laps.end("frame")
-        found = await recall(self.db, gathered.cue, agent_id=request.agent_id, limits=LIMITS)
+        async with together() as tasks:
+            recalling = tasks.create_task(self._recall(request))
+            looking_back = tasks.create_task(self._look_back(request))
+        recalled, past = recalling.result(), looking_back.result()
         laps.end("recall")
-        assembly = self._think(request, gathered, plan, found)
+        plan = self._plan(request, recalled.cue, past)
+        assembly = self._think(request, past, plan, recalled.found)
         laps.end("think")
-        bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
+        bundle = self._bundle(request, plan, assembly, missing=recalled.missing, timings=laps.stages)
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
         return bundle
 
-    async def _gather(self, request: Request) -> Gathered:
-        what, missing = await cue(request.input, self.embedder)
+    async def _recall(self, request: Request) -> Recollection:
+        wanted = limits(request.tokens)
+        return await recall(self.db, request.input, agent_id=request.agent_id, embedder=self.embedder, limits=wanted)
+
+    async def _look_back(self, request: Request) -> Past:
+        """What the session holds that is not in view."""
         if request.session_id is None:
-            return Gathered(cue=what, prior=None, focus=(), missing=missing)
+            return Past()
         async with self.db.work(request.agent_id) as tx:
-            prior = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
+            frame = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
             focus = await self._focus(tx, request) if request.in_view else ()
-        return Gathered(cue=what, prior=prior, focus=focus, missing=missing)
+        return Past(frame=frame, focus=focus)
 
     async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
         assert request.in_view is not None
@@ -127,33 +131,31 @@ class Contexts:
             most=FOCUS_LINES,
         )
 
-    def _plan(self, request: Request, gathered: Gathered) -> Plan:
-        choice = self._choice(request, gathered)
+    def _plan(self, request: Request, cue: Cue, past: Past) -> Plan:
+        choice = self._choice(request, cue, past)
         frame = frame_named(self.frames, choice.frame)
         profile = profile_named(self.profiles, request.profile or frame.profile)
         budget = allocate(request.tokens, shares=frame.budget.shares)
         return Plan(choice=choice, frame=frame, profile=profile, budget=budget)
 
-    def _choice(self, request: Request, gathered: Gathered) -> Choice:
+    def _choice(self, request: Request, cue: Cue, past: Past) -> Choice:
         if request.frame:
             return framing.forced(request.frame)
-        return framing.choose(
-            self.frames, request.input, vector=gathered.cue.vector, centroids=self.centroids, prior=gathered.prior
-        )
+        return framing.choose(self.frames, request.input, vector=cue.vector, centroids=self.centroids, prior=past.frame)
 
-    def _think(self, request: Request, gathered: Gathered, plan: Plan, found: Sequence[Found]) -> Assembly:
-        now = self.clock.now()
+    def _think(self, request: Request, past: Past, plan: Plan, found: Sequence[Found]) -> Assembly:
         most = plan.budget.layers["frame"]
         setting = Setting(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most),
-            focus=gathered.focus,
+            focus=past.focus,
             in_view=request.in_view,
             header_tokens=self.header_tokens,
         )
-        return assemble([scored(f, frame=plan.frame, profile=plan.profile, now=now) for f in found], setting)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=self.clock.now())
+        return assemble([score(f) for f in found], setting)
 
     def _bundle(
         self,
@@ -174,9 +176,15 @@ class Contexts:
             tokens=assembly.page.tokens,
             budget=request.tokens,
             frame=plan.choice,
-            profile=plan.profile.name,
+            profile=plan.profile,
             layers=assembly.layers,
             candidates=assembly.candidates,
             missing=missing,
             timings_ms=timings,
         )
+
+
+def limits(tokens: int) -> dict[Kind, int]:
+    """How many memories of each kind are looked at. Of lines no more than could fit: each costs time to look at."""
+    lines = min(max(tokens // TOKENS_A_LINE, FEWEST_LINES), MOST_LINES)
+    return {"exchange": lines, "fact": FACTS, "episode": EPISODES}

@@ -1,31 +1,24 @@
 """Which candidates go into the context, at which detail, and why the others do not. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 Detail = Literal["summary", "micro"]
 Policy = Literal["stop", "skip", "downgrade"]
 
 
-class Fits(Protocol):
-    """What filling needs to know of a candidate."""
+class Candidate(NamedTuple):
+    """What filling needs to know of a memory."""
 
-    @property
-    def memory_id(self) -> UUID: ...
-    @property
-    def layer(self) -> str: ...
-    @property
-    def score(self) -> float: ...
-    @property
-    def summary_tokens(self) -> int: ...
-    @property
-    def micro_tokens(self) -> int: ...
+    memory_id: UUID
+    layer: str
+    score: float
+    summary_tokens: int
+    micro_tokens: int
 
 
-@dataclass(frozen=True, slots=True)
-class Placed:
+class Placed(NamedTuple):
     """The verdict on one candidate. `detail` is None when it stays out; `reason` says why it is in or out."""
 
     memory_id: UUID
@@ -35,7 +28,7 @@ class Placed:
 
 
 def fill(
-    candidates: Sequence[Fits],
+    candidates: Sequence[Candidate],
     *,
     room: int,
     layers: Mapping[str, int],
@@ -47,7 +40,7 @@ def fill(
     `room` is what all of them together may cost. Each layer first fills its own share with summaries; what is left
     over then flows to the best of the rest, whatever their layer. A layer's header is paid by its first item.
     """
-    ordered = sorted(candidates, key=lambda c: (-c.score, str(c.memory_id)))
+    ordered = sorted(candidates, key=lambda c: (-c.score, c.memory_id))
     page = _Page(room, layers, headers)
     within = {c.memory_id: placed for c in ordered if policy != "stop" and (placed := page.within_share(c))}
     verdicts: list[Placed] = []
@@ -69,19 +62,19 @@ class _Page:
     def __init__(self, room: int, layers: Mapping[str, int], headers: Mapping[str, int]) -> None:
         self._room, self._shares, self._headers = room, dict(layers), dict(headers)
 
-    def within_share(self, candidate: Fits) -> Placed | None:
+    def within_share(self, candidate: Candidate) -> Placed | None:
         cost = candidate.summary_tokens + self._headers.get(candidate.layer, 0)
         if cost > self._shares.get(candidate.layer, 0):
             return None
         return self._place(candidate, "summary", candidate.summary_tokens, "fits its layer")
 
-    def overflow(self, candidate: Fits, policy: Policy) -> Placed | None:
+    def overflow(self, candidate: Candidate, policy: Policy) -> Placed | None:
         placed = self._place(candidate, "summary", candidate.summary_tokens, "fits what other layers left")
         if placed is None and policy == "downgrade":
             placed = self._place(candidate, "micro", candidate.micro_tokens, "only its short form fits")
         return placed
 
-    def _place(self, candidate: Fits, detail: Detail, tokens: int, reason: str) -> Placed | None:
+    def _place(self, candidate: Candidate, detail: Detail, tokens: int, reason: str) -> Placed | None:
         cost = tokens + self._headers.get(candidate.layer, 0)
         if cost > self._room:
             return None

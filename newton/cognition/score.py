@@ -1,10 +1,9 @@
 """How well a memory serves this input: one feature vector each, combined by the profile. Pure and explained."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
 from datetime import datetime
-from uuid import UUID
+from typing import Literal, NamedTuple
 
 from newton.content.frames import Frame
 from newton.content.profiles import Clock, Profile
@@ -16,61 +15,78 @@ LAYER_OF: Mapping[str, str] = {"fact": "facts", "exchange": "episodes", "episode
 NEUTRAL = 1.0  # what an unknown feature counts: it neither helps nor hurts
 
 
-@dataclass(frozen=True, slots=True)
-class Scored:
+# The features of a memory, in the order in which they are kept.
+FEATURES = (
+    "similarity",
+    "cosine",
+    "lexical",
+    "type_priority",
+    "recency",
+    "importance",
+    "outcome",
+    "usage",
+    "confidence",
+)
+
+
+class Scored(NamedTuple):
     """A memory with its features in about [0, 1], and the score the profile makes of them."""
 
     found: Found
-    features: Mapping[str, float]
+    features: tuple[float, ...]
     score: float
-
-    @property
-    def memory_id(self) -> UUID:
-        return self.found.memory_id
 
     @property
     def layer(self) -> str:
         return LAYER_OF[self.found.kind]
 
-    @property
-    def summary_tokens(self) -> int:
-        return self.found.summary_tokens
 
-    @property
-    def micro_tokens(self) -> int:
-        return self.found.micro_tokens
+def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found], Scored]:
+    """How this frame and profile score a memory at this moment."""
+    decay, outcomes, usage = profile.recency, profile.outcome, profile.usage
+    priorities = {kind: frame.priority(kind) for kind in LAYER_OF}
+    weights = _weights(profile)
+
+    def scored(found: Found) -> Scored:
+        features = (
+            found.relevance,
+            found.similarity or 0.0,
+            found.lexical,
+            priorities[found.kind],
+            decay.left(now - _clock(found, decay.clock)),
+            found.importance,
+            outcomes.of(found.outcome),
+            usage.of(found.uses),
+            NEUTRAL if found.confidence is None else found.confidence,
+        )
+        return Scored(found, features, combined(features, weights, profile.combine))
+
+    return scored
 
 
-def scored(found: Found, *, frame: Frame, profile: Profile, now: datetime) -> Scored:
-    features = {
-        "similarity": found.relevance,
-        "cosine": found.similarity or 0.0,
-        "lexical": found.lexical,
-        "type_priority": frame.priority(found.kind),
-        "recency": profile.recency.left(now - _clock(found, profile.recency.clock)),
-        "importance": found.importance,
-        "outcome": profile.outcome.of(found.outcome),
-        "usage": profile.usage.of(found.uses),
-        "confidence": NEUTRAL if found.confidence is None else found.confidence,
-    }
-    return Scored(found, features, combined(features, profile))
+def combined(features: tuple[float, ...], weights: tuple[float, ...], combine: Literal["sum", "product"]) -> float:
+    """The features, each with its weight, as a sum or a product."""
+    pairs = zip(features, weights, strict=True)
+    if combine == "product":
+        return math.prod([feature**weight for feature, weight in pairs])
+    return sum([feature * weight for feature, weight in pairs])
 
 
-def combined(features: Mapping[str, float], profile: Profile) -> float:
-    """
-    A feature that is not known counts as 1: neutral in a product, the same for everyone in a sum.
-    """
-    weights = profile.weights.given
+def contributions(features: tuple[float, ...], profile: Profile) -> dict[str, float]:
+    """What each feature that counts gave to the score: its weighted value in a sum, its factor in a product."""
+    given = [
+        (name, feature, weight)
+        for name, feature, weight in zip(FEATURES, features, _weights(profile), strict=True)
+        if weight
+    ]
     if profile.combine == "product":
-        return math.prod(features.get(name, NEUTRAL) ** weight for name, weight in weights.items())
-    return sum(weight * features.get(name, NEUTRAL) for name, weight in weights.items())
+        return {name: feature**weight for name, feature, weight in given}
+    return {name: feature * weight for name, feature, weight in given}
 
 
-def contributions(features: Mapping[str, float], profile: Profile) -> dict[str, float]:
-    """What each feature gave to the score: its weighted value in a sum, its factor in a product."""
-    if profile.combine == "product":
-        return {name: features.get(name, NEUTRAL) ** weight for name, weight in profile.weights.given.items()}
-    return {name: weight * features.get(name, NEUTRAL) for name, weight in profile.weights.given.items()}
+def _weights(profile: Profile) -> tuple[float, ...]:
+    """A weight for each of FEATURES. What no memory has yet would be the same for all, and is left out."""
+    return tuple(profile.weights.given.get(name, 0.0) for name in FEATURES)
 
 
 def _clock(found: Found, clock: Clock) -> datetime:

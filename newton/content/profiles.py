@@ -68,7 +68,7 @@ class Decay(Content):
             raise ValueError(f"of kind {self.kind} takes {wanted}, not {given} of them")
         return self
 
-    @property
+    @functools.cached_property
     def rate(self) -> float:
         """Per day; 0 for no decay."""
         if self.half_life_days is not None:

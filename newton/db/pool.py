@@ -18,6 +18,12 @@ if TYPE_CHECKING:
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 
 APP_ROLE = "newton_app"
+SCOPE = """
+select
+    set_config('role', $1, true),
+    set_config('newton.agent_id', $2, true),
+    set_config('random_page_cost', '1.1', true)
+"""
 STATEMENT_SECONDS = 60
 
 _inside: ContextVar[bool] = ContextVar("newton_inside_unit_of_work", default=False)
@@ -29,10 +35,12 @@ def in_unit_of_work() -> bool:
 
 
 async def set_scope(tx: Tx, agent: UUID) -> None:
-    """From here to the end of the transaction only this agent's rows exist, whatever SQL is run."""
-    await tx.execute(
-        "select set_config('role', $1, true), set_config('newton.agent_id', $2, true)", APP_ROLE, str(agent)
-    )
+    """From here to the end of the transaction only this agent's rows exist, whatever SQL is run.
+
+    The planner is told that pages are in memory: the default takes an index for a disk seek and, where one agent has
+    most of the rows, reads the whole table instead of the covering index, at twice the time.
+    """
+    await tx.execute(SCOPE, APP_ROLE, str(agent))
 
 
 async def _nothing_to_reset(connection: Tx) -> None:

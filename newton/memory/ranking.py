@@ -1,7 +1,7 @@
 """How likely a memory is what the input is about: its meaning, its words, and what stands beside it. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 from uuid import UUID
 
 # What a neighbour one and two places away in the same thread lends of its own evidence.
@@ -15,8 +15,7 @@ LONG_FACTOR = 0.5
 LEXICAL_WEIGHT = 1.5
 
 
-@dataclass(frozen=True, slots=True)
-class Hit:
+class Hit(NamedTuple):
     """One candidate's evidence: cosine to the input, share of the best possible BM25, and where it stands."""
 
     similarity: float

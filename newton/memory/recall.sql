@@ -1,14 +1,41 @@
--- name: dense(agent_id, model_id, embedding, kinds, limits)
--- One exact scan of the agent's vectors through the covering index, cut to the nearest of each kind.
-select hit.memory_id
-from unnest($4::text[], $5::integer[]) as wanted (kind, most)
-cross join lateral (
-    select e.memory_id
-    from memory.embeddings as e
-    where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
-    order by e.embedding <#> $3
-    limit wanted.most
-) as hit;
+-- name: near(agent_id, model_id, embedding, kinds, limits, memory_ids)
+-- The nearest of each kind and the memories given, with what a context needs to know of each. The scan is exact and
+-- reads the agent's vectors once, from the covering index.
+with near as materialized (
+    select hit.memory_id, -hit.distance as similarity
+    from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+    cross join lateral (
+        select e.memory_id, e.embedding <#> $3 as distance
+        from memory.embeddings as e
+        where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
+        order by e.embedding <#> $3
+        limit wanted.most
+    ) as hit
+)
+select
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
+    m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust, m.ref,
+    m.thread, m.place,
+    coalesce(
+        n.similarity,
+        (
+            select -(e.embedding <#> $3)
+            from memory.embeddings as e
+            where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and e.memory_id = m.memory_id
+        )
+    ) as similarity
+from memory.memories as m
+left join near as n on n.memory_id = m.memory_id
+where
+    m.agent_id = $1
+    -- an array, so that each is looked up: the planner expects more of a join and would read the whole table for it
+    and m.memory_id = any(array(
+        select memory_id
+        from near
+        union
+        select g.memory_id
+        from unnest($6::uuid[]) as g (memory_id)
+    ));
 
 -- name: lexical(agent_id, input, kinds, limits, k1, b)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
@@ -54,21 +81,10 @@ from ranked as r
 join unnest($3::text[], $4::integer[]) as wanted (kind, most) on wanted.kind = r.kind and r.place <= wanted.most
 cross join best as b;
 
--- name: details(agent_id, memory_ids, model_id, embedding)
--- What a context needs to know of each candidate, with the exact similarity of those that only their words found.
-select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
-    m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust, m.ref,
-    m.thread, m.place, -(e.embedding <#> $4) as similarity
-from memory.memories as m
-left join memory.embeddings as e
-    on e.agent_id = $1 and e.model_id = $3 and e.kind = m.kind and e.memory_id = m.memory_id
-where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
-
 -- name: before(agent_id, thread, place, most)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place, null::float8 as similarity
 from memory.memories
 where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3
 order by place desc

@@ -20,7 +20,7 @@ async def test_what_was_learnt_is_in_the_context_of_a_question_about_it(mind: Mi
     bundle = await mind.context("What did we choose, Postgres or ChromaDB?")
     assert "## Known Information\n- We chose Postgres with pgvector over ChromaDB\n" in bundle.text
     assert bundle.items[0].kind == "fact"
-    assert set(bundle.timings_ms) == {"gather", "frame", "recall", "think"}
+    assert set(bundle.timings_ms) == {"recall", "think"}
 
 
 async def test_an_empty_mind_gives_the_frame_alone(mind: Mind) -> None:
@@ -67,8 +67,9 @@ async def test_every_candidate_has_features_and_a_reason_and_the_bundle_is_store
         row = await tx.fetchrow("select text, trace from cognition.bundles where bundle_id = $1", bundle.bundle_id)
     assert row is not None and row["text"] == bundle.text
     trace = json.loads(row["trace"])
-    assert len(trace["items"]) + len(trace["dropped"]) == len(bundle.candidates)
-    assert all(entry["reason"] for entry in trace["items"] + trace["dropped"])
+    kept = trace["candidates"]
+    assert [trace["reasons"][n] for n in kept["reason"]] == [c.reason for c in bundle.candidates]
+    assert all(len(column) == len(bundle.candidates) for column in (kept["memory_id"], *kept["features"].values()))
 
 
 async def test_candidates_are_limited_by_kind(mind: Mind) -> None:
@@ -117,7 +118,7 @@ async def test_lines_in_view_stay_out_and_those_before_them_come_into_focus(mind
 async def test_frame_and_profile_can_be_forced(mind: Mind) -> None:
     bundle = await mind.context("Which ferry?", frame="debug", profile="recent")
     assert bundle.text.startswith("## Current Approach: debug\n")
-    assert (bundle.frame.forced, bundle.profile) == (True, "recent")
+    assert (bundle.frame.forced, bundle.profile.name) == (True, "recent")
 
 
 async def test_a_session_s_frame_holds_until_something_clearly_asks_for_another(mind: Mind) -> None:

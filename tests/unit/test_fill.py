@@ -1,33 +1,23 @@
 """What goes into a context, and why the rest does not."""
 
 import random
-from dataclasses import dataclass
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.fill import Policy, fill
+from newton.cognition.fill import Candidate, Policy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
 
-@dataclass(frozen=True)
-class Item:
-    memory_id: UUID
-    layer: str
-    score: float
-    summary_tokens: int
-    micro_tokens: int
-
-
-def item(number: int, layer: str = "facts", score: float = 0.5, summary: int = 50, micro: int = 20) -> Item:
-    return Item(UUID(int=number), layer, score, summary, micro)
+def item(number: int, layer: str = "facts", score: float = 0.5, summary: int = 50, micro: int = 20) -> Candidate:
+    return Candidate(UUID(int=number), layer, score, summary, micro)
 
 
 ITEMS = st.lists(
     st.builds(
-        Item,
+        Candidate,
         memory_id=st.uuids(),
         layer=st.sampled_from(LAYERS),
         score=st.floats(0, 1),
@@ -43,7 +33,7 @@ HEADERS = dict.fromkeys(LAYERS, 4)
 
 @given(ITEMS, st.integers(0, 3_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
 def test_the_room_is_never_passed_headers_included(
-    items: list[Item], room: int, caps: dict[str, int], policy: Policy
+    items: list[Candidate], room: int, caps: dict[str, int], policy: Policy
 ) -> None:
     # S002-3, S000-8
     placed = [p for p in fill(items, room=room, layers=caps, headers=HEADERS, policy=policy) if p.detail]
@@ -53,7 +43,9 @@ def test_the_room_is_never_passed_headers_included(
 
 
 @given(ITEMS, st.integers(0, 3_000), CAPS)
-def test_every_candidate_gets_one_verdict_with_a_reason(items: list[Item], room: int, caps: dict[str, int]) -> None:
+def test_every_candidate_gets_one_verdict_with_a_reason(
+    items: list[Candidate], room: int, caps: dict[str, int]
+) -> None:
     verdicts = fill(items, room=room, layers=caps, headers=HEADERS)
     assert sorted(str(v.memory_id) for v in verdicts) == sorted(str(i.memory_id) for i in items)
     assert all(v.reason for v in verdicts)
@@ -62,7 +54,7 @@ def test_every_candidate_gets_one_verdict_with_a_reason(items: list[Item], room:
 
 @given(ITEMS, st.integers(0, 3_000), CAPS, st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(
-    items: list[Item], room: int, caps: dict[str, int], chance: random.Random
+    items: list[Candidate], room: int, caps: dict[str, int], chance: random.Random
 ) -> None:
     shuffled = list(items)
     chance.shuffle(shuffled)

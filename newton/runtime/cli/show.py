@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping
 
 from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.score import contributions
 from newton.errors import InputError
 
 LEARNT = {
@@ -33,7 +34,7 @@ def bundle_summary(bundle: Bundle) -> str:
     choice = bundle.frame
     how = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
     lines = [
-        f"frame {choice.frame} ({how}) · profile {bundle.profile} · {bundle.tokens} of {bundle.budget} tokens",
+        f"frame {choice.frame} ({how}) · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
         f"bundle {bundle.bundle_id}",
     ]
     for name, layer in bundle.layers.items():
@@ -50,12 +51,12 @@ def bundle_summary(bundle: Bundle) -> str:
 def explanation(bundle: Bundle, item: Considered) -> str:
     """Why a memory is in the context, or is not: what each feature gave, and who came next."""
     verdict = f"in, as {item.detail} ({item.reason})" if item.detail else f"out ({item.reason})"
-    parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
+    parts = sorted(contributions(item.scored.features, bundle.profile).items(), key=lambda part: -abs(part[1]))
     lines = [
         item.text,
         f"{item.kind} {item.memory_id}" + (f" · ref {', '.join(item.refs)}" if item.refs else ""),
         f"{verdict} · {item.tokens} tokens · score {item.score:.4f} =",
-        *(f"  {given:+.4f}  {name} {item.features.get(name, 1.0):.3f}" for name, given in parts),
+        *(f"  {given:+.4f}  {name} {item.features[name]:.3f}" for name, given in parts),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if missed := next((c for c in bundle.dropped if c.reason == "no room left"), None):

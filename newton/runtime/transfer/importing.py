@@ -21,7 +21,7 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.lines import Item, read
 
-BATCH = 200
+BATCH = 100
 ORIGIN = "import"
 
 Numbered = tuple[int, Item]
