@@ -101,10 +101,14 @@ class EmbeddedServer:
     def stop(self) -> None:
         """Leaves the server; whoever leaves last stops it."""
         with _alone(self._place.home):
-            with contextlib.suppress(BlockingIOError):
+            try:
                 fcntl.flock(self._user, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                _run(self._place, "pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._place.data))
-            os.close(self._user)
+                if _runs(self._place):  # it may have died before
+                    _run(self._place, "pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._place.data))
+            except BlockingIOError:
+                pass  # somebody else uses it on
+            finally:
+                os.close(self._user)
 
     def __enter__(self) -> "EmbeddedServer":
         return self

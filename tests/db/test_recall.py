@@ -17,7 +17,7 @@ from newton.dialogue import sessions
 from newton.dialogue.lines import Line
 from newton.heart import episodes, facts
 from newton.heart.facts import Statement
-from newton.memory.memory import KINDS
+from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import Outbox
 from newton.memory.recall import K1, B, Found, before, recall
 from newton.providers.embedding import Embedder, Vector
@@ -29,7 +29,7 @@ VOCABULARY = (
     *("harbour", "boat", "winter", "kettle", "garden", "cellar", "bread", "violin"),
     *("letter", "summer", "window", "river", "doctor", "ticket", "mountain", "engine"),
 )
-FEW = dict.fromkeys(KINDS, 10)
+FEW: dict[Kind, int] = dict.fromkeys(KINDS, 10)
 
 
 class Seeded:
@@ -75,7 +75,7 @@ async def hear(db: Database, agent: UUID, *said: str, session: str = "s") -> UUI
 async def found(
     db: Database, agent: UUID, text: str, embedder: Embedder | None = None, **limits: int
 ) -> Sequence[Found]:
-    limited = {kind: limits[kind] for kind in KINDS if kind in limits} if limits else FEW
+    limited: dict[Kind, int] = {kind: limits[kind] for kind in KINDS if kind in limits} if limits else FEW
     return (await recall(db, text, agent_id=agent, embedder=embedder, limits=limited)).found
 
 
