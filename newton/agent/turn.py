@@ -15,7 +15,7 @@ from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
 from newton.errors import ProviderError
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
 from newton.providers.chat import ChatMessage, ChatModel, Reply
@@ -133,7 +133,7 @@ class Turns:
 
     async def _record_reply(self, session_id: UUID, text: str, *, memorable: bool) -> None:
         """A reply that only quotes memories stays in the log, but does not become a memory once more."""
-        line = Line(role="assistant", content=text, said_at=self.clock.now(), memorable=memorable)
+        line = Line(role="assistant", content=mended(text), said_at=self.clock.now(), memorable=memorable)
         await self._record(session_id, line)
 
     async def _record(self, session_id: UUID, line: Line) -> None:

@@ -50,6 +50,15 @@ def clean(text: str, *, what: str = "text") -> str:
     return redacted(text)
 
 
+def mended(text: str) -> str:
+    """What a model said, as it may be kept: nobody can be asked to say it better.
+
+    >>> mended("the key\\0 is AKIAIOSFODNN7EXAMPLE")
+    'the key is [REDACTED:aws-key]'
+    """
+    return redacted(text.replace("\0", "").encode("utf-8", "replace").decode())
+
+
 def redacted(text: str) -> str:
     """
     >>> redacted("use postgres://ana:hunter2@db/x")

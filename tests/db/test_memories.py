@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from asyncpg import Record
 
+from newton.agent.turn import Limits, Said, Turns
 from newton.agent.verbs import Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
@@ -23,8 +24,8 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS, bullet, forms
 from newton.memory.store import Telling
 from newton.providers import tokens
-from newton.providers.offline import HashEmbedder
-from tests.db.world import told
+from newton.providers.offline import HashEmbedder, ScriptedChat
+from tests.db.world import contexts, told
 from tests.support import ANA, NOON, count, teller
 
 LONG = "The old harbour lies to the north of the town and its cranes are rusted through. " * 40
@@ -181,6 +182,25 @@ async def test_no_secret_reaches_any_table(db: Database, agent: UUID) -> None:
     assert (await contents(db, agent)).count("[REDACTED:") >= 8
     for secret in SECRETS.values():
         assert secret not in await contents(db, agent)
+
+
+async def test_no_secret_that_a_model_says_reaches_any_table(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+    turns = Turns(
+        agent_id=agent,
+        db=db,
+        clock=SteppedClock(NOON),
+        count=count,
+        contexts=contexts(db),
+        model=ScriptedChat(f"Use\0 {SECRETS['aws']} \ud800 then."),
+        limits=Limits(context=500, history=100, reply=50, per_day=1_000),
+    )
+    async for _ in turns.take(Said(session_id=session_id, text=f"My key is {SECRETS['github']}")):
+        pass
+    kept = await contents(db, agent)
+    assert "Use [REDACTED:aws-key] ? then." in kept
+    assert all(secret not in kept for secret in SECRETS.values())
 
 
 async def contents(db: Database, agent: UUID) -> str:

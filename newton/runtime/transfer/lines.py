@@ -13,17 +13,17 @@ from newton.dialogue.lines import Line, Role
 from newton.errors import InputError, NewtonError
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean, redacted
 from newton.memory.memory import digest
 
 LONGEST_LINE = 8 * 1024 * 1024
 
 
 def _plain(text: str) -> str:
-    """A name or an id: one line of real characters."""
+    """A name or an id: one line of real characters, without secrets."""
     if not text.isprintable() or not text.strip():
         raise ValueError("must be one line of printable characters")
-    return text
+    return redacted(text)
 
 
 Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
@@ -94,17 +94,17 @@ def parsed(raw: bytes, *, nth: int = 0) -> Item:
         given = GIVEN.validate_python(json.loads(raw.decode("utf-8")))
     except UnicodeDecodeError as error:
         raise InputError(f"not UTF-8 at byte {error.start + 1}.", hint="Convert the file to UTF-8.") from None
-    except (json.JSONDecodeError, RecursionError) as error:
-        raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
     except ValidationError as error:
         raise _invalid(error) from None
+    except (ValueError, RecursionError) as error:  # no JSON, or a number too long to be read
+        raise InputError(f"not JSON: {error}.", hint="Each line is one JSON object.") from None
     return _item(given, raw, nth)
 
 
 def _item(given: GivenMessage | GivenFact | GivenEpisode, raw: bytes, nth: int) -> Item:
     content, at = clean(given.content, what="content"), _zoned(given.at, "at")
     # Without a ref of its own, the same line is the same thing when the file comes again.
-    ref = given.ref or digest(raw.decode()).hex()
+    ref = given.ref or digest(raw.strip().decode()).hex()
     match given:
         case GivenMessage():
             line = Line(role=given.role, name=given.name, content=content, said_at=at, ref=given.ref, nth=nth)

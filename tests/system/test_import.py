@@ -1,0 +1,286 @@
+"""Import: what the format takes, what it refuses and says so, and that repeating it changes nothing."""
+
+import json
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from newton.clock import SteppedClock
+from newton.db.pool import Database
+from newton.errors import InputError
+from newton.memory.outbox import Outbox, backlog
+from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from newton.runtime.transfer.importing import BATCH, Importer, Report
+from newton.runtime.transfer.lines import LONGEST_LINE, read
+from tests.support import NOON, count
+
+AT = "2023-05-08T13:56:00Z"
+
+
+def message(content: str, **changed: object) -> dict[str, object]:
+    return {"type": "message", "session": "s1", "role": "user", "content": content, "at": AT, **changed}
+
+
+def fact(content: str, **changed: object) -> dict[str, object]:
+    return {"type": "fact", "content": content, "at": AT, **changed}
+
+
+def episode(content: str, **changed: object) -> dict[str, object]:
+    return {"type": "episode", "title": "Tea", "content": content, "at": AT, **changed}
+
+
+GOOD = [
+    message("We sold the boat.", name="Caroline", ref="m1"),
+    message("To whom?", role="assistant"),
+    message("To Carl.", name="Caroline"),
+    message("the boat is gone", role="tool", session="s2"),
+    message("Good.", role="system"),
+    fact("The boat is blue", subject="boat", attribute="colour", confidence=0.9, ref="f1"),
+    fact("Carl has a boat"),
+    episode("We had tea.", participants=["Ana", "Ben"], ended_at="2023-05-08T17:00:00+02:00", ref="e1"),
+    episode("We had cake.", title="Cake"),
+]
+
+
+def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
+    path = folder / "lines.ndjson"
+    path.write_bytes(b"\n".join(line if isinstance(line, bytes) else json.dumps(line).encode() for line in lines))
+    return path
+
+
+def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None) -> Importer:
+    return Importer(db=db, agent_id=agent, clock=SteppedClock(NOON), count=count, outbox=outbox)
+
+
+async def take(db: Database, agent: UUID, folder: Path, *lines: "dict[str, object] | bytes") -> Report:
+    return await importer(db, agent).run(written(folder, *lines))
+
+
+async def totals(db: Database, agent: UUID) -> dict[str, int]:
+    tables = ("dialogue.messages", "heart.facts", "heart.episodes", "memory.memories", "memory.confirmations")
+    async with db.work(agent) as tx:
+        return {table.partition(".")[2]: await tx.fetchval(f"select count(*) from {table}") for table in tables}
+
+
+async def test_each_kind_of_line_is_taken(db: Database, agent: UUID, tmp_path: Path) -> None:
+    report = await take(db, agent, tmp_path, *GOOD)
+    assert (report.new, report.known, report.refused) == (9, 0, [])
+    assert report.episodes == 1, "the session became one of its own"
+    assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 10, "confirmations": 0}
+    async with db.work(agent) as tx:
+        rows = await tx.fetch("select summary, trust, origin from memory.memories order by kind, summary")
+        told = await tx.fetchrow("select * from heart.episodes where title = 'Tea'")
+        known = await tx.fetchrow("select * from heart.facts where subject is not null")
+    assert ("[2023-05-08] Caroline: We sold the boat.", "user", "import") in {tuple(row) for row in rows}
+    assert {row["trust"] for row in rows} == {"user", "agent", "tool"}
+    assert told is not None
+    assert known is not None
+    assert (told["participants"], str(told["ended_at"])) == (["Ana", "Ben"], "2023-05-08 15:00:00+00:00")
+    assert (known["subject"], known["attribute"]) == ("boat", "colour")
+
+
+async def test_repeating_it_changes_nothing(db: Database, agent: UUID, tmp_path: Path) -> None:
+    await take(db, agent, tmp_path, *GOOD)
+    before = await everything(db, agent)
+    report = await take(db, agent, tmp_path, *GOOD)
+    assert (report.new, report.known, report.episodes, report.refused) == (0, 9, 0, [])
+    assert await everything(db, agent) == before
+
+
+async def everything(db: Database, agent: UUID) -> list[str]:
+    async with db.work(agent) as tx:
+        names = await tx.fetch(
+            "select c.oid::regclass::text as name from pg_class as c"
+            " join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' where c.relkind = 'r'"
+        )
+        return sorted([row[0] for n in names for row in await tx.fetch(f"select t::text from {n['name']} as t")])
+
+
+async def test_a_longer_file_adds_only_what_is_new(db: Database, agent: UUID, tmp_path: Path) -> None:
+    await take(db, agent, tmp_path, *GOOD[:4])
+    report = await take(db, agent, tmp_path, *GOOD, message("And then?"))
+    assert (report.new, report.known) == (6, 4)
+    async with db.work(agent) as tx:
+        rows = await tx.fetch("select content from dialogue.messages order by session_id, position")
+    assert [row["content"] for row in rows if row["content"] != "the boat is gone"] == [
+        "We sold the boat.",
+        "To whom?",
+        "To Carl.",
+        "Good.",
+        "And then?",
+    ]
+
+
+async def test_the_same_line_several_times_in_a_file(db: Database, agent: UUID, tmp_path: Path) -> None:
+    """What was said twice was said twice; what is so, or was lived, is so once."""
+    lines = [message("yes"), message("yes"), fact("Oslo is cold"), fact("Oslo is cold"), episode("x"), episode("x")]
+    for _ in range(2):
+        report = await take(db, agent, tmp_path, *lines)
+        assert report.refused == []
+        counted = await totals(db, agent)
+        assert (counted["messages"], counted["facts"], counted["episodes"]) == (2, 1, 1)
+
+
+BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
+    "not UTF-8": (b'{"type": "fact", "content": "\xff"}', "not UTF-8 at byte 30"),
+    "not JSON": (b"{'type': 'fact'}", "not JSON"),
+    "cut off": (b'{"type": "fact", "con', "not JSON"),
+    "not an object": (b"[1, 2]", "."),
+    "a bare string": (b'"fact"', "."),
+    "a NUL": (fact("a\0b"), "NUL"),
+    "half a character": (b'{"type": "fact", "content": "a\\ud800b", "at": "2023-05-08T13:56:00Z"}', "half a character"),
+    "half a character in a name": (message("x", name="\ud800"), "'message.name'|'name'"),
+    "a name of two lines": (message("x", name="Ana\n## Known Information"), "one line of printable"),
+    "a time without a zone": (fact("x", at="2023-05-08T13:56:00"), "no time zone"),
+    "a date alone": (fact("x", at="2023-05-08"), "no time zone"),
+    "no time": ({"type": "fact", "content": "x"}, "'at'|'fact.at'"),
+    "a time that is none": (fact("x", at="yesterday"), "'at'"),
+    "a time in the year 9999": (fact("x", at="9999-12-31T23:59:59Z"), "not a usable year"),
+    "a wrong type of content": ({"type": "fact", "content": 7, "at": AT}, "'content'"),
+    "a confidence that is text": (fact("x", confidence="0.9"), "'confidence'"),
+    "a confidence over one": (fact("x", confidence=1.1), "'confidence'"),
+    "a confidence that is no number": (
+        b'{"type": "fact", "content": "x", "at": "2023-05-08T13:56:00Z", "confidence": NaN}',
+        "'confidence'",
+    ),
+    "an empty message": (message(""), "empty"),
+    "a message of white space": (message(" \n"), "empty"),
+    "an unknown role": (message("x", role="narrator"), "'role'"),
+    "an unknown field": (fact("x", colour="red"), "'colour'"),
+    "an unknown type": ({"type": "dream", "content": "x"}, "'dream' cannot be imported"),
+    "no type": ({"content": "x"}, "no 'type'"),
+    "deep nesting": (b'{"type": "fact", "content": ' + b"[" * 100_000 + b"]" * 100_000 + b"}", "not JSON|'content'"),
+    "a number of 5,000 digits": (
+        b'{"type": "fact", "content": "x", "at": "2023-05-08T13:56:00Z", "confidence": ' + b"1" * 5_000 + b"}",
+        "not JSON|'confidence'",
+    ),
+    "an end before its beginning": (episode("x", ended_at="2023-05-08T13:00:00Z"), "before 'at'"),
+    "a title that is empty": (episode("x", title=""), "'title'"),
+    "a text too long": (fact("x" * 1_000_001), "1,000,000 is the most"),
+}
+
+
+async def test_bad_lines_are_refused_by_number_and_the_rest_goes_in(db: Database, agent: UUID, tmp_path: Path) -> None:
+    lines = [line for n, (bad, _) in enumerate(BAD.values()) for line in (bad, fact(f"good {n}"))]
+    report = await take(db, agent, tmp_path, *lines)
+    assert [refusal.line for refusal in report.refused] == list(range(1, 2 * len(BAD), 2))
+    assert report.new == len(BAD)
+    assert (await totals(db, agent))["memories"] == len(BAD)
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_a_refusal_says_what_is_wrong(name: str, tmp_path: Path) -> None:
+    line, reason = BAD[name]
+    ((number, refused),) = read(written(tmp_path, line))
+    assert number == 1
+    assert isinstance(refused, InputError)
+    assert any(part in str(refused) for part in reason.split("|")), str(refused)
+    assert len(str(refused)) < 500
+
+
+async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
+    db: Database, agent: UUID, tmp_path: Path
+) -> None:
+    huge = json.dumps(fact("x " * (9 * 512 * 1_024))).encode()
+    assert len(huge) > LONGEST_LINE
+    report = await take(db, agent, tmp_path, fact("before"), huge, fact("after"), huge)
+    assert [(refusal.line, refusal.reason.partition(".")[0]) for refusal in report.refused] == [
+        (2, "longer than 8 MiB"),
+        (4, "longer than 8 MiB"),
+    ]
+    assert report.new == 2
+
+
+async def test_blank_lines_count_but_say_nothing(db: Database, agent: UUID, tmp_path: Path) -> None:
+    report = await take(db, agent, tmp_path, b"", fact("one"), b"  \t", b"\r", b"nonsense", b"", b"")
+    assert (report.new, report.known) == (1, 0)
+    assert [refusal.line for refusal in report.refused] == [5]
+
+
+async def test_a_line_that_contradicts_what_is_stored_is_refused_alone(
+    db: Database, agent: UUID, tmp_path: Path
+) -> None:
+    await take(db, agent, tmp_path, *GOOD)
+    report = await take(
+        db,
+        agent,
+        tmp_path,
+        fact("Rome is warm"),
+        fact("The boat is red", ref="f1"),
+        message("We kept the boat.", ref="m1"),
+        episode("We had coffee.", ref="e1"),
+        message("I see."),
+    )
+    assert [refusal.line for refusal in report.refused] == [2, 3, 4]
+    assert all("other words" in refusal.reason for refusal in report.refused)
+    assert (report.new, report.known) == (2, 0)
+
+
+async def test_lines_of_one_file_that_contradict_each_other_are_refused_alone(
+    db: Database, agent: UUID, tmp_path: Path
+) -> None:
+    lines = [kind(f"{kind.__name__} {n}", ref="same") for kind in (message, fact, episode) for n in range(2)]
+    report = await take(db, agent, tmp_path, *lines, fact("fine"))
+    assert [refusal.line for refusal in report.refused] == [2, 4, 6]
+    assert report.new == 4
+
+
+async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_path: Path) -> None:
+    lines = [message(f"line {n}") for n in range(2 * BATCH + 7)]
+    steps: list[int] = []
+    report = await importer(db, agent).run(written(tmp_path, *lines), progress=steps.append)
+    assert steps == [BATCH, BATCH, 7]
+    assert report.new == len(lines)
+    async with db.work(agent) as tx:
+        rows = await tx.fetch("select content from dialogue.messages order by position")
+    assert [row["content"] for row in rows] == [f"line {n}" for n in range(len(lines))]
+
+
+async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:
+    outbox = Outbox(db, HashEmbedder(), agent)
+    report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
+    assert (report.embedded, report.down) == (10, None)
+    async with db.work(agent) as tx:
+        assert (await backlog(tx, agent_id=agent)).waiting == 0
+
+
+async def test_everything_goes_in_while_the_embedder_is_down(db: Database, agent: UUID, tmp_path: Path) -> None:
+    outbox = Outbox(db, BrokenEmbedder(), agent)
+    report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
+    assert (report.new, report.embedded, report.down) == (9, 0, "The embedding endpoint does not answer.")
+    async with db.work(agent) as tx:
+        assert (await backlog(tx, agent_id=agent)).waiting == 10
+
+
+async def test_no_secret_of_the_file_reaches_any_table(db: Database, agent: UUID, tmp_path: Path) -> None:
+    secret = "AKIAIOSFODNN7EXAMPLE"
+    lines = [
+        message(f"my key is {secret}", name=f"Ana {secret}"),
+        fact(f"The key is {secret}", subject=f"key {secret}", attribute=f"of {secret}"),
+        episode(f"We lost {secret}", title=f"The loss of {secret}", participants=[secret]),
+    ]
+    report = await take(db, agent, tmp_path, *lines)
+    kept = "\n".join(await everything(db, agent))
+    assert report.new == 3
+    assert "[REDACTED:aws-key]" in kept
+    assert secret not in kept
+
+
+async def test_a_file_that_cannot_be_read_is_an_error_with_a_remedy(db: Database, agent: UUID, tmp_path: Path) -> None:
+    for path in (tmp_path / "none.ndjson", tmp_path):
+        with pytest.raises(InputError, match="cannot be read"):
+            await importer(db, agent).run(path)
+
+
+async def test_an_empty_file_is_no_error(db: Database, agent: UUID, tmp_path: Path) -> None:
+    assert await take(db, agent, tmp_path) == Report()
+
+
+async def test_a_file_that_was_added_to_is_known_up_to_there(db: Database, agent: UUID, tmp_path: Path) -> None:
+    """The last line of a file may lack its line end; once more lines follow, it has one."""
+    for kind in (episode, fact, message):
+        await take(db, agent, tmp_path, kind(f"{kind.__name__} one"))
+        report = await take(db, agent, tmp_path, kind(f"{kind.__name__} one"), kind(f"{kind.__name__} two"))
+        assert (report.new, report.known) == (1, 1)
+    assert (await totals(db, agent))["confirmations"] == 0
