@@ -16,7 +16,7 @@ from newton.ids import new_id
 from newton.memory.hygiene import clean
 from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
 from newton.memory.outbox import Drained, Outbox
-from newton.memory.recall import Recollection, recall
+from newton.memory.recall import Recollection, Width, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 # After writing, so many waiting memories are embedded before the door answers; the rest follows later.
 DRAIN = 64
+SEARCHED = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,8 +85,10 @@ class Verbs:
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
         asked = clean(text, what="question")
-        limits: dict[Kind, int] = {kind: max(most, 50) for kind in kinds}
-        recalled = await recall(self.db, asked, agent_id=self.agent_id, embedder=self.embedder, limits=limits)
+        width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
+        recalled = await recall(
+            self.db, asked, agent_id=self.agent_id, embedder=self.embedder, widths=dict.fromkeys(kinds, width)
+        )
         shown = [
             found
             for found in recalled.found

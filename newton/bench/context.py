@@ -18,7 +18,7 @@ from newton.bench.measure import percentile, tails
 from newton.bench.recall import AtLeastOne
 from newton.bench.receipt import Began, receipt
 from newton.clock import stopwatch
-from newton.cognition.context import Request, limits
+from newton.cognition.context import Request, widths
 from newton.db.queries import load
 from newton.errors import ConfigError, ProviderError
 from newton.ids import model_id
@@ -138,7 +138,7 @@ async def _alternately(newton: Newton, questions: Sequence[str]) -> tuple[Times,
 async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], float]:
     """The question's vector and two searches on one connection; nothing is made of what they find."""
     assert newton.embedder is not None
-    most = limits(BUDGET)
+    most = {kind: width.searched for kind, width in widths(BUDGET).items()}
     wanted = {"agent_id": newton.agent_id, "kinds": list(most), "limits": list(most.values())}
     times = [stopwatch()]
     vector = (await newton.embedder.embed([question]))[0]

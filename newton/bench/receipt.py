@@ -11,7 +11,7 @@ from typing import Any
 
 from newton.bench.ground import Ground
 from newton.clock import SystemClock, stopwatch
-from newton.cognition.context import limits
+from newton.cognition.context import widths
 from newton.db import health
 from newton.memory.recall import K1, B
 from newton.runtime.wiring import Newton
@@ -72,7 +72,7 @@ def _settings(ground: Ground, budgets: Sequence[int]) -> dict[str, Any]:
         "profile": newton.settings.profile or "the frame's own",
         "frames": sorted(newton.frames),
         "budgets": list(budgets),
-        "limits": {str(budget): limits(budget) for budget in budgets},
+        "widths": {str(budget): {k: w._asdict() for k, w in widths(budget).items()} for budget in budgets},
         "bm25": {"k1": K1, "b": B},
         "database": ground.server,
     }

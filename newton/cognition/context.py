@@ -20,15 +20,17 @@ from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, Recollection, before, recall
+from newton.memory.recall import Cue, Found, Recollection, Width, before, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-FACTS, EPISODES = 30, 10  # looked at by meaning, and as many by words
-FEWEST_LINES, MOST_LINES = 100, 200
-TOKENS_A_LINE = 60
+FACTS, EPISODES = Width(searched=30, kept=30), Width(searched=10, kept=10)
+LINES_SEARCHED = 300
+TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context
+FEWEST_LINES, MOST_LINES = 40, 250
+MOST_TOKENS = 10_000_000
 FOCUS_LINES = 12
 
 
@@ -90,10 +92,12 @@ class Contexts:
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
 
-        Raises InputError for a budget below 1 and NotFoundError for an unknown frame or profile.
+        Raises InputError for a budget below 1 or beyond reason and NotFoundError for an unknown frame or profile.
         """
         if request.tokens < 1:
             raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
+        if request.tokens > MOST_TOKENS:
+            raise InputError(f"No model reads {request.tokens:,} tokens.", hint=f"Give at most {MOST_TOKENS:,}.")
         laps = Laps()
         async with together() as tasks:
             recalling = tasks.create_task(self._recall(request))
@@ -109,8 +113,13 @@ class Contexts:
         return bundle
 
     async def _recall(self, request: Request) -> Recollection:
-        wanted = limits(request.tokens)
-        return await recall(self.db, request.input, agent_id=request.agent_id, embedder=self.embedder, limits=wanted)
+        return await recall(
+            self.db,
+            request.input,
+            agent_id=request.agent_id,
+            embedder=self.embedder,
+            widths=widths(request.tokens),
+        )
 
     async def _look_back(self, request: Request) -> Past:
         """What the session holds that is not in view."""
@@ -184,7 +193,7 @@ class Contexts:
         )
 
 
-def limits(tokens: int) -> dict[Kind, int]:
-    """How many memories of each kind are looked at. Of lines no more than could fit: each costs time to look at."""
+def widths(tokens: int) -> dict[Kind, Width]:
+    """How widely each kind is searched, and how many are kept: of lines no more than could fit, for each takes time."""
     lines = min(max(tokens // TOKENS_A_LINE, FEWEST_LINES), MOST_LINES)
-    return {"exchange": lines, "fact": FACTS, "episode": EPISODES}
+    return {"exchange": Width(LINES_SEARCHED, lines), "fact": FACTS, "episode": EPISODES}

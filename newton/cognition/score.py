@@ -50,7 +50,7 @@ def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found]
     def scored(found: Found) -> Scored:
         features = (
             found.relevance,
-            found.similarity or 0.0,
+            found.similarity,
             found.lexical,
             priorities[found.kind],
             decay.left(now - _clock(found, decay.clock)),

@@ -4,6 +4,8 @@ from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.memory.memory import Kind
+
 # What a neighbour one and two places away in the same thread lends of its own evidence.
 LENT = ((1, 0.5), (2, 0.25))
 
@@ -16,13 +18,16 @@ LEXICAL_WEIGHT = 1.5
 
 
 class Hit(NamedTuple):
-    """One candidate's evidence: cosine to the input, share of the best possible BM25, and where it stands."""
+    """One candidate's evidence: where it stands, its cosine to the input (None without a vector), and its share of the
+    best BM25 that any text could have. The fields before `lexical` are the columns of the query `near`."""
 
-    similarity: float
-    lexical: float
+    memory_id: UUID
+    kind: Kind
     words: int
-    thread: UUID | None = None
-    place: int | None = None
+    thread: UUID | None
+    place: int | None
+    similarity: float | None
+    lexical: float
 
 
 def relevances(hits: Sequence[Hit]) -> list[float]:
@@ -30,7 +35,7 @@ def relevances(hits: Sequence[Hit]) -> list[float]:
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
+    own = [(hit.similarity or 0.0) + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)

@@ -1,6 +1,6 @@
 -- name: near(agent_id, model_id, embedding, kinds, limits, memory_ids)
--- The nearest of each kind and the memories given, with what a context needs to know of each. The scan is exact and
--- reads the agent's vectors once, from the covering index.
+-- The nearest of each kind and the memories given, with what their relevance depends on. The scan is exact and reads
+-- the agent's vectors once, from the covering index.
 with near as materialized (
     select hit.memory_id, -hit.distance as similarity
     from unnest($4::text[], $5::integer[]) as wanted (kind, most)
@@ -13,9 +13,7 @@ with near as materialized (
     ) as hit
 )
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
-    m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust, m.ref,
-    m.thread, m.place,
+    m.memory_id, m.kind, m.words, m.thread, m.place,
     coalesce(
         n.similarity,
         (
@@ -37,6 +35,13 @@ where
         from unnest($6::uuid[]) as g (memory_id)
     ));
 
+-- name: details(agent_id, memory_ids)
+select
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
 -- name: lexical(agent_id, input, kinds, limits, k1, b)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
 with corpus as materialized (
@@ -47,7 +52,7 @@ with corpus as materialized (
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
     from memory.postings as p
-    where p.agent_id = $1 and p.lexeme = any(tsvector_to_array(to_tsvector('english', $2)))
+    where p.agent_id = $1 and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
 ),
 weight as materialized (
     select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf
@@ -84,7 +89,7 @@ cross join best as b;
 -- name: before(agent_id, thread, place, most)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place, null::float8 as similarity
+    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
 from memory.memories
 where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3
 order by place desc

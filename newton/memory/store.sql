@@ -12,7 +12,8 @@ with draft as materialized (
 lexed as materialized (
     select d.memory_id, w.lexeme, cardinality(w.positions) as tf
     from draft as d
-    cross join lateral unnest(to_tsvector('english', d.indexed)) as w
+    -- PostgreSQL keeps at most 1 MiB of lexemes of a text; the words of the first 200,000 characters find it
+    cross join lateral unnest(to_tsvector('english', left(d.indexed, 200000))) as w
 ),
 sized as (
     select memory_id, sum(tf)::integer as words

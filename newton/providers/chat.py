@@ -2,7 +2,10 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Literal, Protocol, TypeAlias
+
+# "length": the ceiling of tokens cut it; "interrupted": the connection, the deadline or the endpoint did.
+Finish: TypeAlias = Literal["stop", "length", "interrupted"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -13,16 +16,24 @@ class ChatMessage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A whole reply and what it cost. `estimated` when the endpoint reported no usage and it was counted here."""
+    """A whole reply, why it ended and what it cost, in tokens.
+
+    `estimated` when the endpoint reported no usage and it was counted here.
+    """
 
     text: str
     model: str
     input_tokens: int
     output_tokens: int
     estimated: bool = False
+    finish: Finish = "stop"
 
 
 class ChatModel(Protocol):
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
-        """Pieces of the reply as they come, and at the end the Reply. Raises ProviderError when it cannot."""
+        """Pieces of the reply as they come, and then the Reply, whose text is their sum.
+
+        Raises ProviderError when no reply comes or it breaks off. When it breaks off, a Reply that is "interrupted"
+        comes before the error, so that what was said and what it cost are known.
+        """
         ...

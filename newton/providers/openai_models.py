@@ -1,80 +1,228 @@
 """Any OpenAI-compatible endpoint: one deadline and one retry layer for each call, and errors that say what to do."""
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field
+from email.utils import parsedate_to_datetime
+from typing import TypeVar
 
 import numpy as np
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from pydantic import BaseModel, ConfigDict
 
 from newton.errors import ProviderError
 from newton.providers import tokens
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, Finish, Reply
 from newton.providers.embedding import Vector, unit
 from newton.settings import Settings
 
-ATTEMPTS = 2
-LONGEST_WAIT = 10.0  # seconds that a busy endpoint may ask us to wait before the second try
-EMBED_BATCH = 256
+OPENAI = "https://api.openai.com/v1"
+CONNECT_SECONDS = 5.0
+SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
+
+# What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
+EMBED_TEXTS = 256
+EMBED_TEXT_TOKENS = 8_000
+EMBED_REQUEST_TOKENS = 250_000
+
+T = TypeVar("T")
 
 _PASSING = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
+_FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
+_FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "interrupted"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """One model behind one address. `setting` names the model's setting; `seconds` are for a whole call."""
+
+    client: openai.AsyncOpenAI
+    model: str
+    setting: str
+    seconds: float
+
+    @property
+    def address(self) -> str:
+        """The base address without the password and the query, where keys hide."""
+        return str(self.client.base_url.copy_with(userinfo=b"", query=None)).rstrip("/")
+
+    def deadline(self) -> float:
+        """By the event loop's clock."""
+        return asyncio.get_running_loop().time() + self.seconds
+
+    def explained(self, error: Exception) -> ProviderError:
+        """The failure in words that help. Neither key nor prompt is in them, nor the endpoint's words: it may quote."""
+        words = {"where": self.address, "model": self.model, "setting": self.setting}
+        for kinds, what, hint in _EXPLANATIONS:
+            if isinstance(error, kinds):
+                status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
+                return ProviderError(what.format(**words, status=status), hint=hint.format(**words))
+        return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def client(settings: Settings) -> openai.AsyncOpenAI:
     """The connection. A local server needs no key, but the protocol wants one."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
-    return openai.AsyncOpenAI(
-        api_key=key, base_url=settings.openai_base_url, max_retries=0, timeout=settings.llm_timeout
-    )
+    timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
+    return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
+
+
+async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float) -> T:
+    """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline.
+
+    Raises TimeoutError at the deadline.
+    """
+    async with asyncio.timeout_at(deadline):
+        try:
+            return await ask()
+        except _PASSING as error:
+            wait = wait_asked(error)
+            if asyncio.get_running_loop().time() + wait >= deadline:
+                raise
+            await asyncio.sleep(wait)
+        return await ask()
+
+
+def wait_asked(error: openai.OpenAIError) -> float:
+    """Seconds to wait before the next try: what the endpoint asked for, as a number or a date, or a short while."""
+    if not isinstance(error, openai.APIStatusError):
+        return SHORT_WAIT
+    headers = error.response.headers
+    asked = headers.get("retry-after", "")
+    try:
+        wait = float(asked)
+    except ValueError:
+        wait = _seconds_between(headers.get("date", ""), asked)
+    return wait if wait >= 0 else SHORT_WAIT
+
+
+def _seconds_between(said: str, asked: str) -> float:
+    """By the endpoint's own clock; -1 when one of the two is no date."""
+    try:
+        return (parsedate_to_datetime(asked) - parsedate_to_datetime(said)).total_seconds()
+    except (ValueError, TypeError):
+        return -1
 
 
 class OpenAIChat:
+    """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
+
     def __init__(self, settings: Settings) -> None:
-        self._client = client(settings)
-        self._model, self._seconds = settings.openai_model, settings.llm_timeout
+        self._endpoint = Endpoint(
+            client=client(settings),
+            model=settings.openai_model,
+            setting="OPENAI_MODEL",
+            seconds=settings.llm_timeout,
+        )
 
     async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
-        pieces: list[str] = []
-        usage: tuple[int, int] | None = None
+        """As ChatModel says. The deadline of `llm_timeout` seconds is for the whole reply."""
+        heard, failure = _Heard(), None
         try:
-            async with asyncio.timeout(self._seconds):
-                async for chunk in await self._begun(messages, max_tokens):
-                    if chunk.usage:
-                        usage = chunk.usage.prompt_tokens, chunk.usage.completion_tokens
-                    if chunk.choices and (piece := chunk.choices[0].delta.content):
-                        pieces.append(piece)
+            async with aclosing(self._chunks(messages, max_tokens)) as chunks:
+                async for chunk in chunks:
+                    if piece := heard.take(chunk):
                         yield piece
-        except (openai.OpenAIError, TimeoutError, ValueError) as error:
-            raise explained(error, self._client, self._model) from error
-        if not pieces:
-            raise ProviderError(f"The model {self._model} answered nothing.", hint="Ask again or set OPENAI_MODEL.")
-        yield self._reply("".join(pieces), messages, usage)
+        except _FAILURES as error:
+            failure = self._endpoint.explained(error)
+        reply = heard.reply(messages, model=self._endpoint.model)
+        if heard.pieces or not reply.estimated:
+            yield reply
+        if not heard.pieces or reply.finish == "interrupted":
+            raise failure or self._unsaid(reply)
+
+    async def _chunks(self, messages: Sequence[ChatMessage], max_tokens: int) -> AsyncGenerator[ChatCompletionChunk]:
+        """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
+        deadline = self._endpoint.deadline()
+        async with await tried(lambda: self._begun(messages, max_tokens), deadline=deadline) as stream:
+            while True:
+                async with asyncio.timeout_at(deadline):
+                    chunk = await anext(stream, None)
+                if chunk is None:
+                    return
+                yield chunk
 
     async def _begun(self, messages: Sequence[ChatMessage], max_tokens: int) -> openai.AsyncStream[ChatCompletionChunk]:
-        """The open stream; tried once more when the endpoint was busy or away."""
-        for attempt in range(1, ATTEMPTS + 1):
-            try:
-                return await self._client.chat.completions.create(
-                    model=self._model,
-                    messages=[_wire(message) for message in messages],
-                    max_tokens=max_tokens,
-                    stream=True,
-                    stream_options={"include_usage": True},
-                )
-            except _PASSING as error:
-                if attempt == ATTEMPTS:
-                    raise
-                await asyncio.sleep(wait_asked(error))
-        raise AssertionError("the last attempt returns or raises")
+        return await self._endpoint.client.chat.completions.create(
+            model=self._endpoint.model,
+            messages=[_wire(message) for message in messages],
+            max_tokens=max_tokens,
+            stream=True,
+            stream_options={"include_usage": True},
+        )
 
-    def _reply(self, text: str, messages: Sequence[ChatMessage], usage: tuple[int, int] | None) -> Reply:
-        counted = usage or (sum(tokens.count(m.text) for m in messages), tokens.count(text))
+    def _unsaid(self, reply: Reply) -> ProviderError:
+        """Why a reply that came without an error cannot stand."""
+        if reply.text:
+            return ProviderError(f"{self._endpoint.address} broke its reply off.", hint="Ask again.")
+        hint = "Raise NEWTON_REPLY_TOKENS." if reply.finish == "length" else "Ask again, or set OPENAI_MODEL."
+        return ProviderError(f"The model {self._endpoint.model} answered nothing.", hint=hint)
+
+
+class _Received(BaseModel):
+    """What is used of an answer; servers leave out or add the rest as they like."""
+
+    model_config = ConfigDict(frozen=True, from_attributes=True)
+
+
+class _Delta(_Received):
+    content: str | None = None
+
+
+class _Choice(_Received):
+    delta: _Delta | None = None
+    finish_reason: str | None = None
+
+
+class _Usage(_Received):
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+class _Chunk(_Received):
+    choices: list[_Choice] | None = None
+    usage: _Usage | None = None
+
+
+@dataclass(slots=True)
+class _Heard:
+    """A reply as far as it has come."""
+
+    pieces: list[str] = field(default_factory=list[str])
+    usage: tuple[int, int] | None = None
+    finish: Finish | None = None
+
+    def take(self, received: object) -> str | None:
+        """The words of the chunk. Raises ValueError for what is no chunk."""
+        chunk = _Chunk.model_validate(received)
+        if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
+            self.usage = usage.prompt_tokens, usage.completion_tokens
+        if not chunk.choices:
+            # Usage without words is the last chunk, so the reply is whole even if no reason was given.
+            self.finish = self.finish or ("stop" if chunk.usage else None)
+            return None
+        return self._choice(chunk.choices[0])
+
+    def _choice(self, choice: _Choice) -> str | None:
+        if choice.finish_reason:
+            self.finish = _FINISHES.get(choice.finish_reason, "stop")
+        piece = choice.delta.content if choice.delta else None
+        if piece:
+            self.pieces.append(piece)
+        return piece
+
+    def reply(self, messages: Sequence[ChatMessage], *, model: str) -> Reply:
+        text = "".join(self.pieces)
+        spent = self.usage or (sum(tokens.count_many(m.text for m in messages)), tokens.count(text))
         return Reply(
             text=text,
-            model=self._model,
-            input_tokens=counted[0],
-            output_tokens=counted[1],
-            estimated=usage is None,
+            model=model,
+            input_tokens=spent[0],
+            output_tokens=spent[1],
+            estimated=self.usage is None,
+            finish=self.finish or "interrupted",
         )
 
 
@@ -88,53 +236,74 @@ def _wire(message: ChatMessage) -> ChatCompletionMessageParam:
             return {"role": "assistant", "content": message.text}
 
 
+class _Row(_Received):
+    index: int
+    embedding: list[float]
+
+
+class _Rows(_Received):
+    data: list[_Row]
+
+
 class OpenAIEmbedder:
+    """An Embedder. Of a text of more than 8,000 tokens it sees the beginning."""
+
     def __init__(self, settings: Settings) -> None:
-        self._client = client(settings)
-        self._model, self._seconds = settings.embedding_model, settings.llm_timeout
+        self._endpoint = Endpoint(
+            client=client(settings),
+            model=settings.embedding_model,
+            setting="NEWTON_EMBEDDING_MODEL",
+            seconds=settings.llm_timeout,
+        )
         self.dimensions = settings.embedding_dimensions
-        self.identity = f"{self._model}/{self.dimensions}"
+        self.identity = f"{settings.embedding_model}/{self.dimensions}"
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        vectors: list[Vector] = []
-        for start in range(0, len(texts), EMBED_BATCH):
-            vectors += await self._batch(texts[start : start + EMBED_BATCH])
-        return vectors
+        """As Embedder says, in requests of at most 256 texts, each with the whole deadline."""
+        requests = await asyncio.to_thread(lambda: list(_requests(texts)))
+        return [vector for request in requests for vector in await self._embedded(request)]
 
-    async def _batch(self, texts: Sequence[str]) -> list[Vector]:
+    async def _embedded(self, texts: list[str]) -> list[Vector]:
         try:
-            async with asyncio.timeout(self._seconds):
-                answer = await self._client.embeddings.create(
-                    model=self._model, input=list(texts), dimensions=self.dimensions, encoding_format="float"
-                )
-            rows = np.array([item.embedding for item in answer.data], dtype=np.float32)
-        except (openai.OpenAIError, TimeoutError, ValueError) as error:
-            raise explained(error, self._client, self._model) from error
-        if rows.shape != (len(texts), self.dimensions) or not np.isfinite(rows).all():
-            raise ProviderError(
-                f"The embedding model {self._model} answered {rows.shape} for {len(texts)} texts.",
-                hint=f"Set NEWTON_EMBEDDING_DIMENSIONS to what the model gives; {self.dimensions} was asked.",
-            )
-        return unit(rows)
+            answer = await tried(lambda: self._asked(texts), deadline=self._endpoint.deadline())
+            rows = sorted(_Rows.model_validate(answer).data, key=lambda row: row.index)
+        except _FAILURES as error:
+            raise self._endpoint.explained(error) from None
+        self._check([len(row.embedding) for row in rows], texts=len(texts))
+        vectors = np.array([row.embedding for row in rows], dtype=np.float64)
+        if not np.isfinite(vectors).all():
+            raise self._endpoint.explained(ValueError())
+        return unit(vectors)
+
+    async def _asked(self, texts: list[str]) -> object:
+        return await self._endpoint.client.embeddings.create(
+            model=self._endpoint.model, input=texts, dimensions=self.dimensions, encoding_format="float"
+        )
+
+    def _check(self, lengths: Sequence[int], *, texts: int) -> None:
+        if len(lengths) != texts:
+            what = f"The embedding model {self._endpoint.model} gave {len(lengths)} vectors for {texts} texts."
+            raise ProviderError(what, hint="Ask again, or set NEWTON_EMBEDDING_MODEL to another.")
+        if wrong := set(lengths) - {self.dimensions}:
+            what = f"The embedding model {self._endpoint.model} gave vectors of {wrong.pop()} numbers."
+            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that; {self.dimensions} was asked."
+            raise ProviderError(what, hint=hint)
 
 
-def wait_asked(error: openai.OpenAIError) -> float:
-    """Seconds to wait before the next try: what the endpoint asked for, or half a second."""
-    asked = error.response.headers.get("retry-after", "") if isinstance(error, openai.APIStatusError) else ""
-    try:
-        return min(max(float(asked), 0.0), LONGEST_WAIT)
-    except ValueError:
-        return 0.5
-
-
-def explained(error: Exception, client: openai.AsyncOpenAI, model: str) -> ProviderError:
-    """The failure in words that help. Neither key nor prompt is in them."""
-    where = str(client.base_url).rstrip("/")
-    for kinds, what, hint in _EXPLANATIONS:
-        if isinstance(error, kinds):
-            status = error.status_code if isinstance(error, openai.APIStatusError) else ""
-            return ProviderError(what.format(where=where, model=model, status=status), hint=hint)
-    return ProviderError(f"{where} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
+def _requests(texts: Sequence[str]) -> Iterator[list[str]]:
+    """The texts in order, in portions that the endpoint takes. It refuses an empty text, so that becomes a space."""
+    request: list[str] = []
+    used = 0
+    for text in texts:
+        readable = tokens.clip(text, most=EMBED_TEXT_TOKENS) or " "
+        cost = tokens.count(readable)
+        if request and (len(request) == EMBED_TEXTS or used + cost > EMBED_REQUEST_TOKENS):
+            yield request
+            request, used = [], 0
+        request.append(readable)
+        used += cost
+    if request:
+        yield request
 
 
 # The first that fits speaks.
@@ -144,7 +313,7 @@ _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, s
         "{where} refuses the key.",
         "Check OPENAI_API_KEY.",
     ),
-    (openai.NotFoundError, "{where} has no model {model!r}.", "Set OPENAI_MODEL to one that it has."),
+    (openai.NotFoundError, "{where} has no model {model!r}.", "Set {setting} to one that it has."),
     (openai.RateLimitError, "{where} is busy or the quota is used up.", "Wait, or look at the account."),
     (
         (openai.APITimeoutError, TimeoutError),

@@ -156,6 +156,15 @@ async def test_a_budget_that_holds_nothing_is_refused(mind: Mind, budget: int) -
         await mind.context("Which ferry?", budget=budget)
 
 
+async def test_the_longest_input_and_the_longest_memory_are_no_trouble(mind: Mind) -> None:
+    long = " ".join(f"word{n}ö" for n in range(90_000))
+    await mind.know(long)
+    bundle = await mind.context(f"word7ö {long[:900_000]}")
+    assert bundle.items[0].text.startswith("word0ö word1ö")
+    with pytest.raises(InputError, match="No model reads"):
+        await mind.context("Which ferry?", budget=10**12)
+
+
 async def test_unknown_names_are_refused_with_the_nearest(mind: Mind) -> None:
     with pytest.raises(NotFoundError, match="debug"):
         await mind.context("Which ferry?", frame="debgu")

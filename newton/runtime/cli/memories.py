@@ -88,7 +88,7 @@ def _plain(found: Found) -> dict[str, object]:
         "state": found.state,
         "text": found.summary,
         "relevance": round(found.relevance, 6),
-        "cosine": None if found.similarity is None else round(found.similarity, 6),
+        "cosine": round(found.similarity, 6),
         "lexical": round(found.lexical, 6),
         "occurred_at": found.occurred_at.isoformat(),
         "trust": found.trust,
