@@ -1,10 +1,10 @@
 """Which frame an input asks for."""
 
-import numpy as np
 import pytest
 
 from newton.cognition.framing import centroid, choose, forced
 from newton.content.frames import load_frames
+from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
 
 FRAMES = load_frames()
@@ -16,7 +16,7 @@ def model() -> MiniLM:
 
 
 @pytest.fixture(scope="module")
-def centroids(model: MiniLM) -> dict[str, np.ndarray[tuple[int], np.dtype[np.float32]]]:
+def centroids(model: MiniLM) -> dict[str, Vector]:
     return {name: centroid(model.embed_now(list(frame.examples))) for name, frame in FRAMES.items()}
 
 
@@ -34,19 +34,19 @@ def centroids(model: MiniLM) -> dict[str, np.ndarray[tuple[int], np.dtype[np.flo
         ("Hi, the deploy is broken and nothing starts", "debug"),
     ],
 )
-def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, centroids: dict[str, object]) -> None:
+def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, centroids: dict[str, Vector]) -> None:
     # S002-1, S002-7
     vector = model.embed_now([text])[0]
-    choice = choose(FRAMES, text, vector=vector, centroids=centroids, prior=None)  # pyright: ignore[reportArgumentType]
+    choice = choose(FRAMES, text, vector=vector, centroids=centroids, prior=None)
     assert choice.frame == frame, choice
     assert 0 < choice.confidence <= 1
     assert choice.runner_up != choice.frame
 
 
-def test_the_choice_is_the_same_every_time(model: MiniLM, centroids: dict[str, object]) -> None:
+def test_the_choice_is_the_same_every_time(model: MiniLM, centroids: dict[str, Vector]) -> None:
     vector = model.embed_now(["Compare the two libraries for me"])[0]
     choices = [
-        choose(FRAMES, "Compare the two libraries for me", vector=vector, centroids=centroids, prior=None)  # pyright: ignore[reportArgumentType]
+        choose(FRAMES, "Compare the two libraries for me", vector=vector, centroids=centroids, prior=None)
         for _ in range(3)
     ]
     assert choices[0] == choices[1] == choices[2]
