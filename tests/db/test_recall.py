@@ -19,7 +19,7 @@ from newton.heart import episodes, facts
 from newton.heart.facts import Statement
 from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import Outbox
-from newton.memory.recall import K1, B, Found, before, recall
+from newton.memory.recall import K1, B, Found, Width, before, recall
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
@@ -29,7 +29,7 @@ VOCABULARY = (
     *("harbour", "boat", "winter", "kettle", "garden", "cellar", "bread", "violin"),
     *("letter", "summer", "window", "river", "doctor", "ticket", "mountain", "engine"),
 )
-FEW: dict[Kind, int] = dict.fromkeys(KINDS, 10)
+FEW: dict[Kind, Width] = dict.fromkeys(KINDS, Width(searched=10, kept=20))
 
 
 class Seeded:
@@ -75,8 +75,8 @@ async def hear(db: Database, agent: UUID, *said: str, session: str = "s") -> UUI
 async def found(
     db: Database, agent: UUID, text: str, embedder: Embedder | None = None, **limits: int
 ) -> Sequence[Found]:
-    limited: dict[Kind, int] = {kind: limits[kind] for kind in KINDS if kind in limits} if limits else FEW
-    return (await recall(db, text, agent_id=agent, embedder=embedder, limits=limited)).found
+    widths: dict[Kind, Width] = {kind: Width(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits}
+    return (await recall(db, text, agent_id=agent, embedder=embedder, widths=widths or FEW)).found
 
 
 async def test_the_nearest_by_meaning_are_those_of_an_exact_search(db: Database, agent: UUID) -> None:
@@ -158,6 +158,18 @@ async def test_each_kind_has_a_limit_of_its_own(db: Database, agent: UUID) -> No
     assert both.keys() == {"fact"}
 
 
+async def test_of_many_that_are_searched_the_most_relevant_of_each_kind_are_kept(db: Database, agent: UUID) -> None:
+    await know(db, agent, *sentences(40))
+    await hear(db, agent, *[f"winter {n}" for n in range(10)])
+    wide = dict.fromkeys(KINDS, Width(searched=50, kept=50))
+    narrow: dict[Kind, Width] = {kind: Width(searched=50, kept=4) for kind in KINDS}
+    every = (await recall(db, "harbour winter", agent_id=agent, embedder=None, widths=wide)).found
+    kept = (await recall(db, "harbour winter", agent_id=agent, embedder=None, widths=narrow)).found
+    best = [[f for f in every if f.kind == kind][:4] for kind in KINDS]
+    assert Counter(f.kind for f in kept) == {"exchange": 4, "fact": 4}
+    assert list(kept) == sorted((f for few in best for f in few), key=lambda f: (-f.relevance, f.memory_id))
+
+
 async def test_a_memory_found_by_meaning_and_by_words_comes_once_with_both(db: Database, agent: UUID) -> None:
     await know(db, agent, "the kettle is in the cellar", "the violin is in the garden")
     await Outbox(db, HashEmbedder(), agent).drain()
@@ -174,7 +186,7 @@ async def test_a_memory_found_by_words_alone_has_its_similarity_when_it_has_a_ve
     await know(db, agent, "violin without a vector")
     ranked = {f.summary: f.similarity for f in await found(db, agent, "violin 3", HashEmbedder(), fact=6)}
     assert ranked["violin 3"] == pytest.approx(1, abs=1e-3)
-    assert ranked["violin without a vector"] is None
+    assert not ranked["violin without a vector"]
 
 
 async def test_neighbours_lend_what_a_line_alone_does_not_say(db: Database, agent: UUID) -> None:
@@ -196,7 +208,7 @@ async def test_without_a_vector_the_words_decide_and_the_reason_is_told(db: Data
         (None, "no embedding model is set"),
         (BrokenEmbedder(), "The embedding endpoint does not answer."),
     ):
-        answer = await recall(db, "boat", agent_id=agent, embedder=embedder, limits=FEW)
+        answer = await recall(db, "boat", agent_id=agent, embedder=embedder, widths=FEW)
         assert [f.summary for f in answer.found] == ["the boat is blue"]
         assert answer.missing == {"embeddings": reason}
 
@@ -226,7 +238,7 @@ async def test_what_stands_before_a_line_comes_nearest_first(db: Database, agent
     async with db.work(agent) as tx:
         stood = await before(tx, agent_id=agent, thread=session_id, place=3, most=2)
     assert [f.summary.partition(": ")[2] for f in stood] == ["three", "two"]
-    assert [(f.similarity, f.lexical, f.relevance) for f in stood] == [(None, 0, 0), (None, 0, 0)]
+    assert [(f.similarity, f.lexical, f.relevance) for f in stood] == [(0, 0, 0), (0, 0, 0)]
 
 
 async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: UUID) -> None:

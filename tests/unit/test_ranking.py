@@ -12,6 +12,8 @@ SHARES = st.floats(0, 1)
 HITS = st.lists(
     st.builds(
         Hit,
+        memory_id=st.uuids(),
+        kind=st.just("exchange"),
         similarity=st.floats(-1, 1),
         lexical=SHARES,
         words=st.integers(0, 500),
@@ -24,7 +26,7 @@ HITS = st.lists(
 
 
 def hit(similarity: float = 0.0, *, lexical: float = 0.0, words: int = 10, place: int | None = None) -> Hit:
-    return Hit(similarity, lexical, words, THREAD if place is not None else None, place)
+    return Hit(new_id(), "exchange", words, THREAD if place is not None else None, place, similarity, lexical)
 
 
 def test_meaning_and_words_add_up() -> None:
@@ -52,8 +54,8 @@ def test_lent_evidence_is_not_lent_on() -> None:
 
 
 def test_a_neighbour_in_another_thread_lends_nothing() -> None:
-    assert relevances([Hit(0.8, 0.0, 10, OTHER, 4), hit(0.1, place=5)])[1] == pytest.approx(0.1)
-    assert relevances([Hit(0.8, 0.0, 10, None, None), hit(0.1, place=5)])[1] == pytest.approx(0.1)
+    assert relevances([hit(0.8, place=4)._replace(thread=OTHER), hit(0.1, place=5)])[1] == pytest.approx(0.1)
+    assert relevances([hit(0.8), hit(0.1, place=5)])[1] == pytest.approx(0.1)
 
 
 @given(HITS)
@@ -66,7 +68,7 @@ def test_the_order_of_arrival_does_not_matter(hits: list[Hit]) -> None:
 def test_a_better_hit_never_loses_by_it(hits: list[Hit], which: int) -> None:
     if which < len(hits):
         one = hits[which]
-        better = Hit(one.similarity + 0.1, one.lexical, one.words, one.thread, one.place)
+        better = one._replace(similarity=(one.similarity or 0.0) + 0.1)
         raised = relevances([*hits[:which], better, *hits[which + 1 :]])
         assert all(after >= before - 1e-9 for before, after in zip(relevances(hits), raised, strict=True))
         assert raised[which] > relevances(hits)[which]
