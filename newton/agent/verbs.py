@@ -16,7 +16,7 @@ from newton.ids import new_id
 from newton.memory.hygiene import clean
 from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
 from newton.memory.outbox import Drained, Outbox
-from newton.memory.recall import Recollection, Width, recall
+from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -86,9 +86,8 @@ class Verbs:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
         asked = clean(text, what="question")
         width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
-        recalled = await recall(
-            self.db, asked, agent_id=self.agent_id, embedder=self.embedder, widths=dict.fromkeys(kinds, width)
-        )
+        search = Search(db=self.db, agent_id=self.agent_id, widths=dict.fromkeys(kinds, width))
+        recalled = await recall(asked, embedder=self.embedder, search=search)
         shown = [
             found
             for found in recalled.found

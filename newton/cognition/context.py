@@ -20,14 +20,14 @@ from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, Recollection, Width, before, recall
+from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 FACTS, EPISODES = Width(searched=30, kept=30), Width(searched=10, kept=10)
-LINES_SEARCHED = 300
+LINES_SEARCHED = 200
 TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 250
 MOST_TOKENS = 10_000_000
@@ -113,13 +113,8 @@ class Contexts:
         return bundle
 
     async def _recall(self, request: Request) -> Recollection:
-        return await recall(
-            self.db,
-            request.input,
-            agent_id=request.agent_id,
-            embedder=self.embedder,
-            widths=widths(request.tokens),
-        )
+        search = Search(db=self.db, agent_id=request.agent_id, widths=widths(request.tokens))
+        return await recall(request.input, embedder=self.embedder, search=search)
 
     async def _look_back(self, request: Request) -> Past:
         """What the session holds that is not in view."""

@@ -18,15 +18,14 @@ LEXICAL_WEIGHT = 1.5
 
 
 class Hit(NamedTuple):
-    """One candidate's evidence: where it stands, its cosine to the input (None without a vector), and its share of the
-    best BM25 that any text could have. The fields before `lexical` are the columns of the query `near`."""
+    """One candidate: where it stands, its cosine to the input, and its share of the best BM25 any text could have."""
 
     memory_id: UUID
     kind: Kind
     words: int
     thread: UUID | None
     place: int | None
-    similarity: float | None
+    similarity: float
     lexical: float
 
 
@@ -35,7 +34,7 @@ def relevances(hits: Sequence[Hit]) -> list[float]:
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = [(hit.similarity or 0.0) + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
+    own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)

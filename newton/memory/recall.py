@@ -1,10 +1,12 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
+
+from asyncpg import Record
 
 from newton.concurrency import together
 from newton.db.pool import Database, Tx
@@ -89,30 +91,35 @@ class Recollection:
     missing: Mapping[str, str]
 
 
-async def recall(
-    db: Database, text: str, *, agent_id: UUID, embedder: "Embedder | None", widths: Mapping[Kind, Width]
-) -> Recollection:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Search:
+    """Where is looked, and how widely."""
+
+    db: Database
+    agent_id: UUID
+    widths: Mapping[Kind, Width]
+
+    @property
+    def spread(self) -> dict[str, object]:
+        """How the queries take the widths."""
+        searched = [width.searched for width in self.widths.values()]
+        return {"agent_id": self.agent_id, "kinds": list(self.widths), "limits": searched}
+
+
+async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> Recollection:
     """The memories of each kind most likely meant, best first.
 
-    The words are searched while the text is embedded. Without a vector the words decide alone. The search is wide and
-    light; only what it keeps is read in full.
+    Words are searched while the text is embedded and its meaning searched. Without a vector the words decide alone. The
+    search is wide and light; only what it keeps is read in full.
     """
     async with together() as tasks:
-        cueing = tasks.create_task(_cue(text, embedder))
-        wording = tasks.create_task(_worded(db, text, agent_id=agent_id, widths=widths))
-    (cue, missing), shares = cueing.result(), wording.result()
-    async with db.work(agent_id) as tx:
-        near = await SQL["near"].all(
-            tx,
-            agent_id=agent_id,
-            model_id=cue.model_id,
-            embedding=cue.vector,
-            kinds=list(widths),
-            limits=[width.searched for width in widths.values()],
-            memory_ids=list(shares),
-        )
-        kept = best([Hit._make((*row, shares.get(row[0], 0.0))) for row in near], widths)
-        rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(kept))
+        meaning = tasks.create_task(_by_meaning(text, embedder, search))
+        wording = tasks.create_task(_by_words(text, search))
+    (cue, missing, near), worded = meaning.result(), wording.result()
+    async with search.db.work(search.agent_id) as tx:
+        far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
+        kept = best(_united(near, worded, far), search.widths)
+        rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
     found = [Found._make((*row, *kept[row[0]])) for row in rows]
     return Recollection(cue=cue, found=sorted(found, key=lambda f: (-f.relevance, f.memory_id)), missing=missing)
 
@@ -126,7 +133,7 @@ def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[
         hit = hits[place]
         if left[hit.kind] > 0:
             left[hit.kind] -= 1
-            kept[hit.memory_id] = (hit.similarity or 0.0, hit.lexical, relevance[place])
+            kept[hit.memory_id] = (hit.similarity, hit.lexical, relevance[place])
     return kept
 
 
@@ -140,12 +147,45 @@ async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, s
     return Cue(text=text, vector=vector, model_id=model_id(embedder.identity)), {}
 
 
-async def _worded(db: Database, text: str, *, agent_id: UUID, widths: Mapping[Kind, Width]) -> dict[UUID, float]:
-    """The memories with the words of the text, by their share of the best score possible."""
-    async with db.work(agent_id) as tx:
-        most = [width.searched for width in widths.values()]
-        rows = await SQL["lexical"].all(tx, agent_id=agent_id, input=text, kinds=list(widths), limits=most, k1=K1, b=B)
-    return {row["memory_id"]: row["share"] for row in rows}
+async def _by_meaning(
+    text: str, embedder: "Embedder | None", search: Search
+) -> tuple[Cue, dict[str, str], dict[UUID, Record]]:
+    cue, missing = await _cue(text, embedder)
+    if cue.vector is None:
+        return cue, missing, {}
+    async with search.db.work(search.agent_id) as tx:
+        rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
+    return cue, missing, {row[0]: row for row in rows}
+
+
+async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
+    async with search.db.work(search.agent_id) as tx:
+        rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
+    return {row[0]: row for row in rows}
+
+
+async def _similarities(tx: Tx, cue: Cue, memory_ids: Set[UUID], search: Search) -> dict[UUID, float]:
+    if cue.vector is None or not memory_ids:
+        return {}
+    rows = await SQL["similarities"].all(
+        tx,
+        agent_id=search.agent_id,
+        model_id=cue.model_id,
+        embedding=cue.vector,
+        kinds=list(search.widths),
+        memory_ids=list(memory_ids),
+    )
+    return {row[0]: row[1] for row in rows}
+
+
+def _united(near: Mapping[UUID, Record], worded: Mapping[UUID, Record], far: Mapping[UUID, float]) -> list[Hit]:
+    """Every hit once, with both kinds of evidence. The queries' last column is their own evidence."""
+    hits = [Hit._make((*row, worded[memory_id][-1] if memory_id in worded else 0.0)) for memory_id, row in near.items()]
+    return hits + [
+        Hit._make((*row[:-1], far.get(memory_id, 0.0), row[-1]))
+        for memory_id, row in worded.items()
+        if memory_id not in near
+    ]
 
 
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:

@@ -1,48 +1,24 @@
--- name: near(agent_id, model_id, embedding, kinds, limits, memory_ids)
--- The nearest of each kind and the memories given, with what their relevance depends on. The scan is exact and reads
--- the agent's vectors once, from the covering index.
-with near as materialized (
-    select hit.memory_id, -hit.distance as similarity
-    from unnest($4::text[], $5::integer[]) as wanted (kind, most)
-    cross join lateral (
-        select e.memory_id, e.embedding <#> $3 as distance
-        from memory.embeddings as e
-        where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
-        order by e.embedding <#> $3
-        limit wanted.most
-    ) as hit
-)
-select
-    m.memory_id, m.kind, m.words, m.thread, m.place,
-    coalesce(
-        n.similarity,
-        (
-            select -(e.embedding <#> $3)
-            from memory.embeddings as e
-            where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and e.memory_id = m.memory_id
-        )
-    ) as similarity
-from memory.memories as m
-left join near as n on n.memory_id = m.memory_id
-where
-    m.agent_id = $1
-    -- an array, so that each is looked up: the planner expects more of a join and would read the whole table for it
-    and m.memory_id = any(array(
-        select memory_id
-        from near
-        union
-        select g.memory_id
-        from unnest($6::uuid[]) as g (memory_id)
-    ));
+-- name: by_meaning(agent_id, model_id, embedding, kinds, limits)
+-- The nearest of each kind, with what their relevance depends on. The scan is exact and reads the agent's vectors once,
+-- from the covering index.
+select hit.memory_id, wanted.kind, m.words, m.thread, m.place, -hit.distance as similarity
+from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+cross join lateral (
+    select e.memory_id, e.embedding <#> $3 as distance
+    from memory.embeddings as e
+    where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
+    order by e.embedding <#> $3
+    limit wanted.most
+) as hit
+-- one look-up each: the planner expects more and would read the agent's whole table for a join
+cross join lateral (
+    select words, thread, place
+    from memory.memories
+    where agent_id = $1 and memory_id = hit.memory_id
+    limit 1
+) as m;
 
--- name: details(agent_id, memory_ids)
-select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
-from memory.memories
-where agent_id = $1 and memory_id = any($2::uuid[]);
-
--- name: lexical(agent_id, input, kinds, limits, k1, b)
+-- name: by_words(agent_id, input, kinds, limits, k1, b)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
 with corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
@@ -81,10 +57,29 @@ ranked as (
     select memory_id, kind, score, row_number() over (partition by kind order by score desc, memory_id) as place
     from scored
 )
-select r.memory_id, r.score / b.score as share
+select r.memory_id, r.kind, m.words, m.thread, m.place, r.score / b.score as share
 from ranked as r
 join unnest($3::text[], $4::integer[]) as wanted (kind, most) on wanted.kind = r.kind and r.place <= wanted.most
-cross join best as b;
+cross join best as b
+cross join lateral (
+    select words, thread, place
+    from memory.memories
+    where agent_id = $1 and memory_id = r.memory_id
+    limit 1
+) as m;
+
+-- name: similarities(agent_id, model_id, embedding, kinds, memory_ids)
+-- How near those are that only their words found.
+select e.memory_id, -(e.embedding <#> $3) as similarity
+from memory.embeddings as e
+where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
+
+-- name: details(agent_id, memory_ids)
+select
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: before(agent_id, thread, place, most)
 select
