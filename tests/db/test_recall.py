@@ -4,7 +4,7 @@ import hashlib
 import math
 import random
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
@@ -19,7 +19,7 @@ from newton.heart import episodes, facts
 from newton.heart.facts import Statement
 from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import Outbox
-from newton.memory.recall import K1, B, Found, Width, before, recall
+from newton.memory.recall import K1, B, Found, Recollection, Search, Width, before, recall
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
@@ -72,20 +72,26 @@ async def hear(db: Database, agent: UUID, *said: str, session: str = "s") -> UUI
     return session_id
 
 
+async def asked(
+    db: Database, agent: UUID, text: str, embedder: Embedder | None, widths: Mapping[Kind, Width] = FEW
+) -> Recollection:
+    return await recall(text, embedder=embedder, search=Search(db=db, agent_id=agent, widths=widths))
+
+
 async def found(
     db: Database, agent: UUID, text: str, embedder: Embedder | None = None, **limits: int
 ) -> Sequence[Found]:
     widths: dict[Kind, Width] = {kind: Width(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits}
-    return (await recall(db, text, agent_id=agent, embedder=embedder, widths=widths or FEW)).found
+    return (await asked(db, agent, text, embedder, widths or FEW)).found
 
 
 async def test_the_nearest_by_meaning_are_those_of_an_exact_search(db: Database, agent: UUID) -> None:
     texts, model = sentences(200), Seeded()
     await know(db, agent, *texts)
     await Outbox(db, model, agent).drain()
-    asked = model.vector("quux").astype(np.float16).astype(np.float32)
+    sought = model.vector("quux").astype(np.float16).astype(np.float32)
     kept = np.stack([model.vector(text) for text in texts]).astype(np.float16).astype(np.float32)
-    similar = kept @ asked
+    similar = kept @ sought
     nearest = sorted(texts, key=lambda text: -similar[texts.index(text)])[:30]
     near = await found(db, agent, "quux", model, fact=30)
     assert [f.summary for f in near] == nearest
@@ -100,20 +106,20 @@ async def test_the_best_by_words_are_those_of_bm25(db: Database, agent: UUID) ->
     texts = sentences(150)
     await know(db, agent, *texts)
     await hear(db, agent, "the doctors wrote letters about the harbour", "no")
-    asked = "Which letters came by the harbour in winter, and by which boats? Zebra"
-    expected = await bm25(db, agent, asked)
-    worded = await found(db, agent, asked, fact=400, exchange=400)
+    question = "Which letters came by the harbour in winter, and by which boats? Zebra"
+    expected = await bm25(db, agent, question)
+    worded = await found(db, agent, question, fact=400, exchange=400)
     assert {f.memory_id for f in worded} == expected.keys()
     assert len(expected) > 100
     for f in worded:
         assert f.lexical == pytest.approx(expected[f.memory_id], rel=0, abs=1e-9)
     own = [f for f in worded if f.kind == "fact"]
-    cut = await found(db, agent, asked, fact=7)
+    cut = await found(db, agent, question, fact=7)
     best = sorted(own, key=lambda f: (-f.lexical, f.memory_id))[:7]
     assert {f.memory_id for f in cut} == {f.memory_id for f in best}
 
 
-async def bm25(db: Database, agent: UUID, asked: str) -> dict[UUID, float]:
+async def bm25(db: Database, agent: UUID, question: str) -> dict[UUID, float]:
     """BM25 once more, from the lexemes up, as a share of the best score any text could have."""
     async with db.work(agent) as tx:
         rows = await tx.fetch("select memory_id, summary, full_text, kind, words from memory.memories")
@@ -129,7 +135,7 @@ async def bm25(db: Database, agent: UUID, asked: str) -> dict[UUID, float]:
                 "select lexeme, cardinality(positions) as tf from unnest(to_tsvector('english', $1))", text
             )
             lexed[memory_id] = Counter({row["lexeme"]: row["tf"] for row in words})
-        wanted = set(await tx.fetchval("select tsvector_to_array(to_tsvector('english', $1))", asked))
+        wanted = set(await tx.fetchval("select tsvector_to_array(to_tsvector('english', $1))", question))
     assert {row["memory_id"]: row["words"] for row in rows} == {m: words.total() for m, words in lexed.items()}
     mean = sum(words.total() for words in lexed.values()) / len(lexed)
     holding = {word: sum(word in words for words in lexed.values()) for word in wanted}
@@ -163,8 +169,8 @@ async def test_of_many_that_are_searched_the_most_relevant_of_each_kind_are_kept
     await hear(db, agent, *[f"winter {n}" for n in range(10)])
     wide = dict.fromkeys(KINDS, Width(searched=50, kept=50))
     narrow: dict[Kind, Width] = {kind: Width(searched=50, kept=4) for kind in KINDS}
-    every = (await recall(db, "harbour winter", agent_id=agent, embedder=None, widths=wide)).found
-    kept = (await recall(db, "harbour winter", agent_id=agent, embedder=None, widths=narrow)).found
+    every = (await asked(db, agent, "harbour winter", None, wide)).found
+    kept = (await asked(db, agent, "harbour winter", None, narrow)).found
     best = [[f for f in every if f.kind == kind][:4] for kind in KINDS]
     assert Counter(f.kind for f in kept) == {"exchange": 4, "fact": 4}
     assert list(kept) == sorted((f for few in best for f in few), key=lambda f: (-f.relevance, f.memory_id))
@@ -208,7 +214,7 @@ async def test_without_a_vector_the_words_decide_and_the_reason_is_told(db: Data
         (None, "no embedding model is set"),
         (BrokenEmbedder(), "The embedding endpoint does not answer."),
     ):
-        answer = await recall(db, "boat", agent_id=agent, embedder=embedder, widths=FEW)
+        answer = await asked(db, agent, "boat", embedder, FEW)
         assert [f.summary for f in answer.found] == ["the boat is blue"]
         assert answer.missing == {"embeddings": reason}
 
