@@ -5,9 +5,11 @@ import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
+from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic_core import PydanticCustomError
 
 from newton.errors import ConfigError
 
@@ -20,6 +22,19 @@ SHARED = {
     "OPENAI_BASE_URL": "openai_base_url",
     "OPENAI_MODEL": "openai_model",
 }
+
+
+def _without_secrets(address: str) -> str:
+    """Addresses are logged and shown, so no key may hide in one."""
+    parts = urlsplit(address)
+    if parts.scheme not in ("http", "https") or not parts.netloc:
+        raise PydanticCustomError("address", "an address begins with http:// or https://")
+    if "@" in parts.netloc or parts.query:
+        raise PydanticCustomError("address", "a key belongs into OPENAI_API_KEY, not into the address")
+    return address
+
+
+Address = Annotated[str, AfterValidator(_without_secrets)]
 
 
 class Settings(BaseModel):
@@ -41,7 +56,7 @@ class Settings(BaseModel):
     embedding_model: str = Field("text-embedding-3-small", description="The model asked when embedding = openai.")
     embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length asked when embedding = openai.")
     openai_api_key: SecretStr | None = Field(None, description="Key for the chat (and embedding) endpoint.")
-    openai_base_url: str | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
+    openai_base_url: Address | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
     openai_model: str = Field("gpt-4o-mini", description="The chat model to ask for.")
     llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Seconds for one model call in all, retry included.")
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Ceiling of model tokens per agent and UTC day.")

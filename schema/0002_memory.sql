@@ -84,6 +84,8 @@ create table memory.confirmations (
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
+create index confirmations_ref_idx on memory.confirmations (agent_id, ref);
+
 call runtime.isolate('memory.confirmations');
 grant select, insert on memory.confirmations to newton_app;
 

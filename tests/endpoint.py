@@ -2,7 +2,7 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any, cast
@@ -43,7 +43,7 @@ class Endpoint:
 
 
 @asynccontextmanager
-async def endpoint(*responses: Respond) -> AsyncIterator[Endpoint]:
+async def endpoint(*responses: Respond) -> AsyncGenerator[Endpoint]:
     """Answers each request with the next response, the last one again and again."""
     here, left = Endpoint(), list(responses)
 
@@ -55,7 +55,7 @@ async def endpoint(*responses: Respond) -> AsyncIterator[Endpoint]:
         length = next(
             (int(line.partition(":")[2]) for line in head.splitlines() if line.lower().startswith("content-length")), 0
         )
-        body = json.loads(await reader.readexactly(length)) if length else {}
+        body: dict[str, Any] = json.loads(await reader.readexactly(length)) if length else {}
         here.asked.append(body)
         respond = left.pop(0) if len(left) > 1 else left[0]
         try:

@@ -22,6 +22,7 @@ from newton.providers.chat import ChatMessage, ChatModel, Reply
 
 ORIGIN = "chat"
 MOST_HISTORY_LINES = 200
+SILENCE = "…"  # what is kept of a reply without a word
 
 INSTRUCTION = (
     "You are a helpful assistant with a memory of your own. What you know is below; "
@@ -133,7 +134,8 @@ class Turns:
 
     async def _record_reply(self, session_id: UUID, text: str, *, memorable: bool) -> None:
         """A reply that only quotes memories stays in the log, but does not become a memory once more."""
-        line = Line(role="assistant", content=mended(text), said_at=self.clock.now(), memorable=memorable)
+        content = mended(text).strip() or SILENCE
+        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=memorable)
         await self._record(session_id, line)
 
     async def _record(self, session_id: UUID, line: Line) -> None:

@@ -58,9 +58,15 @@ from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
 -- name: by_ref(agent_id, kind, refs)
+-- What each ref has said before, whether it told the memory first or met it again.
 select ref, content_hash
 from memory.memories
-where agent_id = $1 and kind = $2 and ref = any($3::text[]);
+where agent_id = $1 and kind = $2 and ref = any($3::text[])
+union all
+select c.ref, m.content_hash
+from memory.confirmations as c
+join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
+where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
 -- name: confirm(agent_id, kind, hashes, refs, now, origin, trust)
 with met as (

@@ -33,7 +33,7 @@ class ChatModel(Protocol):
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
         """Pieces of the reply as they come, and then the Reply, whose text is their sum.
 
-        Raises ProviderError when no reply comes or it breaks off. When it breaks off, a Reply that is "interrupted"
-        comes before the error, so that what was said and what it cost are known.
+        Raises ProviderError when no reply comes or it breaks off. Before that error too comes the Reply, as far as it
+        went ("interrupted"), if anything was said or the endpoint named a cost: so no cost goes unrecorded.
         """
         ...

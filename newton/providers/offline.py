@@ -2,7 +2,8 @@
 
 import hashlib
 import re
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
+from itertools import pairwise
 
 import numpy as np
 
@@ -11,12 +12,17 @@ from newton.providers.chat import ChatMessage, Reply
 from newton.providers.embedding import Vector, unit
 
 _WORD = re.compile(r"\w+")
+_PIECE = re.compile(r"\S+\s*|\s+")
+_PAIR_WEIGHT = 0.5  # a word says more than the one it stands beside
 
 
 class HashEmbedder:
-    """Texts that share words are alike; nothing is known of meaning."""
+    """Texts that share words are alike, those that share pairs of words more so; nothing is known of meaning.
 
-    identity = "hashed-words/1"
+    A text without words has the vector of zeros.
+    """
+
+    identity = "hashed-words/2"
     dimensions = 256
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
@@ -24,9 +30,16 @@ class HashEmbedder:
 
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
-        for word in _WORD.findall(text.lower()):
-            row[int.from_bytes(hashlib.blake2b(word.encode(), digest_size=4).digest()) % self.dimensions] += 1
+        for gram, weight in _grams(text):
+            place = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()
+            row[int.from_bytes(place) % self.dimensions] += weight
         return row
+
+
+def _grams(text: str) -> Iterator[tuple[str, float]]:
+    words = _WORD.findall(text.lower())
+    yield from ((word, 1.0) for word in words)
+    yield from ((" ".join(pair), _PAIR_WEIGHT) for pair in pairwise(words))
 
 
 class BrokenEmbedder:
@@ -40,7 +53,7 @@ class BrokenEmbedder:
 
 
 class ScriptedChat:
-    """Says what it was told to say, a word at a time, and remembers what it heard."""
+    """Says what it was told to say, a word at a time, and remembers what it heard. Its tokens are words."""
 
     def __init__(self, *lines: str) -> None:
         self._lines = list(lines)
@@ -50,8 +63,16 @@ class ScriptedChat:
         self.heard.append(messages)
         if not self._lines:
             raise ProviderError("The scripted model has nothing left to say.", hint="Give it more lines.")
-        text = self._lines.pop(0)
-        for piece in re.findall(r"\S+\s*", text)[:max_tokens]:
+        told = _PIECE.findall(self._lines.pop(0))
+        pieces = told[:max_tokens]
+        for piece in pieces:
             yield piece
-        heard = sum(len(message.text.split()) for message in messages)
-        yield Reply(text=text, model="scripted", input_tokens=heard, output_tokens=len(text.split()), estimated=True)
+        text = "".join(pieces)
+        yield Reply(
+            text=text,
+            model="scripted",
+            input_tokens=sum(len(message.text.split()) for message in messages),
+            output_tokens=len(text.split()),
+            estimated=True,
+            finish="stop" if pieces == told else "length",
+        )

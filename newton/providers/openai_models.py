@@ -45,8 +45,7 @@ class Endpoint:
 
     @property
     def address(self) -> str:
-        """The base address without the password and the query, where keys hide."""
-        return str(self.client.base_url.copy_with(userinfo=b"", query=None)).rstrip("/")
+        return str(self.client.base_url).rstrip("/")
 
     def deadline(self) -> float:
         """By the event loop's clock."""
@@ -322,4 +321,5 @@ _EXPLANATIONS: tuple[tuple[type[Exception] | tuple[type[Exception], ...], str, s
     ),
     (openai.APIConnectionError, "{where} cannot be reached.", "Check OPENAI_BASE_URL and that it runs."),
     (openai.APIStatusError, "{where} answered {status}.", "See that server's own log."),
+    (openai.APIError, "{where} failed while it answered.", "Ask again, or see that server's own log."),
 )

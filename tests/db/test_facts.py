@@ -83,9 +83,6 @@ async def test_a_ref_that_comes_twice_in_one_batch_with_other_words_is_a_conflic
         await tell(tx, COLD, replace(COLD, content="Oslo is warm"))
 
 
-@pytest.mark.xfail(
-    reason="only the ref that first told a fact is compared; those that confirmed it are not", strict=True
-)
 async def test_a_ref_that_confirmed_one_fact_cannot_tell_another(tx: Tx) -> None:
     await tell(tx, COLD)
     await tell(tx, replace(COLD, ref="b"))

@@ -118,7 +118,7 @@ async def test_a_turn_stopped_halfway_keeps_what_was_said(mind: Mind) -> None:
     turn.cancel()
     with pytest.raises(asyncio.CancelledError):
         await turn
-    assert await log(mind, session_id) == [("user", "Which ferry?"), ("assistant", "The ferry ")]
+    assert await log(mind, session_id) == [("user", "Which ferry?"), ("assistant", "The ferry")]
 
 
 async def test_an_empty_message_is_refused_and_leaves_nothing(mind: Mind) -> None:

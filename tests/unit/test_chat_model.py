@@ -1,101 +1,345 @@
 """Any OpenAI-compatible endpoint, over real HTTP on loopback."""
 
+import asyncio
+import json
+import logging
+import traceback
+from collections.abc import Sequence
+from email.utils import format_datetime
+from typing import Any
+
+import numpy as np
 import pytest
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, Reply
-from newton.providers.openai_models import OpenAIChat, OpenAIEmbedder
+from newton.providers.openai_models import OpenAIChat, OpenAIEmbedder, client
 from newton.settings import Settings, load
-from tests.endpoint import Respond, embeds, endpoint, fails, hangs, says, talks_garbage
+from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
+from tests.support import NOON
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
+USAGE = {"prompt_tokens": 11, "completion_tokens": 3, "total_tokens": 14}
+IN_AN_HOUR = {"retry_after": format_datetime(NOON.replace(hour=NOON.hour + 1)), "date": format_datetime(NOON)}
 
 
 def settings(url: str, **changed: object) -> Settings:
     return load({"openai_base_url": url, "openai_model": "tiny", "llm_timeout": 5.0, **changed}, env={})
 
 
-async def reply(chat: OpenAIChat) -> tuple[list[str], Reply]:
-    pieces = [piece async for piece in chat.stream(ASKED, max_tokens=50)]
-    assert isinstance(pieces[-1], Reply)
-    return [p for p in pieces if isinstance(p, str)], pieces[-1]
+async def heard(server: Endpoint, **changed: object) -> tuple[list[str], Reply | None, ProviderError | None]:
+    """What comes of one call: the pieces, the reply and the error."""
+    pieces: list[str] = []
+    reply = None
+    try:
+        async for piece in OpenAIChat(settings(server.url, **changed)).stream(ASKED, max_tokens=50):
+            if isinstance(piece, Reply):
+                reply = piece
+            else:
+                pieces.append(piece)
+    except ProviderError as error:
+        return pieces, reply, error
+    return pieces, reply, None
+
+
+def delta(piece: str | None, finish: str | None = None) -> dict[str, Any]:
+    return chunk({"choices": [{"index": 0, "delta": {"content": piece}, "finish_reason": finish}]})
+
+
+def streams(*events: object) -> Respond:
+    """A stream of events, closed in good order."""
+
+    async def respond(wire: Wire) -> None:
+        await wire.begin_stream()
+        for event in events:
+            await wire.event(event)
+
+    return respond
+
+
+def says(*pieces: str, finish: str | None = "stop", usage: object = None) -> Respond:
+    last = [chunk({"choices": [], "usage": usage})] if usage else []
+    return streams(*map(delta, pieces), delta(None, finish), *last, "[DONE]")
+
+
+async def torn(wire: Wire) -> None:
+    """A reply whose connection is lost inside it."""
+    wire.writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n")
+    event = f"data: {json.dumps(delta('Good '))}\n\n".encode()
+    wire.writer.write(b"%x\r\n%s\r\n" % (len(event), event))
+    await wire.writer.drain()
+
+
+async def stalls(wire: Wire) -> None:
+    await wire.begin_stream()
+    await wire.event(delta("Good "))
+    await asyncio.Event().wait()
 
 
 async def test_a_reply_comes_in_pieces_and_ends_with_its_cost() -> None:
-    async with endpoint(says(["Good ", "day"])) as server:
-        pieces, whole = await reply(OpenAIChat(settings(server.url)))
-    assert pieces == ["Good ", "day"]
-    assert whole == Reply(text="Good day", model="tiny", input_tokens=11, output_tokens=3)
-    assert server.asked[0]["messages"] == [
-        {"role": "system", "content": "Be kind."},
-        {"role": "user", "content": "Hello"},
+    async with endpoint(says("Good ", "day", usage=USAGE)) as server:
+        pieces, reply, error = await heard(server)
+    assert (pieces, error) == (["Good ", "day"], None)
+    assert reply == Reply(text="Good day", model="tiny", input_tokens=11, output_tokens=3, finish="stop")
+    assert server.asked == [
+        {
+            "model": "tiny",
+            "messages": [{"role": "system", "content": "Be kind."}, {"role": "user", "content": "Hello"}],
+            "max_tokens": 50,
+            "stream": True,
+            "stream_options": {"include_usage": True},
+        }
     ]
-    assert server.asked[0]["max_tokens"] == 50
 
 
-async def test_usage_that_is_not_reported_is_counted_here_and_marked() -> None:
-    async with endpoint(says(["Good day"], usage=None)) as server:
-        _, whole = await reply(OpenAIChat(settings(server.url)))
-    assert (whole.estimated, whole.input_tokens, whole.output_tokens) == (True, 4, 2)
+async def test_a_reply_cut_by_the_ceiling_says_so() -> None:
+    async with endpoint(says("Good ", finish="length", usage=USAGE)) as server:
+        _, reply, error = await heard(server)
+    assert reply is not None
+    assert (reply.text, reply.finish, error) == ("Good ", "length", None)
 
 
-@pytest.mark.parametrize("first", [fails(429, retry_after="0"), fails(503)])
+@pytest.mark.parametrize("usage", [None, {}, {"prompt_tokens": None, "completion_tokens": 3}])
+async def test_usage_that_is_not_reported_is_counted_here_and_marked(usage: object) -> None:
+    async with endpoint(says("Good day", usage=usage)) as server:
+        _, reply, error = await heard(server)
+    assert error is None
+    assert reply == Reply(text="Good day", model="tiny", input_tokens=4, output_tokens=2, estimated=True)
+
+
+async def test_a_server_that_leaves_much_out_is_understood() -> None:
+    bare = [{"choices": [{"delta": {"content": "Hi"}}]}, {"choices": [{"delta": None}]}, {"usage": USAGE}]
+    async with endpoint(streams(*bare)) as server:
+        pieces, reply, error = await heard(server)
+    assert (pieces, error) == (["Hi"], None)
+    assert reply is not None
+    assert (reply.finish, reply.input_tokens) == ("stop", 11)
+
+
+@pytest.mark.parametrize("first", [fails(429, retry_after="0"), fails(503), fails(500)])
 async def test_a_busy_endpoint_is_asked_once_more(first: Respond) -> None:
-    async with endpoint(first, says(["Yes"])) as server:
-        pieces, _ = await reply(OpenAIChat(settings(server.url)))
+    async with endpoint(first, says("Yes")) as server:
+        pieces, _, error = await heard(server)
+    assert (pieces, error, len(server.asked)) == (["Yes"], None, 2)
+
+
+async def test_the_wait_that_a_busy_endpoint_wants_is_kept() -> None:
+    started = asyncio.get_running_loop().time()
+    async with endpoint(fails(429, retry_after="0.8"), says("Yes")) as server:
+        pieces, _, _ = await heard(server)
     assert pieces == ["Yes"]
-    assert len(server.asked) == 2
+    assert asyncio.get_running_loop().time() - started >= 0.8
+
+
+@pytest.mark.parametrize("headers", [{"retry_after": "60"}, {"retry_after": "inf"}, IN_AN_HOUR])
+async def test_a_wait_that_ends_after_the_deadline_is_not_begun(headers: dict[str, str]) -> None:
+    async with endpoint(fails(429, **headers), says("Yes")) as server:
+        _, _, error = await heard(server)
+    assert error is not None and "busy" in error.what
+    assert len(server.asked) == 1
+
+
+@pytest.mark.parametrize("wait", ["soon", "-3", "nan", ""])
+async def test_a_wait_that_makes_no_sense_is_a_short_one(wait: str) -> None:
+    async with endpoint(fails(429, retry_after=wait), says("Yes")) as server:
+        pieces, _, _ = await heard(server)
+    assert pieces == ["Yes"]
 
 
 @pytest.mark.parametrize(
-    ("response", "what", "times"),
+    ("response", "what", "hint", "times"),
     [
-        (fails(401), "OPENAI_API_KEY", 1),
-        (fails(404), "no model 'tiny'", 1),
-        (fails(429, retry_after="0"), "busy", 2),
-        (fails(500, retry_after="0"), "answered 500", 2),
-        (talks_garbage, "no valid reply", 1),
-        (says([]), "answered nothing", 1),
+        (fails(401), "refuses the key", "OPENAI_API_KEY", 1),
+        (fails(403), "refuses the key", "OPENAI_API_KEY", 1),
+        (fails(404), "no model 'tiny'", "OPENAI_MODEL", 1),
+        (fails(400), "answered 400", "log", 1),
+        (fails(429, retry_after="0"), "busy", "account", 2),
+        (fails(500, retry_after="0"), "answered 500", "log", 2),
+        (says(), "answered nothing", "OPENAI_MODEL", 1),
+        (says(finish="length"), "answered nothing", "NEWTON_REPLY_TOKENS", 1),
+        (streams({"error": {"message": "out of memory"}}), "failed while it answered", "log", 1),
     ],
 )
-async def test_failures_say_what_to_do(response: Respond, what: str, times: int) -> None:
+async def test_failures_say_what_to_do(response: Respond, what: str, hint: str, times: int) -> None:
     async with endpoint(response) as server:
-        with pytest.raises(ProviderError, match=what):
-            await reply(OpenAIChat(settings(server.url)))
-    assert len(server.asked) == times
+        pieces, reply, error = await heard(server)
+    assert error is not None
+    assert what in error.what and hint in error.hint
+    assert (pieces, reply, len(server.asked)) == ([], None, times)
 
 
-async def test_a_hanging_endpoint_is_left_at_the_deadline() -> None:
-    async with endpoint(hangs) as server:
+@pytest.mark.parametrize(
+    "garbage", ["{not json", "[1]", '"words"', '{"choices": 5}', '{"choices": [{"delta": {"content": {}}}]}']
+)
+async def test_garbage_is_no_reply(garbage: str) -> None:
+    async with endpoint(streams(garbage)) as server:
+        _, reply, error = await heard(server)
+    assert reply is None
+    assert error is not None and "no valid reply" in error.what
+
+
+@pytest.mark.parametrize(
+    ("response", "what"),
+    [
+        (torn, "cannot be reached"),
+        (streams(delta("Good ")), "broke its reply off"),
+        (streams(delta("Good "), "{not json"), "no valid reply"),
+        (says("Good ", finish="content_filter", usage=USAGE), "broke its reply off"),
+    ],
+)
+async def test_a_reply_that_breaks_off_is_kept_and_not_begun_again(response: Respond, what: str) -> None:
+    async with endpoint(response) as server:
+        pieces, reply, error = await heard(server)
+    assert pieces == ["Good "]
+    assert reply is not None
+    assert (reply.text, reply.finish) == ("Good ", "interrupted")
+    assert error is not None and what in error.what
+    assert len(server.asked) == 1
+
+
+async def test_what_happens_after_the_reply_has_ended_does_not_spoil_it() -> None:
+    async with endpoint(streams(delta("Good day", "stop"), "{not json")) as server:
+        _, reply, error = await heard(server)
+    assert reply is not None
+    assert (reply.text, reply.finish, error) == ("Good day", "stop", None)
+
+
+async def test_the_cost_of_an_answer_without_words_is_told() -> None:
+    async with endpoint(says(usage=USAGE)) as server:
+        _, reply, error = await heard(server)
+    assert reply is not None and error is not None
+    assert (reply.text, reply.input_tokens) == ("", 11)
+
+
+@pytest.mark.parametrize(("response", "pieces"), [(hangs, []), (stalls, ["Good "])])
+async def test_a_hanging_endpoint_is_left_at_the_deadline(response: Respond, pieces: list[str]) -> None:
+    async with endpoint(response) as server:
+        come, _, error = await heard(server, llm_timeout=0.3)
+    assert come == pieces
+    assert error is not None and "NEWTON_LLM_TIMEOUT" in error.hint
+
+
+async def test_a_reader_that_is_slower_than_the_deadline_is_told_and_not_cancelled() -> None:
+    async with endpoint(stalls) as server:
+        stream = OpenAIChat(settings(server.url, llm_timeout=0.3)).stream(ASKED, max_tokens=50)
+        assert await anext(stream) == "Good "
+        await asyncio.sleep(0.4)  # the reader's own time, which no event of ours ends
+        rest = [await anext(stream)]
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
-            await reply(OpenAIChat(settings(server.url, llm_timeout=0.2)))
+            await anext(stream)
+    assert [piece.finish for piece in rest if isinstance(piece, Reply)] == ["interrupted"]
 
 
 async def test_nobody_there() -> None:
     async with endpoint(hangs) as server:
         url = server.url
-    with pytest.raises(ProviderError, match="OPENAI_BASE_URL"):
-        await reply(OpenAIChat(settings(url)))
+    _, _, error = await heard(Endpoint(url))
+    assert error is not None and "OPENAI_BASE_URL" in error.hint
+    assert url in error.what
 
 
-async def test_the_key_is_in_no_error() -> None:
-    async with endpoint(fails(401)) as server:
-        with pytest.raises(ProviderError) as caught:
-            await reply(OpenAIChat(settings(server.url, openai_api_key="sk-very-secret-indeed")))
-    assert "secret" not in str(caught.value)
+@pytest.mark.parametrize("status", [400, 401, 429, 500])
+async def test_neither_key_nor_prompt_is_told(status: int, caplog: pytest.LogCaptureFixture) -> None:
+    async def tells_all(wire: Wire) -> None:
+        said = {"error": {"message": f"sk-very-secret {json.dumps(wire.body)}"}}
+        await wire.send(status, said, retry_after="0")
+
+    caplog.set_level(logging.DEBUG)
+    async with endpoint(tells_all) as server:
+        _, _, error = await heard(server, openai_api_key="sk-very-secret")
+    assert error is not None
+    told = "".join(traceback.format_exception(error)) + caplog.text
+    assert "very-secret" not in told
+    assert "Be kind" not in told
+
+
+def test_a_server_without_a_key_gets_a_placeholder() -> None:
+    assert client(settings("http://127.0.0.1:1/v1")).api_key == "none"
+
+
+def test_without_an_address_it_is_openai() -> None:
+    chosen = load({"openai_api_key": "sk-x"}, env={})
+    assert str(client(chosen).base_url) == "https://api.openai.com/v1/"
+
+
+def embedder(server: Endpoint, dimensions: int = 2) -> OpenAIEmbedder:
+    # The setting's own floor is 8; vectors of two numbers are easier to read.
+    return OpenAIEmbedder(settings(server.url).model_copy(update={"embedding_dimensions": dimensions}))
+
+
+def gives(rows: Sequence[dict[str, Any]]) -> Respond:
+    async def respond(wire: Wire) -> None:
+        await wire.send(200, {"object": "list", "model": "m", "data": rows})
+
+    return respond
 
 
 async def test_embeddings_are_unit_vectors_in_order() -> None:
     async with endpoint(embeds) as server:
-        model = OpenAIEmbedder(
-            settings(server.url, embedding_dimensions=8).model_copy(update={"embedding_dimensions": 2})
-        )
+        model = embedder(server)
         long, short = await model.embed(["aaaa", "a"])
     assert long[0] > short[0] > 0.7
-    assert abs(float(long @ long) - 1) < 1e-5
+    assert float(long @ long) == pytest.approx(1)
+    assert (long.dtype, model.identity, model.dimensions) == (np.float32, "text-embedding-3-small/2", 2)
+    assert server.asked[0]["dimensions"] == 2
 
 
-async def test_embeddings_of_another_length_are_refused() -> None:
+async def test_embeddings_are_put_in_the_order_of_their_index() -> None:
+    async with endpoint(gives([{"index": 1, "embedding": [0, 1]}, {"index": 0, "embedding": [1, 0]}])) as server:
+        first, second = await embedder(server).embed(["a", "b"])
+    assert (first.tolist(), second.tolist()) == ([1, 0], [0, 1])
+
+
+async def test_many_texts_are_asked_for_in_portions() -> None:
+    texts = ["a" * (1 + n % 7) for n in range(600)]
     async with endpoint(embeds) as server:
-        with pytest.raises(ProviderError, match="NEWTON_EMBEDDING_DIMENSIONS"):
-            await OpenAIEmbedder(settings(server.url)).embed(["a"])
+        vectors = await embedder(server).embed(texts)
+    assert [len(asked["input"]) for asked in server.asked] == [256, 256, 88]
+    assert [round(float(v[0] / v[1])) for v in vectors] == [len(text) for text in texts]
+
+
+async def test_long_and_empty_texts_are_made_such_as_an_endpoint_takes() -> None:
+    async with endpoint(embeds) as server:
+        assert len(await embedder(server).embed(["word " * 9_000, *["cat " * 7_999] * 40, ""])) == 42
+    assert server.asked[0]["input"][0] == ("word " * 8_000).rstrip()
+    assert [len(asked["input"]) for asked in server.asked] == [31, 11]
+    assert server.asked[1]["input"][-1] == " "
+
+
+async def test_no_texts_no_request() -> None:
+    async with endpoint(embeds) as server:
+        assert await embedder(server).embed([]) == []
+    assert server.asked == []
+
+
+async def test_a_busy_embedding_endpoint_is_asked_once_more() -> None:
+    async with endpoint(fails(503, retry_after="0"), embeds) as server:
+        assert len(await embedder(server).embed(["a"])) == 1
+    assert len(server.asked) == 2
+
+
+@pytest.mark.parametrize(
+    ("response", "what"),
+    [
+        (fails(404), "Set NEWTON_EMBEDDING_MODEL"),
+        (fails(401), "Check OPENAI_API_KEY"),
+        (gives([{"index": 0, "embedding": [1, 2, 3]}]), "3 numbers. Set NEWTON_EMBEDDING_DIMENSIONS"),
+        (gives([{"index": 0, "embedding": [1, 2]}] * 2), "2 vectors for 1 texts"),
+        (gives([{"index": 0, "embedding": [1, float("nan")]}]), "no valid reply"),
+        (gives([{"index": 0, "embedding": [1, float("inf")]}]), "no valid reply"),
+        (gives([{"index": 0, "embedding": [1, "two"]}]), "no valid reply"),
+        (gives([{"index": 0}]), "no valid reply"),
+        (gives([]), "0 vectors for 1 texts"),
+    ],
+)
+async def test_embeddings_that_cannot_be_used_are_refused(response: Respond, what: str) -> None:
+    async with endpoint(response) as server:
+        with pytest.raises(ProviderError, match=what):
+            await embedder(server).embed(["a"])
+
+
+async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
+    async with endpoint(hangs) as server:
+        model = OpenAIEmbedder(settings(server.url, llm_timeout=0.3))
+        with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
+            await model.embed(["a"])

@@ -55,7 +55,7 @@ def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S0
 @pytest.mark.parametrize("days", [0, 0.25, 1, 30, 365])
 def test_newton_forgets_as_published(profiles: dict[str, Profile], days: float) -> None:  # S002-10
     recency = profiles["newton"].recency
-    assert recency.clock == "created"
+    assert recency.clock == "occurred"  # a memory is as old as what it tells, not as its import
     assert recency.left(timedelta(days=days)) == pytest.approx(math.exp(-0.023 * days))
 
 

@@ -83,6 +83,9 @@ def test_a_name_like_no_other_is_refused_all_the_same() -> None:
         ("LLM_TOKENS_PER_DAY", "-1"),
         ("AGENT", ""),
         ("AGENT", "a" * 201),
+        ("OPENAI_BASE_URL", "localhost:8080/v1"),
+        ("OPENAI_BASE_URL", "http://ana:secret@localhost/v1"),
+        ("OPENAI_BASE_URL", "http://localhost/v1?key=secret"),
     ],
 )
 def test_a_value_out_of_range_is_refused_with_its_meaning(name: str, value: str) -> None:
