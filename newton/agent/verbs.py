@@ -12,9 +12,11 @@ from newton.errors import InputError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Learnt, Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory.hygiene import clean
-from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
+from newton.memory.memory import KINDS, Kind, Teller
 from newton.memory.outbox import Drained, Outbox
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
@@ -36,6 +38,7 @@ class Verbs:
     db: Database
     clock: Clock
     count: Count
+    thresholds: Thresholds
     embedder: "Embedder | None"
 
     async def remember(
@@ -62,7 +65,7 @@ class Verbs:
             at=_zoned(at) or self.clock.now(),
         )
         async with self.db.work(self.agent_id) as tx:
-            learnt = await facts.learn(tx, [told], by=self._teller(), count=self.count)
+            learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
         return learnt[0]
 
     async def relive(self, content: str, *, title: str, at: datetime | None = None) -> bool:
@@ -91,7 +94,7 @@ class Verbs:
         shown = [
             found
             for found in recalled.found
-            if found.state != "INACTIVE" and (quarantined or found.trust not in QUARANTINED) and not found.echoes(asked)
+            if found.state != "INACTIVE" and (quarantined or not found.quarantined) and not found.echoes(asked)
         ]
         return replace(recalled, found=shown[:most])
 
@@ -100,6 +103,9 @@ class Verbs:
         if self.embedder is None:
             return Drained(0, 0, down="no embedding model is set")
         return await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
+
+    def _ground(self) -> Ground:
+        return Ground(by=self._teller(), thresholds=self.thresholds)
 
     def _teller(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")

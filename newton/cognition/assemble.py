@@ -10,7 +10,7 @@ from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
-from newton.memory.memory import QUARANTINED
+from newton.memory.memory import PAST
 from newton.memory.recall import Found
 
 
@@ -89,10 +89,10 @@ def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
 
 def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.trust in QUARANTINED:
+    if found.quarantined:
         return f"quarantined: it comes from a {found.trust}"
-    if found.state == "INACTIVE":
-        return "proven wrong"
+    if found.state in PAST:
+        return PAST[found.state]
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):

@@ -1,14 +1,17 @@
-"""Facts: statements with a subject, a confidence, and the time from which they hold."""
+"""Facts: statements with a subject, a confidence, and the time in which they hold."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal
+from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import ConflictError
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.attributes import normal, single_valued, subject_key
+from newton.heart.lifecycle.engine import Ground, review
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, digest
@@ -19,40 +22,148 @@ SQL = load("newton.heart", "facts.sql")
 
 Learnt = Literal["new", "confirmed", "unchanged"]
 
+# Subject and attribute as they are compared.
+Key = tuple[str, str]
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What somebody says is so. `at` is when it became true; `ref` names this telling of it."""
+    """What somebody says is so.
+
+    It holds from `at`, and until `until` when that is known. `ref` names this telling of it; `source` is where it was
+    told, if that is more than the door it came through. One that generalises others has them as `sources`.
+    """
 
     ref: str
     content: str
     at: datetime
+    until: datetime | None = None
     subject: str | None = None
     attribute: str | None = None
     confidence: float | None = None
+    source: str | None = None
+    core: bool = False
+    generalises: bool = False
+    sources: tuple[UUID, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.until is not None and self.until < self.at:
+            raise InputError("The fact ends before it begins.", hint="Give an end that is after its time.")
 
     @property
     def content_hash(self) -> bytes:
         """Of the words alone: who says the same again confirms it."""
         return digest(one_line(self.content))
 
+    @property
+    def key(self) -> Key | None:
+        """Subject and attribute as they are compared; None when it lacks one of them."""
+        if self.subject is None or self.attribute is None:
+            return None
+        return subject_key(self.subject), normal(self.attribute)
 
-async def learn(tx: Tx, statements: Sequence[Statement], *, by: Teller, count: Count) -> list[Learnt]:
+    def told_by(self, by: Teller) -> str:
+        return self.source or f"{by.origin} {self.at:%Y-%m-%d}"
+
+
+async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, count: Count) -> list[Learnt]:
     """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
 
     Raises ConflictError when a known ref comes with other words.
     """
+    by = ground.by
     told = await _told_before(tx, statements, by=by)
     fresh = {s.ref: s for s in statements if s.ref not in told}
+    single = await _single(tx, list(fresh.values()), by=by)
+    await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
     first = {s.content_hash: s for s in reversed(fresh.values())}
     drafts = {s.ref: _draft(s, by=by, count=count) for s in first.values()}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
-    rows = [_row(fresh[ref], drafts[ref]) for ref in new]
+    rows = [_row(fresh[ref], drafts[ref], single=ref in single) for ref in new]
     await SQL["insert_facts"].run(tx, agent_id=by.agent_id, facts=json.dumps(rows))
-    again = [Telling(content_hash=s.content_hash, ref=ref) for ref, s in fresh.items() if ref not in new]
-    counted = await store.confirm(tx, again, kind="fact", by=by)
+    again = [s for ref, s in fresh.items() if ref not in new]
+    counted, touched = await _confirmed(tx, again, by=by)
+    await review(tx, ground, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
     return ["new" if s.ref in new else "confirmed" if s.ref in counted else "unchanged" for s in statements]
+
+
+async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+    """Puts one fact in the place of another, and of no other.
+
+    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself.
+    """
+    await _between(tx, memory_id, by_fact, ground=ground)
+    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=by_fact, other_id=memory_id)
+    if row and row["cyclic"]:
+        raise ConflictError(
+            f"The fact {memory_id} takes the place of {by_fact} already.", hint="Retract the one that is wrong."
+        )
+    await store.connect(tx, "supersedes", [(by_fact, memory_id)], by=ground.by)
+    await review(tx, ground, "fact", [memory_id, by_fact])
+
+
+async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+    """One fact says that another was never so. What that other had superseded is restored."""
+    await _between(tx, memory_id, by_fact, ground=ground)
+    await store.connect(tx, "was_wrong", [(by_fact, memory_id)], by=ground.by)
+    await review(tx, ground, "fact", [memory_id, by_fact])
+
+
+async def retract(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """A person says that it was never so. What it had superseded is restored."""
+    found = await find(tx, [memory_id], ground=ground)
+    await lock(tx, [key for _, key in found.values() if key], by=ground.by)
+    await SQL["retract"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
+    await review(tx, ground, "fact", [memory_id])
+
+
+async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ground: Ground) -> bool:
+    """Somebody says that it is so. False when this telling was counted before."""
+    stands_for, _ = (await find(tx, [memory_id], ground=ground))[memory_id]
+    telling = Telling(memory_id=stands_for, ref=ref, source=source)
+    counted = await store.confirm(tx, [telling], by=ground.by)
+    await review(tx, ground, "fact", [stands_for])
+    return bool(counted)
+
+
+async def mark(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """A person says that this is a core fact."""
+    await find(tx, [memory_id], ground=ground)
+    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
+    await review(tx, ground, "fact", [memory_id])
+
+
+async def find(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground) -> dict[UUID, tuple[UUID, Key | None]]:
+    """For each fact the one it stands for, and its key when that has one value at a time.
+
+    Raises NotFoundError when one of them is no fact of this agent.
+    """
+    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+    found = {
+        row["memory_id"]: (row["stands_for"], (row["subject_key"], row["attribute"]) if row["single"] else None)
+        for row in rows
+    }
+    for memory_id in memory_ids:
+        if memory_id not in found:
+            raise NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact --json` shows ids.")
+    return found
+
+
+async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
+    """Until the end of the unit of work nobody else writes values of these attributes."""
+    if keys:
+        await SQL["lock"].run(
+            tx, agent_id=by.agent_id, keys=[f"\n{subject}\n{attribute}" for subject, attribute in keys]
+        )
+
+
+async def _between(tx: Tx, old: UUID, new: UUID, *, ground: Ground) -> None:
+    """Both are facts, and nobody else writes their attributes meanwhile."""
+    if old == new:
+        raise ConflictError("A fact cannot take its own place.", hint="Name two facts.")
+    found = await find(tx, [old, new], ground=ground)
+    await lock(tx, [key for _, key in found.values() if key], by=ground.by)
 
 
 async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -73,6 +184,25 @@ def _same_words(statement: Statement, content_hash: bytes) -> None:
         )
 
 
+async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
+    """The refs of those that tell a value of an attribute which has one at a time."""
+    keys = {s.ref: s.key for s in statements if s.key}
+    attributes = {attribute for _, attribute in keys.values()}
+    single = await single_valued(tx, sorted(attributes), agent_id=by.agent_id) if attributes else set[str]()
+    return {ref for ref, (_, attribute) in keys.items() if attribute in single}
+
+
+async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> tuple[set[str], list[UUID]]:
+    """Counts statements whose words are known. Returns the refs not counted before, and the facts they are about."""
+    if not statements:
+        return set(), []
+    hashes = [s.content_hash for s in statements]
+    rows = await SQL["by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
+    known = {row["content_hash"]: row["memory_id"] for row in rows}
+    tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
+    return await store.confirm(tx, tellings, by=by), list(known.values())
+
+
 def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
     return Draft(
         memory_id=new_id(),
@@ -89,13 +219,19 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         content_hash=statement.content_hash,
         ref=statement.ref,
         confidence=statement.confidence,
+        sources=statement.sources,
     )
 
 
-def _row(statement: Statement, draft: Draft) -> dict[str, object]:
+def _row(statement: Statement, draft: Draft, *, single: bool) -> Mapping[str, object]:
     return {
         "memory_id": str(draft.memory_id),
         "subject": statement.subject,
-        "attribute": statement.attribute,
+        "subject_key": subject_key(statement.subject) if statement.subject else None,
+        "attribute": normal(statement.attribute) if statement.attribute else None,
+        "single": single,
         "valid_from": statement.at.isoformat(),
+        "valid_to": statement.until.isoformat() if statement.until else None,
+        "marked": statement.core,
+        "generalises": statement.generalises,
     }

@@ -56,6 +56,7 @@ class Found(NamedTuple):
     accessed_at: datetime | None
     confirmed_at: datetime | None
     trust: Trust
+    quarantined: bool
     ref: str | None
     thread: UUID | None
     place: int | None

@@ -23,7 +23,7 @@ cross join lateral (
 with corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
     from memory.memories
-    where agent_id = $1
+    where agent_id = $1 and words > 0
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
@@ -77,14 +77,16 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 -- name: details(agent_id, memory_ids)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
+    place
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: before(agent_id, thread, place, most)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
+    place
 from memory.memories
 where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3
 order by place desc

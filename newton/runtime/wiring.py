@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -21,6 +22,7 @@ from newton.content.shipped import shipped
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory import agents
 from newton.memory.memory import Teller
@@ -55,12 +57,35 @@ class Newton:
             db=self.db,
             clock=self.clock,
             count=self.count,
+            thresholds=self.thresholds,
             embedder=self.embedder,
+        )
+
+    @property
+    def thresholds(self) -> Thresholds:
+        given = self.settings
+        return Thresholds(
+            core_sources=given.core_sources,
+            facts_per_attribute=given.facts_per_attribute,
+            summarized_after=timedelta(days=given.summarized_days),
+            archived_after=timedelta(days=given.archived_days),
+            procedure_trials=given.procedure_trials,
+            effective_above=given.procedure_effective,
+            ineffective_below=given.procedure_ineffective,
+            censor_trials=given.censor_trials,
+            false_positives_above=given.censor_false_share,
         )
 
     def importer(self) -> Importer:
         outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
-        return Importer(db=self.db, agent_id=self.agent_id, clock=self.clock, count=self.count, outbox=outbox)
+        return Importer(
+            db=self.db,
+            agent_id=self.agent_id,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            outbox=outbox,
+        )
 
     async def session(self, name: str | None) -> UUID:
         """The session of that name, begun if it is new; without a name, a new one."""

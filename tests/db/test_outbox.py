@@ -13,11 +13,12 @@ from newton.db.pool import Database, in_unit_of_work
 from newton.errors import ProviderError
 from newton.heart import facts
 from newton.heart.facts import Statement
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
 from newton.memory.outbox import BATCH, MOST_ATTEMPTS, Outbox, backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 POISON = "poison"
 
@@ -37,13 +38,21 @@ class Picky(HashEmbedder):
 
 
 def verbs(db: Database, agent: UUID, embedder: Embedder | None) -> Verbs:
-    return Verbs(agent_id=agent, origin="test", db=db, clock=SteppedClock(NOON), count=count, embedder=embedder)
+    return Verbs(
+        agent_id=agent,
+        origin="test",
+        db=db,
+        clock=SteppedClock(NOON),
+        count=count,
+        thresholds=Thresholds(),
+        embedder=embedder,
+    )
 
 
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     told = [Statement(ref=content, content=content, at=NOON) for content in contents]
     async with db.work(agent) as tx:
-        await facts.learn(tx, told, by=teller(agent), count=count)
+        await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
 
 
 async def waiting(db: Database, agent: UUID) -> tuple[int, int]:
@@ -154,6 +163,6 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
     with pytest.raises(RuntimeError, match="changed my mind"):
         async with db.work(agent) as tx:
             told = [Statement(ref="r", content="never mind", at=NOON)]
-            await facts.learn(tx, told, by=teller(agent), count=count)
+            await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)

@@ -18,7 +18,7 @@ from newton.memory import agents
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 SESSION = "kitchen"
 WORDS = ("the kettle is in the blue cupboard", "thanks", "and the cups", "beside it", "good")
@@ -37,9 +37,12 @@ async def live(db: Database, name: str) -> UUID:
         lines = [Line(role="user", content=words, said_at=NOON) for words in WORDS]
         await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
         await facts.learn(
-            tx, [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")], by=by, count=count
+            tx,
+            [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")],
+            ground=ground(by),
+            count=count,
         )
-        await facts.learn(tx, [statement("f3", "The kettle is blue")], by=by, count=count)
+        await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)

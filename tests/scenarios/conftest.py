@@ -16,6 +16,7 @@ from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
 from newton.providers import tokens
 from newton.providers.chat import ChatModel
@@ -54,6 +55,7 @@ class Mind:
             db=self.db,
             clock=self.clock,
             count=tokens.count,
+            thresholds=Thresholds(),
             embedder=self.embedder,
         )
 

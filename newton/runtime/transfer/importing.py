@@ -16,6 +16,8 @@ from newton.errors import NewtonError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
@@ -63,6 +65,7 @@ class Importer:
     agent_id: UUID
     clock: Clock
     count: Count
+    thresholds: Thresholds
     outbox: Outbox | None
 
     async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
@@ -109,7 +112,9 @@ class Importer:
             new += await self._append(tx, ref, [line for _, line in group], by=by)
         statements = [item for item in items if isinstance(item, Statement)]
         if statements:
-            learnt = await facts.learn(tx, statements, by=by, count=self.count)
+            learnt = await facts.learn(
+                tx, statements, ground=Ground(by=by, thresholds=self.thresholds), count=self.count
+            )
             new += sum(what == "new" for what in learnt)
         lived = [item for item in items if isinstance(item, Experience)]
         return new + (await episodes.keep(tx, lived, by=by, count=self.count) if lived else 0)
