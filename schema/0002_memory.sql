@@ -56,7 +56,9 @@ create unique index memories_ref_key on memory.memories (agent_id, kind, ref, th
 nulls not distinct
 where ref is not null;
 create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
-create index memories_state_idx on memory.memories (agent_id, kind, state);
+create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state)
+where quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED');
+create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');
 grant select, insert on memory.memories to newton_app;

@@ -82,20 +82,32 @@ class Verbs:
             return await episodes.keep(tx, [experience], by=self._teller(), count=self.count) == 1
 
     async def recall(
-        self, text: str, *, kinds: Sequence[Kind] = KINDS, most: int = 10, quarantined: bool = False
+        self,
+        text: str,
+        *,
+        kinds: Sequence[Kind] = KINDS,
+        most: int = 10,
+        quarantined: bool = False,
+        as_of: datetime | None = None,
     ) -> Recollection:
-        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request."""
+        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request.
+
+        What is superseded ranks lower, what was wrong is left out. With `as_of` it is as it was known at that moment.
+        """
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
         asked = clean(text, what="question")
         width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
-        search = Search(db=self.db, agent_id=self.agent_id, widths=dict.fromkeys(kinds, width))
+        search = Search(
+            db=self.db,
+            agent_id=self.agent_id,
+            widths=dict.fromkeys(kinds, width),
+            quarantined=quarantined,
+            past={"INACTIVE", "RETIRED"},
+            moment=_zoned(as_of),
+        )
         recalled = await recall(asked, embedder=self.embedder, search=search)
-        shown = [
-            found
-            for found in recalled.found
-            if found.state != "INACTIVE" and (quarantined or not found.quarantined) and not found.echoes(asked)
-        ]
+        shown = [found for found in recalled.found if not found.echoes(asked)]
         return replace(recalled, found=shown[:most])
 
     async def settle(self, most: int | None = DRAIN) -> Drained:
