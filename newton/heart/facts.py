@@ -146,8 +146,22 @@ async def find(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground) -> dict[UU
     }
     for memory_id in memory_ids:
         if memory_id not in found:
-            raise NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact --json` shows ids.")
+            raise _unknown(memory_id)
     return found
+
+
+async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
+    """Subject and attribute of a fact as they were told. Raises NotFoundError."""
+    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    if row is None:
+        raise _unknown(memory_id)
+    return row["subject"], row["attribute"]
+
+
+async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
+    """The fact that has these words, or that they tell again. The statement must have been learnt."""
+    rows = await SQL["by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
+    return rows[0]["memory_id"]
 
 
 async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
@@ -174,6 +188,10 @@ async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -
     for ref, content_hash in known.items():
         _same_words(refs[ref], content_hash)
     return set(known)
+
+
+def _unknown(memory_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
 
 
 def _same_words(statement: Statement, content_hash: bytes) -> None:

@@ -28,6 +28,11 @@ select memory_id, coalesce(same_as, memory_id) as stands_for, subject_key, attri
 from heart.facts
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
+-- name: about(agent_id, memory_id)
+select subject, attribute
+from heart.facts
+where agent_id = $1 and memory_id = $2;
+
 -- name: retract(agent_id, memory_id)
 update heart.facts
 set retracted = true

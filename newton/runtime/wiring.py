@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.curation import Curation
 from newton.agent.turn import Limits, Turns
 from newton.agent.verbs import Verbs
 from newton.clock import Clock, SystemClock
@@ -59,6 +60,16 @@ class Newton:
             count=self.count,
             thresholds=self.thresholds,
             embedder=self.embedder,
+        )
+
+    def curation(self, origin: str) -> Curation:
+        return Curation(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
         )
 
     @property

@@ -18,8 +18,17 @@ COMMANDS = {
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
     "import": ("newton.runtime.cli.importing:import_", "Import messages, facts and episodes from NDJSON."),
+    "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
+    "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
+    "confirm": ("newton.runtime.cli.curating:confirm", "Say that a fact is so."),
+    "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
+    "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
+    "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
+}
+JOBS = {
+    "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
 }
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
@@ -33,10 +42,12 @@ def made_app() -> App:
         version=__version__,
         help="A mind your agent can keep: it remembers, and gives each input the context that fits.",
     )
+    jobs = App(name="jobs", help="Maintenance.")
     bench = App(name="bench", help="Measure Newton.")
-    for target, commands in ((app, COMMANDS), (bench, BENCHES)):
+    for target, commands in ((app, COMMANDS), (jobs, JOBS), (bench, BENCHES)):
         for name, (where, does) in commands.items():
             target.command(where, name=name, help=does)
+    app.command(jobs)
     app.command(bench)
     return app
 
