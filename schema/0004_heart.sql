@@ -8,6 +8,7 @@ create table heart.facts (
     single boolean not null,
     valid_from timestamptz not null,
     valid_to timestamptz check (valid_to >= valid_from),
+    source text not null check (source <> ''),
     marked boolean not null,
     retracted boolean not null,
     compared boolean not null,
@@ -30,6 +31,7 @@ create index facts_compared_idx on heart.facts (agent_id, memory_id) where not c
 comment on column heart.facts.valid_from is 'When it became true in the world; when Newton learnt it is memories.created_at.';
 comment on column heart.facts.subject_key is 'The subject as it is compared: case and white space do not count.';
 comment on column heart.facts.single is 'Its attribute has one value at a time, so a newer fact supersedes it.';
+comment on column heart.facts.source is 'Where it was told first; what is told there again is no independent source.';
 comment on column heart.facts.marked is 'Somebody said that it is a core fact.';
 comment on column heart.facts.retracted is 'Somebody said that it was never so.';
 comment on column heart.facts.compared is 'Its meaning was compared with what is known of its subject.';

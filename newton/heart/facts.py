@@ -80,7 +80,7 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
     drafts = {s.ref: _draft(s, by=by, count=count) for s in first.values()}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
-    rows = [_row(fresh[ref], drafts[ref], single=ref in single) for ref in new]
+    rows = [_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].told_by(by)) for ref in new]
     await SQL["insert_facts"].run(tx, agent_id=by.agent_id, facts=json.dumps(rows))
     again = [s for ref, s in fresh.items() if ref not in new]
     counted, touched = await _confirmed(tx, again, by=by)
@@ -241,7 +241,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
     )
 
 
-def _row(statement: Statement, draft: Draft, *, single: bool) -> Mapping[str, object]:
+def _row(statement: Statement, draft: Draft, *, single: bool, source: str) -> Mapping[str, object]:
     return {
         "memory_id": str(draft.memory_id),
         "subject": statement.subject,
@@ -250,6 +250,7 @@ def _row(statement: Statement, draft: Draft, *, single: bool) -> Mapping[str, ob
         "single": single,
         "valid_from": statement.at.isoformat(),
         "valid_to": statement.until.isoformat() if statement.until else None,
+        "source": source,
         "marked": statement.core,
         "generalises": statement.generalises,
     }

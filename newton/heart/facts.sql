@@ -5,15 +5,15 @@ from (select distinct $1::uuid::text || e.key as key from unnest($2::text[]) as 
 
 -- name: insert_facts(agent_id, facts)
 insert into heart.facts (
-    agent_id, memory_id, subject, subject_key, attribute, single, valid_from, valid_to, marked, compared, generalises,
-    retracted, holds
+    agent_id, memory_id, subject, subject_key, attribute, single, valid_from, valid_to, source, marked, compared,
+    generalises, retracted, holds
 )
 select
-    $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.marked, d.generalises,
-    d.generalises, false, false
+    $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.source, d.marked,
+    d.generalises, d.generalises, false, false
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, subject text, subject_key text, attribute text, single boolean, valid_from timestamptz,
-    valid_to timestamptz, marked boolean, generalises boolean
+    valid_to timestamptz, source text, marked boolean, generalises boolean
 );
 
 -- name: by_hash(agent_id, hashes)

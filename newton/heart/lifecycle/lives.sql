@@ -36,11 +36,14 @@ with told as materialized (
     select
         c.memory_id,
         count(*)::integer as confirmations,
-        count(distinct c.source) filter (where c.trust not in ('tool', 'web'))::integer as sources,
+        count(distinct c.source) filter (
+            where c.trust not in ('tool', 'web') and c.source <> f.source
+        )::integer as sources,
         count(distinct c.origin) filter (where c.trust in ('tool', 'web') and c.origin <> m.origin)::integer as outside,
         bool_or(c.trust in ('operator', 'user')) as vouched
     from memory.confirmations as c
     join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = c.memory_id
     where c.agent_id = $1 and c.memory_id = any($2::uuid[])
     group by c.memory_id
 ),
