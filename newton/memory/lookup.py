@@ -57,8 +57,8 @@ def short(memory_id: UUID) -> str:
     return memory_id.hex[-SHOWN_LETTERS:]
 
 
-async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
-    """The memory that is meant by an id or by at least six letters of its end.
+async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = None) -> UUID:
+    """The memory, of that kind if one is named, that is meant by an id or by at least six letters of its end.
 
     Raises InputError for what is neither, NotFoundError, and ConflictError when several end like that.
     """
@@ -68,9 +68,9 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
             f"{given!r} is no id of a memory.",
             hint=f"Give the whole id or at least the last {FEWEST_LETTERS} letters of it; `newton recall` shows them.",
         )
-    rows = await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, most=2)
+    rows = await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, kind=kind, most=2)
     if not rows:
-        raise NotFoundError(f"There is no memory {given}.", hint="`newton recall` shows ids.")
+        raise NotFoundError(f"There is no {kind or 'memory'} {given}.", hint="`newton recall` shows ids.")
     if len(rows) > 1:
         raise ConflictError(f"Several memories end in {given}.", hint="Give more letters of the id.")
     return rows[0]["memory_id"]

@@ -1,8 +1,11 @@
--- name: ending(agent_id, ending, most)
+-- name: ending(agent_id, ending, kind, most)
 select memory_id
 from memory.memories
-where agent_id = $1 and right(replace(memory_id::text, '-', ''), length($2)) = $2
-limit $3;
+where
+    agent_id = $1
+    and right(replace(memory_id::text, '-', ''), length($2)) = $2
+    and ($3::text is null or kind = $3)
+limit $4;
 
 -- name: record(agent_id, memory_id)
 select

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.curation import Curation
+from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Turns
+from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
@@ -23,6 +25,7 @@ from newton.content.shipped import shipped
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
+from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory import agents
@@ -70,6 +73,30 @@ class Newton:
             clock=self.clock,
             count=self.count,
             thresholds=self.thresholds,
+        )
+
+    def gate(self, origin: str) -> Gate:
+        return Gate(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            embedder=self.embedder,
+        )
+
+    def upkeep(self, origin: str) -> Upkeep:
+        return Upkeep(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
+            embedder=self.embedder,
+            judge=None,
         )
 
     @property

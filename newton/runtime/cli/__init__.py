@@ -1,6 +1,7 @@
 """`newton …`: parses words, calls what wiring built, prints the answer. Nothing is loaded before it is needed."""
 
 import sys
+from collections.abc import Mapping
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -30,10 +31,24 @@ COMMANDS = {
 JOBS = {
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
 }
+CENSORS = {
+    "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
+    "add": ("newton.runtime.cli.censors:add", "Forbid something."),
+    "check": ("newton.runtime.cli.censors:check", "Ask the censors about a text."),
+    "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
+    "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
 }
+
+
+GROUPS = (
+    ("censors", "What must not be done.", CENSORS),
+    ("jobs", "Maintenance.", JOBS),
+    ("bench", "Measure Newton.", BENCHES),
+)
 
 
 def made_app() -> App:
@@ -42,14 +57,17 @@ def made_app() -> App:
         version=__version__,
         help="A mind your agent can keep: it remembers, and gives each input the context that fits.",
     )
-    jobs = App(name="jobs", help="Maintenance.")
-    bench = App(name="bench", help="Measure Newton.")
-    for target, commands in ((app, COMMANDS), (jobs, JOBS), (bench, BENCHES)):
-        for name, (where, does) in commands.items():
-            target.command(where, name=name, help=does)
-    app.command(jobs)
-    app.command(bench)
+    for name, does, commands in GROUPS:
+        group = App(name=name, help=does)
+        _fill(group, commands)
+        app.command(group)
+    _fill(app, COMMANDS)
     return app
+
+
+def _fill(app: App, commands: Mapping[str, tuple[str, str]]) -> None:
+    for name, (where, does) in commands.items():
+        app.command(where, name=name, help=does)
 
 
 def main() -> NoReturn:

@@ -1,0 +1,60 @@
+"""Keeps a mind in order: vectors for what waits, facts compared and generalised, every memory in its right state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.db.pool import Database
+from newton.heart.comparing import Bounds, Judge, compare
+from newton.heart.generalising import generalise
+from newton.heart.lifecycle import engine
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.ids import model_id
+from newton.memory.memory import Teller
+from newton.memory.outbox import Drained, Outbox
+from newton.memory.representations import Count
+from newton.memory.transitions import Step
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+# After writing, so many waiting memories are seen to before the door answers; the rest follows later.
+AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """For one agent; `origin` names who asks for it."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    thresholds: Thresholds
+    bounds: Bounds
+    embedder: "Embedder | None"
+    judge: Judge | None
+
+    async def settle(self, most: int | None = AT_ONCE) -> Drained:
+        """Embeds what waits in the outbox, at most so many, and compares the facts among it with what is known."""
+        if self.embedder is None:
+            return Drained(0, 0, down="no embedding model is set")
+        drained = await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
+        model = model_id(self.embedder.identity)
+        await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.judge, most=most)
+        return drained
+
+    async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
+        """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""
+        if not dry:
+            await self.settle(most=None)
+            await generalise(self.db, self._ground(), count=self.count)
+        return await engine.live(self.db, self._ground(), dry=dry)
+
+    def _ground(self) -> Ground:
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="agent")
+        return Ground(by=by, thresholds=self.thresholds)
