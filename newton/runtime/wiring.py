@@ -36,6 +36,7 @@ from newton.runtime.transfer.importing import Importer
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.ingest import Ingest
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
@@ -85,6 +86,10 @@ class Newton:
             thresholds=self.thresholds,
             embedder=self.embedder,
         )
+
+    def ingest(self, origin: str) -> "Ingest":
+        module = import_module("newton.agent.ingest")
+        return module.Ingest(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
     def upkeep(self, origin: str) -> Upkeep:
         return Upkeep(

@@ -19,6 +19,7 @@ COMMANDS = {
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
     "import": ("newton.runtime.cli.importing:import_", "Import messages, facts and episodes from NDJSON."),
+    "ingest": ("newton.runtime.cli.ingest:ingest", "Take in documents: Markdown, text, HTML, PDF."),
     "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
     "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
     "confirm": ("newton.runtime.cli.curating:confirm", "Say that a fact is so."),
