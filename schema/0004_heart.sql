@@ -66,6 +66,7 @@ create table heart.episodes (
     started_at timestamptz not null,
     ended_at timestamptz not null check (ended_at >= started_at),
     participants text[] not null,
+    extracted_at timestamptz,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
@@ -80,8 +81,11 @@ create index episodes_covered_idx on heart.episodes (agent_id, session_id, last_
 
 comment on column heart.episodes.first_position is 'An episode made from a session covers these lines of it; no line is in two.';
 
+comment on column heart.episodes.extracted_at is 'When a model has read its lines for facts; null as long as none has.';
+
 call runtime.isolate('heart.episodes');
 grant select, insert on heart.episodes to newton_app;
+grant update (extracted_at) on heart.episodes to newton_app;
 
 -- How something is done. A changed procedure is a new memory that supersedes the one before, so a record is of one text.
 create table heart.procedures (

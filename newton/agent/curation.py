@@ -9,7 +9,6 @@ from newton.clock import Clock
 from newton.db.pool import Database
 from newton.heart import facts
 from newton.heart.facts import Statement
-from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
@@ -18,7 +17,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import Record, record, resolve
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
-from newton.memory.transitions import Step, Transition, history
+from newton.memory.transitions import Transition, history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,10 +80,6 @@ class Curation:
         async with self.db.work(self.agent_id) as tx:
             memory_ids = [await resolve(tx, one, agent_id=self.agent_id) for one in given]
             return await forget(tx, memory_ids, derived=derived, because=clean(because), by=self._by())
-
-    async def live(self, *, dry: bool) -> list[Step]:
-        """The daily job: every change of state that is due."""
-        return await engine.live(self.db, self._ground(), dry=dry)
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")

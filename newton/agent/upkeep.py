@@ -5,9 +5,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.asking import Asking
+from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
 from newton.db.pool import Database
-from newton.heart.comparing import Bounds, Judge, compare
+from newton.errors import ConfigError
+from newton.heart.comparing import Bounds, compare
 from newton.heart.generalising import generalise
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import Ground
@@ -37,7 +40,7 @@ class Upkeep:
     thresholds: Thresholds
     bounds: Bounds
     embedder: "Embedder | None"
-    judge: Judge | None
+    asking: Asking | None
 
     async def settle(self, most: int | None = AT_ONCE) -> Drained:
         """Embeds what waits in the outbox, at most so many, and compares the facts among it with what is known."""
@@ -45,7 +48,7 @@ class Upkeep:
             return Drained(0, 0, down="no embedding model is set")
         drained = await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
         model = model_id(self.embedder.identity)
-        await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.judge, most=most)
+        await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.asking, most=most)
         return drained
 
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
@@ -54,6 +57,12 @@ class Upkeep:
             await self.settle(most=None)
             await generalise(self.db, self._ground(), count=self.count)
         return await engine.live(self.db, self._ground(), dry=dry)
+
+    async def extract(self) -> Harvest:
+        """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""
+        if self.asking is None:
+            raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
+        return await extract(self.asking, self._ground(), most=AT_ONCE)
 
     def _ground(self) -> Ground:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="agent")

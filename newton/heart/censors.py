@@ -17,6 +17,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Trust, digest
 from newton.memory.representations import Count, forms, one_line
+from newton.memory.transitions import Step, move
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -160,6 +161,19 @@ async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
     return [Listed(**row) for row in await SQL["listed"].all(tx, agent_id=agent_id)]
 
 
+async def approve(tx: Tx, memory_id: UUID, *, ground: Ground) -> bool:
+    """A person puts a proposed censor in force. False when it was not waiting for that."""
+    approved = Step(
+        memory_id=memory_id,
+        event="released",
+        before="CREATED",
+        after="CREATED",
+        because="a person approved of it",
+        releases=True,
+    )
+    return bool(await move(tx, [approved], by=ground.by))
+
+
 async def retire(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
     """A person takes it out of force."""
     await SQL["retire"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
@@ -183,6 +197,7 @@ def _draft(rule: Rule, ground: Ground, count: Count) -> Draft:
         trust=by.trust,
         content_hash=digest(rule.sense, rule.trigger, rule.domain or ""),
         ref=rule.ref,
+        held=by.trust not in AUTHORS,
     )
 
 

@@ -51,7 +51,10 @@ class Forms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it."""
+    """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it.
+
+    One that is `held` is quarantined whoever said it, until a person approves of it.
+    """
 
     memory_id: UUID
     kind: Kind
@@ -71,6 +74,7 @@ class Draft:
     thread: UUID | None = None
     place: int | None = None
     sources: tuple[UUID, ...] = ()
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -102,7 +102,7 @@ def _row(draft: Draft) -> dict[str, object]:
         "created_at": draft.created_at.isoformat(),
         "origin": draft.origin,
         "trust": draft.trust,
-        "quarantined": draft.trust in OUTSIDE,
+        "quarantined": draft.held or draft.trust in OUTSIDE,
         "content_hash": draft.content_hash.hex(),
         "ref": draft.ref,
         "confidence": draft.confidence,

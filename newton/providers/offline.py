@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from pydantic import BaseModel
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, Reply
@@ -59,7 +60,9 @@ class ScriptedChat:
         self._lines = list(lines)
         self.heard: list[Sequence[ChatMessage]] = []
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
         self.heard.append(messages)
         if not self._lines:
             raise ProviderError("The scripted model has nothing left to say.", hint="Give it more lines.")

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.asking import Asking
 from newton.agent.curation import Curation
 from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Turns
@@ -39,6 +40,7 @@ if TYPE_CHECKING:
     from newton.agent.ingest import Ingest
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
+    from newton.providers.openai_models import OpenAIChat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +103,18 @@ class Newton:
             thresholds=self.thresholds,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
-            judge=None,
+            asking=self._asking(),
+        )
+
+    def _asking(self) -> Asking | None:
+        model = chat_model(self.settings)
+        return model and Asking(
+            agent_id=self.agent_id,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            model=model,
+            per_day=self.settings.llm_tokens_per_day,
         )
 
     @property
@@ -192,7 +205,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
         )
 
 
-def chat_model(settings: Settings) -> "ChatModel | None":
+def chat_model(settings: Settings) -> "OpenAIChat | None":
     """The model to talk with, or None when neither a key nor an endpoint is set."""
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None

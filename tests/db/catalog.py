@@ -8,7 +8,6 @@ AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 APPEND_ONLY = {
     "dialogue.sessions",
     "dialogue.messages",
-    "heart.episodes",
     "heart.events",
     "heart.mentions",
     "memory.sources",
@@ -26,6 +25,7 @@ FIXED = {
         "summary",
     },
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
+    "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "title", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},

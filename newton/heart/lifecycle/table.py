@@ -37,6 +37,7 @@ CHANGES: frozenset[Change] = frozenset(
         _changes("procedure", "ACTIVE EFFECTIVE", "failed", "INEFFECTIVE"),
         _changes("procedure", "EFFECTIVE INEFFECTIVE", "reopened", "ACTIVE"),
         _changes("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "retired", "RETIRED"),
+        _changes("censor", "CREATED", "released", "CREATED"),
         _changes("censor", "CREATED", "triggered", "ACTIVE"),
         _changes("censor", "CREATED ACTIVE", "escalated", "ESCALATED"),
         _changes("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),

@@ -1,10 +1,12 @@
 """`newton jobs`: the maintenance that keeps memories in their right states."""
 
 from collections import Counter
+from dataclasses import asdict
 from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
+from newton.agent.extraction import Harvest
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
@@ -14,13 +16,16 @@ SHOWN = 40
 
 
 async def run(
-    job: Literal["lifecycle"],
+    job: Literal["lifecycle", "extract"],
     *,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only show what is due.")] = False,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
-    """Run a job now. `lifecycle` moves every memory to the state that its record asks for; twice is like once.
+    """Run a job now. Twice is like once.
+
+    `lifecycle` moves every memory to the state that its record asks for. `extract` has the model, if one is set, read
+    the conversations that it has not read yet.
 
     Example: newton jobs run lifecycle --dry-run
 
@@ -30,7 +35,11 @@ async def run(
         Which one.
     """
     async with opened(settings(agent)) as newton:
-        steps = await newton.curation(f"job {job}").live(dry=dry_run)
+        upkeep = newton.upkeep(f"job {job}")
+        if job == "extract":
+            _harvested(await upkeep.extract(), json=json)
+            return
+        steps = await upkeep.lifecycle(dry=dry_run)
     if json:
         show.as_json(
             [
@@ -45,3 +54,10 @@ async def run(
         print(f"… and {len(steps) - SHOWN} more")
     done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
     print(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
+
+
+def _harvested(harvest: Harvest, *, json: bool) -> None:
+    if json:
+        show.as_json(asdict(harvest))
+        return
+    print(f"{harvest.conversations} conversations read: {harvest.facts} new facts, {harvest.censors} censors proposed.")
