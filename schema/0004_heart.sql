@@ -8,6 +8,7 @@ create table heart.facts (
     single boolean not null,
     valid_from timestamptz not null,
     valid_to timestamptz check (valid_to >= valid_from),
+    again_from timestamptz,
     source text not null check (source <> ''),
     marked boolean not null,
     retracted boolean not null,
@@ -29,6 +30,8 @@ create index facts_same_idx on heart.facts (agent_id, same_as) where same_as is 
 create index facts_compared_idx on heart.facts (agent_id, memory_id) where not compared;
 
 comment on column heart.facts.valid_from is 'When it became true in the world; when Newton learnt it is memories.created_at.';
+comment on column heart.facts.again_from is
+'The latest time from which a telling said it again, outside ones left out: who moves back lives there again.';
 comment on column heart.facts.subject_key is 'The subject as it is compared: case and white space do not count.';
 comment on column heart.facts.single is 'Its attribute has one value at a time, so a newer fact supersedes it.';
 comment on column heart.facts.source is 'Where it was told first; what is told there again is no independent source.';
@@ -42,7 +45,7 @@ comment on column heart.facts.holds is
 
 call runtime.isolate('heart.facts');
 grant select, insert on heart.facts to newton_app;
-grant update (marked, retracted, compared, same_as, holds) on heart.facts to newton_app;
+grant update (marked, retracted, compared, same_as, again_from, holds) on heart.facts to newton_app;
 
 -- Which attributes have one value at a time, where a person has said so; the others are as the shipped list says.
 create table heart.attributes (

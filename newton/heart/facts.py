@@ -4,17 +4,17 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.attributes import normal, single_valued, subject_key
-from newton.heart.lifecycle.engine import Ground, review
+from newton.heart.lifecycle.engine import Ground, Key, lock, review
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller, digest
+from newton.memory.memory import OUTSIDE, Draft, Teller, digest
 from newton.memory.representations import Count, forms, one_line
 from newton.memory.store import Telling
 
@@ -22,8 +22,8 @@ SQL = load("newton.heart", "facts.sql")
 
 Learnt = Literal["new", "confirmed", "unchanged"]
 
-# Subject and attribute as they are compared.
-Key = tuple[str, str]
+# Who says what supersedes what, and so could close a circle, does so alone.
+CIRCLE: Key = ("", "")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +66,14 @@ class Statement:
         return self.source or f"{by.origin} {self.at:%Y-%m-%d}"
 
 
+class Found(NamedTuple):
+    """A fact that was named, or the one that it only tells again, as it is."""
+
+    memory_id: UUID
+    state: str
+    quarantined: bool
+
+
 async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, count: Count) -> list[Learnt]:
     """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
 
@@ -76,7 +84,9 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
     fresh = {s.ref: s for s in statements if s.ref not in told}
     single = await _single(tx, list(fresh.values()), by=by)
     await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
-    first = {s.content_hash: s for s in reversed(fresh.values())}
+    first: dict[bytes, Statement] = {}
+    for statement in fresh.values():
+        first.setdefault(statement.content_hash, statement)
     drafts = {s.ref: _draft(s, by=by, count=count) for s in first.values()}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
@@ -91,63 +101,51 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
     """Puts one fact in the place of another, and of no other.
 
-    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself.
+    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
+    or was said to be wrong.
     """
-    await _between(tx, memory_id, by_fact, ground=ground)
-    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=by_fact, other_id=memory_id)
+    old, new = await _between(tx, memory_id, by_fact, ground=ground)
+    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
-        raise ConflictError(
-            f"The fact {memory_id} takes the place of {by_fact} already.", hint="Retract the one that is wrong."
-        )
-    await store.connect(tx, "supersedes", [(by_fact, memory_id)], by=ground.by)
-    await review(tx, ground, "fact", [memory_id, by_fact])
+        raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
+    await store.connect(tx, "supersedes", [(new, old)], by=ground.by)
+    await review(tx, ground, "fact", [old, new])
 
 
 async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
-    """One fact says that another was never so. What that other had superseded is restored."""
-    await _between(tx, memory_id, by_fact, ground=ground)
-    await store.connect(tx, "was_wrong", [(by_fact, memory_id)], by=ground.by)
-    await review(tx, ground, "fact", [memory_id, by_fact])
+    """One fact says that another was never so. What that other had superseded is restored. Raises as `supersede`."""
+    old, new = await _between(tx, memory_id, by_fact, ground=ground)
+    await store.connect(tx, "was_wrong", [(new, old)], by=ground.by)
+    await _retracted(tx, old, ground=ground)
 
 
 async def retract(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
     """A person says that it was never so. What it had superseded is restored."""
-    found = await find(tx, [memory_id], ground=ground)
-    await lock(tx, [key for _, key in found.values() if key], by=ground.by)
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    await _retracted(tx, found.memory_id, ground=ground)
+
+
+async def _retracted(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
     await SQL["retract"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
     await review(tx, ground, "fact", [memory_id])
 
 
 async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ground: Ground) -> bool:
-    """Somebody says that it is so. False when this telling was counted before."""
-    stands_for, _ = (await find(tx, [memory_id], ground=ground))[memory_id]
-    telling = Telling(memory_id=stands_for, ref=ref, source=source)
+    """Somebody says that it is so, now. False when this telling was counted before."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    telling = Telling(memory_id=found.memory_id, ref=ref, source=source)
     counted = await store.confirm(tx, [telling], by=ground.by)
-    await review(tx, ground, "fact", [stands_for])
+    if counted:
+        await _retold(tx, [(found.memory_id, ground.by.now)], by=ground.by)
+    await review(tx, ground, "fact", [found.memory_id])
     return bool(counted)
 
 
 async def mark(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
     """A person says that this is a core fact."""
-    await find(tx, [memory_id], ground=ground)
-    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
-    await review(tx, ground, "fact", [memory_id])
-
-
-async def find(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground) -> dict[UUID, tuple[UUID, Key | None]]:
-    """For each fact the one it stands for, and its key when that has one value at a time.
-
-    Raises NotFoundError when one of them is no fact of this agent.
-    """
-    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    found = {
-        row["memory_id"]: (row["stands_for"], (row["subject_key"], row["attribute"]) if row["single"] else None)
-        for row in rows
-    }
-    for memory_id in memory_ids:
-        if memory_id not in found:
-            raise _unknown(memory_id)
-    return found
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=found.memory_id)
+    await review(tx, ground, "fact", [found.memory_id])
 
 
 async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
@@ -164,20 +162,32 @@ async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     return rows[0]["memory_id"]
 
 
-async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
-    """Until the end of the unit of work nobody else writes values of these attributes."""
-    if keys:
-        await SQL["lock"].run(
-            tx, agent_id=by.agent_id, keys=[f"\n{subject}\n{attribute}" for subject, attribute in keys]
+async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: Sequence[Key] = ()) -> list[Found]:
+    """The facts that these stand for; from here on nobody else writes values of their attributes.
+
+    Raises NotFoundError when one of them is no fact of this agent.
+    """
+    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+    await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], by=ground.by)
+    found = {row["named"]: Found(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
+    for memory_id in memory_ids:
+        if memory_id not in found:
+            raise _unknown(memory_id)
+    return [found[memory_id] for memory_id in memory_ids]
+
+
+async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tuple[UUID, UUID]:
+    """The facts that both stand for, of which the second has a say."""
+    old, new = await _found(tx, [old_id, new_id], ground=ground, alone=[CIRCLE])
+    if old.memory_id == new.memory_id:
+        raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
+    if new.quarantined:
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
+    if new.state == "INACTIVE":
+        raise ConflictError(
+            f"The fact {new.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
         )
-
-
-async def _between(tx: Tx, old: UUID, new: UUID, *, ground: Ground) -> None:
-    """Both are facts, and nobody else writes their attributes meanwhile."""
-    if old == new:
-        raise ConflictError("A fact cannot take its own place.", hint="Name two facts.")
-    found = await find(tx, [old, new], ground=ground)
-    await lock(tx, [key for _, key in found.values() if key], by=ground.by)
+    return old.memory_id, new.memory_id
 
 
 async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -196,10 +206,13 @@ def _unknown(memory_id: UUID) -> NotFoundError:
 
 def _same_words(statement: Statement, content_hash: bytes) -> None:
     if statement.content_hash != content_hash:
-        raise ConflictError(
-            f"The fact {statement.ref!r} is there with other words.",
-            hint="Send the new statement under a ref of its own.",
-        )
+        raise _other_words(statement)
+
+
+def _other_words(statement: Statement) -> ConflictError:
+    return ConflictError(
+        f"The fact {statement.ref!r} is there with other words.", hint="Send the new statement under a ref of its own."
+    )
 
 
 async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -217,8 +230,20 @@ async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> 
     hashes = [s.content_hash for s in statements]
     rows = await SQL["by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
+    for statement in statements:
+        if statement.content_hash not in known:
+            raise _other_words(statement)  # somebody took its ref a moment ago
     tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
-    return await store.confirm(tx, tellings, by=by), list(known.values())
+    counted = await store.confirm(tx, tellings, by=by)
+    await _retold(tx, [(known[s.content_hash], s.at) for s in statements], by=by)
+    return counted, list(known.values())
+
+
+async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, by: Teller) -> None:
+    """Each holds again from then on, if those who say so may be believed."""
+    if by.trust not in OUTSIDE:
+        memory_ids, ats = zip(*tellings, strict=True)
+        await SQL["retell"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, ats=ats)
 
 
 def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:

@@ -1,8 +1,3 @@
--- name: lock(agent_id, keys)
--- Writers of the same single-valued attribute come one after the other. In order, so that no two wait for each other.
-select pg_advisory_xact_lock(hashtextextended(k.key, 0))
-from (select distinct $1::uuid::text || e.key as key from unnest($2::text[]) as e (key) order by 1) as k;
-
 -- name: insert_facts(agent_id, facts)
 insert into heart.facts (
     agent_id, memory_id, subject, subject_key, attribute, single, valid_from, valid_to, source, marked, compared,
@@ -24,9 +19,12 @@ join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
 
 -- name: find(agent_id, memory_ids)
-select memory_id, coalesce(same_as, memory_id) as stands_for, subject_key, attribute, single
-from heart.facts
-where agent_id = $1 and memory_id = any($2::uuid[]);
+-- For each fact the one it stands for: itself, or what it only tells again.
+select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single, m.state, m.quarantined
+from heart.facts as f
+join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.same_as, f.memory_id)
+join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
+where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
 -- name: about(agent_id, memory_id)
 select subject, attribute
@@ -38,20 +36,36 @@ update heart.facts
 set retracted = true
 where agent_id = $1 and memory_id = $2;
 
+-- name: retell(agent_id, memory_ids, ats)
+update heart.facts as f
+set again_from = greatest(f.again_from, told.at)
+from (
+    select t.memory_id, max(t.at) as at
+    from unnest($2::uuid[], $3::timestamptz[]) as t (memory_id, at)
+    group by t.memory_id
+) as told
+where f.agent_id = $1 and f.memory_id = told.memory_id and told.at > f.valid_from;
+
 -- name: mark(agent_id, memory_id)
 update heart.facts
 set marked = true
 where agent_id = $1 and memory_id = $2;
 
 -- name: supersedes_in_turn(agent_id, memory_id, other_id)
--- Whether the other one supersedes the memory already, directly or by way of others.
-with recursive chain as (
+-- Whether the other one supersedes the memory already, directly or by way of others. What was told again since, holds.
+with recursive step as (
+    select l.memory_id, l.other_id
+    from memory.links as l
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.other_id
+    where l.agent_id = $1 and l.link = 'supersedes' and l.at >= coalesce(f.again_from, '-infinity')
+),
+chain as (
     select other_id as memory_id
-    from memory.links
-    where agent_id = $1 and memory_id = $3 and link = 'supersedes'
+    from step
+    where memory_id = $3
     union
-    select l.other_id
+    select s.other_id
     from chain as c
-    join memory.links as l on l.agent_id = $1 and l.memory_id = c.memory_id and l.link = 'supersedes'
+    join step as s on s.memory_id = c.memory_id
 )
 select exists (select from chain where memory_id = $2) as cyclic;

@@ -29,6 +29,9 @@ class Ground:
     thresholds: Thresholds
 
 
+# Subject and attribute as they are compared.
+Key = tuple[str, str]
+
 Plan = Callable[[Tx, Ground, Sequence[UUID]], Awaitable[list[Step]]]
 Follow = Callable[[Tx, Ground, Sequence[UUID], Sequence[Step]], Awaitable[None]]
 
@@ -44,9 +47,21 @@ async def live(db: Database, ground: Ground, *, dry: bool = False) -> list[Step]
 async def review(tx: Tx, ground: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
     """The same for a few memories whose evidence has just changed, in the unit of work that changed it."""
     if kind == "fact":
-        rows = await SQL["circle"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+        rows = await SQL["touched"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
-    return await _lived(tx, ground, kind, memory_ids)
+        await lock(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], by=ground.by)
+    plan, follow = RULES[kind]
+    due = await plan(tx, ground, memory_ids)
+    taken = await move(tx, due, by=ground.by)
+    steps = [step for step in due if step.memory_id in taken]
+    await follow(tx, ground, memory_ids, steps)
+    return steps
+
+
+async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
+    """Until the end of the unit of work nobody else writes values of these attributes."""
+    if keys:
+        await SQL["lock"].run(tx, agent_id=by.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys])
 
 
 async def _steps(db: Database, ground: Ground, *, dry: bool) -> AsyncIterator[Step]:
@@ -55,18 +70,11 @@ async def _steps(db: Database, ground: Ground, *, dry: bool) -> AsyncIterator[St
             rows = await SQL["ids"].all(tx, agent_id=ground.by.agent_id, kind=kind)
         for memory_ids in batches(rows):
             async with db.work(ground.by.agent_id) as tx:
-                steps = await (plan(tx, ground, memory_ids) if dry else _lived(tx, ground, kind, memory_ids))
+                steps = await plan(tx, ground, memory_ids)
+                if steps and not dry:
+                    steps = await review(tx, ground, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
-
-
-async def _lived(tx: Tx, ground: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
-    plan, follow = RULES[kind]
-    due = await plan(tx, ground, memory_ids)
-    taken = await move(tx, due, by=ground.by)
-    steps = [step for step in due if step.memory_id in taken]
-    await follow(tx, ground, memory_ids, steps)
-    return steps
 
 
 def batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
@@ -92,7 +100,8 @@ async def _plan_facts(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> lis
 
 async def _hold(tx: Tx, ground: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """Of all of them: a new fact takes no step, and holds from now on."""
-    await SQL["hold"].run(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+    moved = [step.memory_id for step in steps]
+    await SQL["hold"].run(tx, agent_id=ground.by.agent_id, memory_ids=[*memory_ids, *moved])
 
 
 async def _plan_episodes(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
@@ -119,7 +128,10 @@ async def _shorten(tx: Tx, ground: Ground, memory_ids: Sequence[UUID], steps: Se
 
 def beginning(text: str) -> str:
     """The first whole words of it. Pure."""
-    return text if len(text) <= KEPT_CHARACTERS else text[:KEPT_CHARACTERS].rsplit(maxsplit=1)[0] + " …"
+    if len(text) <= KEPT_CHARACTERS:
+        return text
+    words = text[:KEPT_CHARACTERS].rsplit(maxsplit=1)
+    return f"{words[0]} …" if words else "…"
 
 
 async def _plan_procedures(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:

@@ -21,6 +21,7 @@ class Life:
 
     `confirmations` counts every telling after the first, `sources` the independent ones among them that are not from
     outside, `outside` the other outside origins that say the same, and `vouched` is whether a person said so.
+    It holds since it became true, or since it was last said to hold again.
     """
 
     memory_id: UUID
@@ -29,7 +30,7 @@ class Life:
     subject_key: str | None
     attribute: str | None
     single: bool
-    valid_from: datetime
+    since: datetime
     valid_to: datetime | None
     created_at: datetime
     marked: bool
@@ -48,12 +49,16 @@ class Life:
         """Whether it may count as knowledge."""
         return not self.quarantined or self.vouched or self.outside >= INDEPENDENT
 
+    @property
+    def disproved(self) -> bool:
+        return self.wrong or self.state == "INACTIVE"
+
     def over(self, now: datetime) -> bool:
-        return self.valid_to is not None and self.valid_to <= now
+        return self.valid_to is not None and self.since <= self.valid_to <= now
 
     def competes(self, now: datetime) -> bool:
         """Whether it could be the one value of its attribute."""
-        out = self.wrong or self.superseded or self.generalised or self.same_as is not None or self.over(now)
+        out = self.disproved or self.superseded or self.generalised or self.same_as is not None or self.over(now)
         return self.single and self.released and not out
 
 
@@ -71,7 +76,7 @@ def plan(lives: Sequence[Life], thresholds: Thresholds, *, now: datetime) -> lis
     steps: list[Step] = []
     for life in lives:
         fate = _ended(life, following, now) or _standing(life, thresholds)
-        releases = life.quarantined and life.released and life.state not in PAST
+        releases = life.quarantined and life.released and fate.state != "INACTIVE"
         if fate.state == life.state and not releases:
             continue
         event, because = _named(life, fate, releases=releases)
@@ -96,14 +101,14 @@ def successors(lives: Sequence[Life], *, now: datetime) -> dict[UUID, Life]:
             groups[life.subject_key, life.attribute].append(life)
     following: dict[UUID, Life] = {}
     for group in groups.values():
-        ordered = sorted(group, key=lambda life: (life.valid_from, life.created_at, life.memory_id))
+        ordered = sorted(group, key=lambda life: (life.since, life.created_at, life.memory_id))
         following |= {life.memory_id: later for life, later in pairwise(ordered)}
     return following
 
 
 def _ended(life: Life, following: Mapping[UUID, Life], now: datetime) -> Fate | None:
     """Why it is no current knowledge any more, or None."""
-    if life.wrong or life.state == "INACTIVE":
+    if life.disproved:
         return Fate("INACTIVE", "disproved", "it was said to be wrong")
     if life.same_as:
         return Fate("SUPERSEDED", "merged", "another fact says the same")
@@ -116,7 +121,7 @@ def _followed(life: Life, following: Mapping[UUID, Life], now: datetime) -> Fate
     if life.superseded:
         return Fate("SUPERSEDED", "superseded", "another fact takes its place")
     if later := following.get(life.memory_id):
-        return Fate("SUPERSEDED", "superseded", f"another value holds since {later.valid_from:%Y-%m-%d}")
+        return Fate("SUPERSEDED", "superseded", f"another value holds since {later.since:%Y-%m-%d}")
     if life.valid_to is not None and life.over(now):
         return Fate("SUPERSEDED", "expired", f"it held until {life.valid_to:%Y-%m-%d}")
     return None
@@ -130,7 +135,7 @@ def _standing(life: Life, thresholds: Thresholds) -> Fate:
         return Fate("CORE", "established", f"{life.sources} independent sources confirm it")
     if life.generalises >= thresholds.core_sources:
         return Fate("CORE", "established", f"it generalises {life.generalises} facts")
-    if life.confirmations:
+    if life.confirmations or life.state == "CONFIRMED":
         return Fate("CONFIRMED", "confirmed", f"it was said again, {life.confirmations} times in all")
     return Fate("NEW", "learnt", "nothing more is known of it")
 
