@@ -200,6 +200,19 @@ create index mentions_memory_idx on heart.mentions (agent_id, memory_id);
 call runtime.isolate('heart.mentions');
 grant select, insert on heart.mentions to newton_app;
 
+-- How far a job that reads memory by memory has come. It begins a little before that, for ids are not made in the order
+-- in which they are written.
+create table heart.watermarks (
+    agent_id uuid not null references runtime.agents (agent_id),
+    job text not null check (job <> ''),
+    memory_id uuid not null,
+    primary key (agent_id, job)
+);
+
+call runtime.isolate('heart.watermarks');
+grant select, insert on heart.watermarks to newton_app;
+grant update (memory_id) on heart.watermarks to newton_app;
+
 -- How two entities belong together. Its evidence are the memories linked to it.
 create table heart.relations (
     agent_id uuid not null,

@@ -10,8 +10,13 @@ from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
+from newton.heart.procedures import section
 from newton.memory.memory import PAST
 from newton.memory.recall import Found
+from newton.memory.representations import bullet
+
+# A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
+FITS = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,6 +38,7 @@ class Setting:
     budget: Budget
     profile: Profile
     approach: Block
+    constraints: Sequence[Block]
     focus: Sequence[Found]
     in_view: InView | None
     header_tokens: Mapping[str, int]
@@ -50,8 +56,8 @@ class Assembly:
 def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     """Fills the context. Never costs more than the budget, however small."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
-    focus = _focus(setting)
-    fixed = render({"frame": [setting.approach], "working": focus}, header_tokens=setting.header_tokens)
+    always = {"censors": setting.constraints, "frame": [setting.approach], "working": _focus(setting)}
+    fixed = render(always, header_tokens=setting.header_tokens)
     refused = _refused(ordered, setting)
     placed = fill(
         [_candidate(s) for s in ordered if s.found.memory_id not in refused],
@@ -62,7 +68,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     )
     verdicts = refused | {p.memory_id: p for p in placed}
     considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]
-    sections = {"frame": [setting.approach], "working": focus, **_sections(considered, setting.profile)}
+    sections = {**always, **_sections(considered, setting.profile)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
 
@@ -89,16 +95,16 @@ def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
 
 def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.quarantined:
-        return f"quarantined: it comes from a {found.trust}"
-    if found.state in PAST:
-        return PAST[found.state]
+    if found.state in PAST or found.quarantined:
+        return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
+    if found.kind == "procedure" and found.similarity < FITS and found.lexical < FITS:
+        return "not a procedure for this"
     return None
 
 
@@ -123,8 +129,16 @@ def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, l
         chosen.sort(key=lambda c: (c.scored.found.occurred_at, c.memory_id))
     sections: dict[str, list[Block]] = {}
     for c in chosen:
-        sections.setdefault(c.layer, []).append(item(c.text, c.tokens))
+        sections.setdefault(c.layer, []).append(_block(c))
     return sections
+
+
+def _block(considered: Considered) -> Block:
+    """As it stands in the context. A procedure has a section of its own; its micro begins with its name."""
+    if considered.kind != "procedure":
+        return item(considered.text, considered.tokens)
+    name = considered.scored.found.micro.partition(":")[0]
+    return Block(section(name) + bullet(considered.text), considered.tokens)
 
 
 def _layers(sections: Mapping[str, Sequence[Block]], setting: Setting) -> dict[str, Layer]:

@@ -12,6 +12,7 @@ from uuid import UUID
 from newton.agent.asking import Asking
 from newton.agent.curation import Curation
 from newton.agent.gate import Gate
+from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
@@ -23,11 +24,13 @@ from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
 from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
+from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.procedures import FROM_DISK
 from newton.ids import new_id
 from newton.memory import agents
 from newton.memory.memory import Teller
@@ -70,6 +73,16 @@ class Newton:
 
     def curation(self, origin: str) -> Curation:
         return Curation(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+        )
+
+    def practice(self, origin: str) -> Practice:
+        return Practice(
             agent_id=self.agent_id,
             origin=origin,
             db=self.db,
@@ -177,13 +190,14 @@ class Newton:
 async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
     frames, profiles = load_frames(settings.frames_dir), load_profiles()
+    skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         async with together() as tasks:
             loading = tasks.create_task(asyncio.to_thread(_models, settings))
             opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
         (embedder, count), db = loading.result(), opening.result()
-        yield Newton(
+        newton = Newton(
             settings=settings,
             agent_id=await agents.agent(db, settings.agent, now=clock.now()),
             db=db,
@@ -203,6 +217,8 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 header_tokens=headers(count),
             ),
         )
+        await newton.practice(FROM_DISK).follow(skills)
+        yield newton
 
 
 def chat_model(settings: Settings) -> "OpenAIChat | None":

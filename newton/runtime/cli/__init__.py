@@ -29,6 +29,12 @@ COMMANDS = {
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
+PROCEDURES = {
+    "list": ("newton.runtime.cli.procedures:list_", "List the procedures with their records."),
+    "show": ("newton.runtime.cli.procedures:show_", "Show a procedure with its three bands."),
+    "used": ("newton.runtime.cli.procedures:used", "Say that a procedure was followed."),
+    "judged": ("newton.runtime.cli.procedures:judged", "Say how its last use went."),
+}
 JOBS = {
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
 }
@@ -42,10 +48,12 @@ CENSORS = {
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
+    "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
 }
 
 
 GROUPS = (
+    ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
