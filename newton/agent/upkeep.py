@@ -54,6 +54,8 @@ class Upkeep:
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
         """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""
         if not dry:
+            if self.embedder:
+                await Outbox(self.db, self.embedder, self.agent_id).requeue()
             await self.settle(most=None)
             await generalise(self.db, self._ground(), count=self.count)
         return await engine.live(self.db, self._ground(), dry=dry)

@@ -40,8 +40,3 @@ where p.agent_id = $1
 group by
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.core, p.details, m.state, m.origin
 order by p.name, p.version;
-
--- name: triggers(agent_id)
-select p.memory_id, p.triggers
-from heart.procedures as p
-where p.agent_id = $1 and not p.retired and cardinality(p.triggers) > 0;

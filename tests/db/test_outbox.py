@@ -10,6 +10,8 @@ import pytest
 from newton.agent.verbs import Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, in_unit_of_work
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
 from newton.errors import ProviderError
 from newton.heart import facts
 from newton.heart.facts import Statement
@@ -166,3 +168,27 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
             await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)
+
+
+class Other(Picky):
+    identity = "hashed-words/other"
+
+
+async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one(db: Database, agent: UUID) -> None:
+    await know(db, agent, "Oslo is cold", "Rome  is\nwarm")
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+        said = [
+            Line(role="user", content="I like  it here", said_at=NOON),
+            Line(role="user", name="Ana", content="So do I", said_at=NOON),
+        ]
+        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
+    first, other = Picky(), Other()
+    await Outbox(db, first, agent).drain()
+    assert await Outbox(db, first, agent).requeue() == 0, "nothing to do for the model that made them"
+    assert await Outbox(db, other, agent).requeue() == 4
+    assert await Outbox(db, other, agent).requeue() == 0, "they wait already"
+    assert (await Outbox(db, other, agent).drain()).embedded == 4
+    assert sorted(other.asked) == sorted(first.asked), "the same words stand for each"
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.embeddings") == 8
