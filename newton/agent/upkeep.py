@@ -10,6 +10,7 @@ from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
 from newton.db.pool import Database
 from newton.errors import ConfigError
+from newton.heart import entities
 from newton.heart.comparing import Bounds, compare
 from newton.heart.generalising import generalise
 from newton.heart.lifecycle import engine
@@ -43,13 +44,24 @@ class Upkeep:
     asking: Asking | None
 
     async def settle(self, most: int | None = AT_ONCE) -> Drained:
-        """Embeds what waits in the outbox, at most so many, and compares the facts among it with what is known."""
+        """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
+
+        At most so many of each, or all.
+        """
+        await self._read_names(once=most is not None)
         if self.embedder is None:
             return Drained(0, 0, down="no embedding model is set")
         drained = await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
         model = model_id(self.embedder.identity)
         await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.asking, most=most)
         return drained
+
+    async def _read_names(self, *, once: bool) -> None:
+        by = self._ground().by
+        while True:
+            async with self.db.work(self.agent_id) as tx:
+                if not await entities.read(tx, by=by, count=self.count) or once:
+                    return
 
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
         """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""

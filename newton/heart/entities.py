@@ -92,12 +92,18 @@ async def read(tx: Tx, *, by: Teller, count: Count) -> int:
     rows = [Readable(*row) for row in found_rows]
     if not rows or rows[-1].memory_id <= last:
         return 0
-    found = {memory.memory_id: _named(memory) for memory in rows}
-    entities = await _entities(tx, rows, found, by=by, count=count)
+    known = await index(tx, agent_id=agent_id)
+    found = _named(rows, known)
+    entities = await _entities(tx, rows, found, known, by=by, count=count)
     await _mention(tx, rows, found, entities, by=by)
     await _relate(tx, rows, found, entities, by=by, count=count)
     await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=rows[-1].memory_id)
     return len(rows)
+
+
+async def index(tx: Tx, *, agent_id: UUID) -> Index:
+    """Every entity, to be found by name."""
+    return Index(Known(*row) for row in await SQL["known"].all(tx, agent_id=agent_id))
 
 
 async def listed(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
@@ -127,19 +133,26 @@ def _before(memory_id: UUID) -> UUID:
     return UUID(int=max(memory_id.int - (OVERLAP_MS << 80), 0))
 
 
-def _named(memory: Readable) -> list[str]:
-    """The names of a memory, the declared one first, each once."""
-    names = [memory.declared] if memory.declared else []
-    names += [name.text for name in names_in(memory.text)]
-    return list({key(name): name for name in reversed(names) if key(name)}.values())[::-1][:MOST_NAMES]
+def _named(rows: Sequence[Readable], known: Index) -> dict[UUID, list[str]]:
+    """The names of each memory, the declared one first, each once.
+
+    A word that may only begin a sentence is a name when it is known as one, or stands as one elsewhere.
+    """
+    names = {memory.memory_id: names_in(memory.text) for memory in rows}
+    sure = {key(memory.declared) for memory in rows if memory.declared}
+    sure |= {key(name.text) for found in names.values() for name in found if name.sure}
+    told: dict[UUID, list[str]] = {}
+    for memory in rows:
+        meant = [n.text for n in names[memory.memory_id] if n.sure or key(n.text) in sure or known.resolve(n.text)]
+        each = {key(name): name for name in ([memory.declared] if memory.declared else []) + meant if key(name)}
+        told[memory.memory_id] = list(each.values())[:MOST_NAMES]
+    return told
 
 
 async def _entities(
-    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], *, by: Teller, count: Count
+    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], index: Index, *, by: Teller, count: Count
 ) -> Index:
     """Every entity there is, those of the batch included."""
-    known = [Known(*row) for row in await SQL["known"].all(tx, agent_id=by.agent_id)]
-    index = Index(known)
     fresh: dict[str, tuple[str, datetime]] = {}
     for memory in rows:
         for name in found[memory.memory_id]:
@@ -166,7 +179,9 @@ async def _entities(
             ]
         ),
     )
-    return Index([*known, *(Known(memory_id, name, ()) for memory_id, name, _, _ in made)])
+    for memory_id, name, _, _ in made:
+        index.add(Known(memory_id, name, ()))
+    return index
 
 
 async def _mention(
@@ -200,7 +215,7 @@ async def _relate(
     by: Teller,
     count: Count,
 ) -> None:
-    """Facts relate: their subject to whom they name, by their attribute; without one, those that they name together."""
+    """Facts relate their subject to the first they name, by their attribute; others were named together."""
     evidence = [
         (triple, memory.memory_id)
         for memory in rows
@@ -217,9 +232,11 @@ async def _relate(
 def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
     ids = [known.entity_id for name in names if (known := entities.resolve(name))]
     ids = list(dict.fromkeys(ids))
-    if memory.subject and memory.attribute:
-        return [(ids[0], normal(memory.attribute), other) for other in ids[1:]]
-    return [(one, TOGETHER, other) for one, other in pairwise(ids)]
+    pairs = list(pairwise(ids))
+    if memory.subject and memory.attribute and pairs:
+        value, *others = pairs
+        return [(value[0], normal(memory.attribute), value[1]), *((one, TOGETHER, other) for one, other in others)]
+    return [(one, TOGETHER, other) for one, other in pairs]
 
 
 async def _relations(

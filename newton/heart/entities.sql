@@ -50,7 +50,9 @@ with met as (
 counted as (
     select m.entity_id, count(*)::integer as times, max(t.at) as latest
     from met as m
-    join unnest($3::uuid[], $4::timestamptz[]) as t (memory_id, at) on t.memory_id = m.memory_id
+    join (
+        select distinct memory_id, at from unnest($3::uuid[], $4::timestamptz[]) as u (memory_id, at)
+    ) as t on t.memory_id = m.memory_id
     group by m.entity_id
 )
 update heart.entities as e

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
 from newton.agent.curation import Curation
 from newton.agent.gate import Gate
@@ -90,6 +91,9 @@ class Newton:
             count=self.count,
             thresholds=self.thresholds,
         )
+
+    def acquaintance(self) -> Acquaintance:
+        return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
 
     def gate(self, origin: str) -> Gate:
         return Gate(

@@ -26,6 +26,7 @@ COMMANDS = {
     "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
     "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
     "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
+    "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
