@@ -14,14 +14,17 @@ from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
-from newton.heart import activations, attributes, censors, documents, episodes, facts, procedures
+from newton.heart import activations, attributes, censors, documents, entities, episodes, events, facts, procedures
 from newton.heart.censors import Rule
 from newton.heart.chunking import Chunk
 from newton.heart.documents import Source
 from newton.heart.episodes import Experience
+from newton.heart.events import Happening
 from newton.heart.facts import Statement
+from newton.heart.happenings import checked
 from newton.heart.lifecycle.engine import review
 from newton.memory import agents, store
+from newton.memory.forgetting import forget
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
@@ -86,6 +89,14 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
         )
     ]
     await store.connect(tx, "near", [(first, second)], by=by)
+    named = Statement(ref="f4", content="Mira met Priya in Oslo", at=NOON)
+    await facts.learn(tx, [named], ground=lifted, count=count)
+    await entities.read(tx, by=by, count=count)
+    happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))
+    await events.record(tx, [happened], by=by, count=count)
+    gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
+    await facts.learn(tx, [gone], ground=lifted, count=count)
+    await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
 
 
 def told(ref: str) -> Experience:
