@@ -1,12 +1,14 @@
 """The gate: censors are checked here, in code, on what comes in, on what is about to be done, and on what goes out."""
 
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.clock import Clock
 from newton.db.pool import Database
-from newton.errors import ProviderError
+from newton.errors import CensoredError, ProviderError
 from newton.heart import activations, censors
 from newton.heart.censors import Censor, Listed, Place, Rule
 from newton.heart.lifecycle.engine import Ground
@@ -18,6 +20,8 @@ from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
+
+LOOK_BACK = 500  # characters; no trigger is longer
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,6 +68,43 @@ class Gate:
                 )
         return Ruling(tuple(met), unread)
 
+    async def watched(self, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
+        """The pieces of an answer, held back to the end of a line while some censor blocks: what it would stop is not
+        said. Raises CensoredError then; what was said before was checked."""
+        model = model_id(self.embedder.identity) if self.embedder else None
+        async with self.db.work(self.agent_id) as tx:
+            known = await censors.in_force(tx, agent_id=self.agent_id, model_id=model)
+        strict = [censor for censor in known if censor.blocks]
+        said = held = ""
+        async with aclosing(pieces):
+            async for piece in pieces:
+                if not strict:
+                    said += piece
+                    yield piece
+                    continue
+                held += piece
+                ready = held[: held.rfind("\n") + 1]
+                if ready:
+                    await self._let_through(strict, said, ready)
+                    said, held = said + ready, held[len(ready) :]
+                    yield ready
+        if held:
+            await self._let_through(strict, said, held)
+            yield held
+        if known:
+            await self.check(said + held, "output")
+
+    async def _let_through(self, strict: Sequence[Censor], said: str, more: str) -> None:
+        """Nothing, if no censor stops it. Looks at the end of what was said too, where a trigger may begin."""
+        text = said[-LOOK_BACK:] + more
+        vector, _ = await self._meaning(text, strict)
+        if met := censors.met(strict, text, vector):
+            async with self.db.work(self.agent_id) as tx:
+                await activations.activate(tx, "censor", [met[0].memory_id], place="output", ground=self._ground())
+            raise CensoredError(
+                f"A censor stopped the answer: {Ruling((met[0],)).words}.", hint="Ask for something else."
+            )
+
     async def forbid(self, rule: Rule) -> bool:
         """Puts a rule in force; False when it is there already."""
         async with self.db.work(self.agent_id) as tx:
@@ -86,7 +127,7 @@ class Gate:
             memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
             await censors.retire(tx, memory_id, ground=self._ground())
 
-    async def _meaning(self, text: str, known: list[Censor]) -> "tuple[Vector | None, str | None]":
+    async def _meaning(self, text: str, known: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
         if not any(censor.sense == "meaning" for censor in known):
             return None, None
         if self.embedder is None:

@@ -1,6 +1,7 @@
 """Censors: how they are met, how they grow stricter, and that nobody but a person lifts one."""
 
 import time
+from collections.abc import AsyncGenerator
 from uuid import UUID
 
 import numpy as np
@@ -9,7 +10,7 @@ import pytest
 from newton.agent.gate import Gate
 from newton.clock import SteppedClock
 from newton.db.pool import Database
-from newton.errors import InputError, NotFoundError
+from newton.errors import CensoredError, InputError, NotFoundError
 from newton.heart import censors
 from newton.heart.censors import Action, Censor, Rule, Sense, met
 from newton.heart.lifecycle.thresholds import Thresholds
@@ -160,3 +161,40 @@ async def test_without_an_embedder_it_says_that_meanings_were_not_asked(db: Data
     assert (await gate(db, agent).check("passwords in the log", "output")).unread == "no embedding model is set"
     broken = gate(db, agent, BrokenEmbedder(HashEmbedder.identity, HashEmbedder.dimensions))
     assert (await broken.check("passwords in the log", "output")).unread
+
+
+async def spoken(*pieces: str) -> AsyncGenerator[str]:
+    for piece in pieces:
+        yield piece
+
+
+async def heard(own: Gate, *pieces: str) -> tuple[str, bool]:
+    """What reaches the listener, and whether it was stopped."""
+    said: list[str] = []
+    try:
+        async for piece in own.watched(spoken(*pieces)):
+            said.append(piece)
+    except CensoredError:
+        return "".join(said), True
+    return "".join(said), False
+
+
+async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == (
+        "First.\nThen push to main now.\nDone.",
+        False,
+    )
+    await own.forbid(Rule(trigger="push to main", reason="review", action="block"))
+    assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == ("First.\n", True)
+    assert await heard(own, "push to", "\nmain") == ("push to\n", True), "over the end of a line too"
+    assert await heard(own, "All ", "is ", "well.") == ("All is well.", False)
+    (known,) = await own.listed()
+    assert (known.state, known.activations) == ("ACTIVE", 2)
+
+
+async def test_a_warning_lets_an_answer_through_and_counts_it(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(PUSH)
+    assert await heard(own, "push to main") == ("push to main", False)
+    assert [c.activations for c in await own.listed()] == [1]
