@@ -29,7 +29,7 @@ _FOREIGN = frozenset({
 })  # fmt: skip
 
 # Only blocks are parsed: what stands inside a line stays as its author wrote it.
-_BLOCKS = MarkdownIt("commonmark").enable("table").disable(["inline", "reference"])
+_BLOCKS = MarkdownIt("commonmark").disable(["inline", "reference"])
 
 
 def _on_one_line(value: object) -> object:
@@ -43,8 +43,8 @@ def _on_one_line(value: object) -> object:
     return line
 
 
-Line = Annotated[str, BeforeValidator(_on_one_line), Field(max_length=500)]
-Phrase = Annotated[str, BeforeValidator(_on_one_line), Field(max_length=100)]
+Line = Annotated[str, Field(max_length=500), BeforeValidator(_on_one_line)]
+Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_on_one_line)]
 
 
 class Skill(Named):
@@ -132,7 +132,7 @@ def _with_bands(front: Document, fields: dict[str, object], body: "_Body") -> Do
 
 
 class _Item(NamedTuple):
-    """An item of a list. `lines` are its own in the file, from 0; `plain` is whether one paragraph is all of it."""
+    """An item of a list. `lines` are its own in the file, from 0; `plain` is whether one text is all of it."""
 
     text: str
     lines: range
@@ -207,16 +207,19 @@ class _Body:
         """The text without the lines of goals and steps. An item that says more than a line stays, whole."""
         taken = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
         for heading, blocks in self._sections.values():
-            if all(not self._lines[line].strip() or line in taken for node in blocks for line in _lines(node)):
+            if all(line in taken or not self._lines[line].strip() for node in blocks for line in _lines(node)):
                 taken.update(_lines(heading))
         return "\n".join(self._left(taken)).strip("\n").rstrip()
 
-    def _left(self, taken: set[int]) -> Iterator[str]:
-        after = False
+    def _left(self, taken: set[int]) -> list[str]:
+        """The other lines. One blank line stays for what was taken, so that paragraphs do not run together."""
+        left, beside = [""], False
         for number, line in enumerate(self._lines):
-            after = number in taken or (after and not line.strip())
-            if not after:
-                yield line
+            blank = not line.strip()
+            beside = number in taken or (beside and blank)
+            if not beside or (blank and left[-1].strip()):
+                left.append(line)
+        return left
 
 
 def _items(lists: Iterable[SyntaxTreeNode]) -> list[_Item]:
@@ -225,8 +228,8 @@ def _items(lists: Iterable[SyntaxTreeNode]) -> list[_Item]:
 
 def _item(node: SyntaxTreeNode) -> _Item:
     first = node.children[0] if node.children else None
-    said = first.children[0].content if first and first.type == "paragraph" else ""
-    return _Item(" ".join(said.split()), _lines(node), plain=bool(said) and len(node.children) == 1)
+    said = first.children[0].content if first and first.type in ("paragraph", "heading") else ""
+    return _Item(said, _lines(node), plain=bool(said) and len(node.children) == 1)
 
 
 def _lines(node: SyntaxTreeNode) -> range:
