@@ -110,7 +110,8 @@ join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
 left join told as t on t.memory_id = o.memory_id
 left join again as a on a.memory_id = o.memory_id
 left join superseded as s on s.memory_id = o.memory_id
-left join general as g on g.memory_id = o.memory_id;
+left join general as g on g.memory_id = o.memory_id
+order by o.memory_id;
 
 -- name: hold(agent_id, memory_ids)
 -- What is current knowledge follows from the state; the database allows one value only where one is allowed.
