@@ -40,6 +40,7 @@ class Setting:
     approach: Block
     constraints: Sequence[Block]
     focus: Sequence[Found]
+    triggered: frozenset[UUID]
     in_view: InView | None
     header_tokens: Mapping[str, int]
 
@@ -103,9 +104,13 @@ def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
-    if found.kind == "procedure" and found.similarity < FITS and found.lexical < FITS:
+    if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
+
+
+def _fits(found: Found, setting: Setting) -> bool:
+    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
 
 
 def _focus(setting: Setting) -> list[Block]:

@@ -19,7 +19,7 @@ from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
-from newton.heart import censors
+from newton.heart import censors, procedures
 from newton.heart.censors import Censor
 from newton.ids import new_id
 from newton.memory.memory import Kind
@@ -58,12 +58,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What holds whatever the input is: the frame the session was last looked at in, its lines just out of view, and
-    what is forbidden."""
+    """What does not come from the search: the session's last frame, its lines just out of view, what is forbidden, and
+    the procedures that the input asks for in so many words."""
 
     frame: str | None = None
     focus: tuple[Found, ...] = ()
     censors: Sequence[Censor] = ()
+    triggered: frozenset[UUID] = frozenset()
 
 
 @dataclass(slots=True)
@@ -131,11 +132,13 @@ class Contexts:
         """What the session holds that is not in view, and what is forbidden."""
         async with self.db.work(request.agent_id) as tx:
             known = await censors.in_force(tx, agent_id=request.agent_id, model_id=None)
+            triggers = await procedures.triggers(tx, agent_id=request.agent_id)
+            asked = procedures.triggered(triggers, request.input)
             if request.session_id is None:
-                return Past(censors=known)
+                return Past(censors=known, triggered=asked)
             frame = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
             focus = await self._focus(tx, request) if request.in_view else ()
-            return Past(frame=frame, focus=focus, censors=known)
+            return Past(frame=frame, focus=focus, censors=known, triggered=asked)
 
     async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
         assert request.in_view is not None
@@ -172,6 +175,7 @@ class Contexts:
                 most=plan.budget.layers["censors"] - self.header_tokens["censors"],
             ),
             focus=past.focus,
+            triggered=past.triggered,
             in_view=request.in_view,
             header_tokens=self.header_tokens,
         )

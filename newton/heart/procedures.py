@@ -1,6 +1,7 @@
 """Procedures: how something is done, from disk or learnt. A changed one is a new version in the place of the old."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -20,6 +21,7 @@ SQL = load("newton.heart", "procedures.sql")
 
 FROM_DISK = "skills"  # the origin of those that follow a folder
 CORE_TOKENS = 300
+_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,6 +108,21 @@ async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
     if not versions:
         raise NotFoundError(f"There is no procedure {name!r}.", hint="`newton procedures` lists them.")
     return versions[-1]
+
+
+async def triggers(tx: Tx, *, agent_id: UUID) -> dict[UUID, tuple[str, ...]]:
+    """What people say when they want each procedure."""
+    return {row["memory_id"]: tuple(row["triggers"]) for row in await SQL["triggers"].all(tx, agent_id=agent_id)}
+
+
+def triggered(known: Mapping[UUID, Sequence[str]], text: str) -> frozenset[UUID]:
+    """Those of which a trigger stands in the text, as whole words in any case. Pure."""
+    said = f" {' '.join(_WORD.findall(text.casefold()))} "
+    return frozenset(
+        memory_id
+        for memory_id, phrases in known.items()
+        if any(f" {' '.join(_WORD.findall(phrase.casefold()))} " in said for phrase in phrases)
+    )
 
 
 async def _latest(tx: Tx, ground: Ground) -> dict[str, _Version]:

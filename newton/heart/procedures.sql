@@ -40,3 +40,8 @@ where p.agent_id = $1
 group by
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.core, p.details, m.state, m.origin
 order by p.name, p.version;
+
+-- name: triggers(agent_id)
+select memory_id, triggers
+from heart.procedures
+where agent_id = $1 and not retired and cardinality(triggers) > 0;
