@@ -15,7 +15,7 @@ from newton.heart.facts import Learnt, Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean, moment, name
 from newton.memory.memory import KINDS, Kind, Teller
 from newton.memory.outbox import Drained, Outbox
 from newton.memory.recall import Recollection, Search, Width, recall
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 # After writing, so many waiting memories are embedded before the door answers; the rest follows later.
 DRAIN = 64
 SEARCHED = 100
+MOST_RECALLED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,15 +53,16 @@ class Verbs:
     ) -> Learnt:
         """Keeps a fact, or confirms it when it is known word for word.
 
-        Raises InputError for an empty text, a confidence outside [0, 1] or a time without a zone.
+        Raises InputError for an empty text, a name of several lines, a confidence outside [0, 1] or a time without a
+        zone.
         """
         if confidence is not None and not 0 <= confidence <= 1:
             raise InputError(f"A confidence of {confidence} is not possible.", hint="It runs from 0 to 1.")
         told = Statement(
             ref=str(new_id()),
             content=clean(content),
-            subject=clean(subject, what="subject") if subject is not None else None,
-            attribute=clean(attribute, what="attribute") if attribute is not None else None,
+            subject=name(subject, what="subject") if subject is not None else None,
+            attribute=name(attribute, what="attribute") if attribute is not None else None,
             confidence=confidence,
             at=_zoned(at) or self.clock.now(),
         )
@@ -73,7 +75,7 @@ class Verbs:
         when = _zoned(at) or self.clock.now()
         experience = Experience(
             ref=str(new_id()),
-            title=clean(title, what="title"),
+            title=name(title, what="title"),
             content=clean(content),
             started_at=when,
             ended_at=when,
@@ -96,6 +98,8 @@ class Verbs:
         """
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
+        if most > MOST_RECALLED:
+            raise InputError(f"A limit of {most:,} is too wide.", hint=f"Give at most {MOST_RECALLED:,}.")
         asked = clean(text, what="question")
         width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
         search = Search(
@@ -124,6 +128,4 @@ class Verbs:
 
 
 def _zoned(at: datetime | None) -> datetime | None:
-    if at is not None and at.tzinfo is None:
-        raise InputError(f"The time {at.isoformat()} has no zone.", hint="Write it as 2026-03-01T09:00:00Z.")
-    return at
+    return None if at is None else moment(at)

@@ -1,6 +1,6 @@
 """From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -21,18 +21,21 @@ FITS = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InView:
-    """The part of a session that is sent as conversation anyway: its lines from `first` on."""
+    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`."""
 
     session_id: UUID
     first: int
+    unsent: Set[int] = frozenset()
 
     def holds(self, found: Found) -> bool:
-        return found.thread == self.session_id and found.place is not None and found.place >= self.first
+        if found.thread != self.session_id or found.place is None:
+            return False
+        return found.place >= self.first and found.place not in self.unsent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into."""
+    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first."""
 
     input: str
     budget: Budget
@@ -57,9 +60,11 @@ class Assembly:
 def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     """Fills the context. Never costs more than the budget, however small."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
-    always = {"censors": setting.constraints, "frame": [setting.approach], "working": _focus(setting)}
+    focus = _focused(setting)
+    working = [item(found.summary, found.summary_tokens) for found in focus]
+    always = {"censors": setting.constraints, "frame": [setting.approach], "working": working}
     fixed = render(always, header_tokens=setting.header_tokens)
-    refused = _refused(ordered, setting)
+    refused = _refused(ordered, setting, focus=focus)
     placed = fill(
         [_candidate(s) for s in ordered if s.found.memory_id not in refused],
         room=setting.budget.total - fixed.tokens,
@@ -79,13 +84,13 @@ def _candidate(scored: Scored) -> Candidate:
     return Candidate(found.memory_id, scored.layer, scored.score, found.summary_tokens, found.micro_tokens)
 
 
-def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
+def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
-    taken = {found.memory_id for found in setting.focus}
-    seen: set[str] = set()
+    taken = {found.memory_id for found in focus}
+    seen = {found.heard for found in focus}
     refused: dict[UUID, Placed] = {}
     for s in ordered:
-        words = s.found.said.casefold()
+        words = s.found.heard
         why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
@@ -94,7 +99,7 @@ def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
     return refused
 
 
-def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
+def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
     if found.state in PAST or found.quarantined:
         return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
@@ -113,16 +118,16 @@ def _fits(found: Found, setting: Setting) -> bool:
     return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
 
 
-def _focus(setting: Setting) -> list[Block]:
+def _focused(setting: Setting) -> list[Found]:
     """The latest lines of the session that are out of view, oldest first, as many as the layer holds."""
     left = setting.budget.layers["working"] - setting.header_tokens["working"]
-    blocks: list[Block] = []
+    shown: list[Found] = []
     for found in setting.focus:
         if found.summary_tokens > left:
             break
         left -= found.summary_tokens
-        blocks.insert(0, item(found.summary, found.summary_tokens))
-    return blocks
+        shown.insert(0, found)
+    return shown
 
 
 def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:

@@ -81,8 +81,8 @@ class Found(NamedTuple):
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
 
     def echoes(self, text: str) -> bool:
-        """Whether it only says the same words again, as a question does that was asked before."""
-        return self.said.casefold() == one_line(text).casefold()
+        """Whether it is a line that only says the same words again, as a question does that was asked before."""
+        return self.kind == "exchange" and self.said.casefold() == one_line(text).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -105,12 +105,13 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: before(agent_id, thread, place, most)
+-- What is quarantined does not stand among what was said.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
     place
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3
+where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and trust not in ('tool', 'web')
 order by place desc
 limit $4;
 

@@ -56,6 +56,8 @@ class BrokenEmbedder:
 class ScriptedChat:
     """Says what it was told to say, a word at a time, and remembers what it heard. Its tokens are words."""
 
+    name = "scripted"
+
     def __init__(self, *lines: str) -> None:
         self._lines = list(lines)
         self.heard: list[Sequence[ChatMessage]] = []
@@ -73,7 +75,7 @@ class ScriptedChat:
         text = "".join(pieces)
         yield Reply(
             text=text,
-            model="scripted",
+            model=self.name,
             input_tokens=sum(len(message.text.split()) for message in messages),
             output_tokens=len(text.split()),
             estimated=True,

@@ -110,6 +110,7 @@ class OpenAIChat:
     """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
 
     def __init__(self, settings: Settings) -> None:
+        self.name = settings.openai_model
         self._endpoint = Endpoint(
             client=client(settings),
             model=settings.openai_model,

@@ -78,10 +78,11 @@ class Mind:
         async with self.db.work(self.agent_id) as tx:
             return await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
 
-    async def hear(self, *said: str, session: str = "s1", role: str = "user") -> UUID:
+    async def hear(self, *said: str, session: str = "s1", role: str = "user", name: str | None = None) -> UUID:
         """Lines of dialogue, written and embedded."""
         session_id = await self.session(session)
-        lines = [Line(role=role, content=text, said_at=self.clock.now()) for text in said]  # pyright: ignore[reportArgumentType]  # a role
+        at = self.clock.now()
+        lines = [Line(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin="test", trust="user")
         async with self.db.work(self.agent_id) as tx:
             await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)

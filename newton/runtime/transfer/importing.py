@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from uuid import UUID
 
@@ -12,7 +12,7 @@ from newton.concurrency import together
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
-from newton.errors import NewtonError
+from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
@@ -23,10 +23,13 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.lines import Item, read
 
+# A unit of work takes so many lines, or so many characters of them if that is less.
 BATCH = 100
+BATCH_CHARACTERS = 4_000_000
 ORIGIN = "import"
 
 Numbered = tuple[int, Item]
+Read = tuple[int, Item | NewtonError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +97,7 @@ class Importer:
         try:
             async with self.db.work(self.agent_id) as tx:
                 new = await self._keep(tx, [item for _, item in batch])
-        except NewtonError as error:
+        except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))
                 return
@@ -144,6 +147,20 @@ class Importer:
             pace.more.clear()
 
 
-def _batches(lines: Iterator[tuple[int, Item | NewtonError]]) -> Iterator[list[tuple[int, Item | NewtonError]]]:
-    while batch := list(islice(lines, BATCH)):
+def _batches(lines: Iterator[Read]) -> Iterator[list[Read]]:
+    batch: list[Read] = []
+    room = BATCH_CHARACTERS
+    for number, item in lines:
+        room -= _characters(item)
+        if batch and (len(batch) == BATCH or room < 0):
+            yield batch
+            batch, room = [], BATCH_CHARACTERS - _characters(item)
+        batch.append((number, item))
+    if batch:
         yield batch
+
+
+def _characters(item: Item | NewtonError) -> int:
+    if isinstance(item, NewtonError):
+        return 0
+    return len((item[1] if isinstance(item, tuple) else item).content)
