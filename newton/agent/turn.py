@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
 from newton.cognition.assemble import InView
@@ -15,7 +16,7 @@ from newton.cognition.context import Contexts, Request
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
-from newton.errors import ProviderError
+from newton.errors import CensoredError, ProviderError
 from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
@@ -23,6 +24,7 @@ from newton.providers.chat import ChatMessage, ChatModel, Reply
 
 ORIGIN = "chat"
 MOST_HISTORY_LINES = 200
+FORBIDDEN = "A censor forbids this input."
 SILENCE = "…"  # what is kept of a reply without a word
 
 INSTRUCTION = (
@@ -64,7 +66,9 @@ class Answer:
         """What to know about the answer besides its words."""
         if self.degraded is None:
             return None
-        return f"{self.degraded} {'This answer only quotes memory.' if self.quoted else 'The answer breaks off there.'}"
+        if self.quoted:
+            return f"{self.degraded} This answer only quotes memory."
+        return None if self.degraded == FORBIDDEN else f"{self.degraded} The answer breaks off there."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,32 +89,38 @@ class Turns:
     clock: Clock
     count: Count
     contexts: Contexts
+    gate: Gate
     model: ChatModel | None
     limits: Limits
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
         """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
         text = clean(said.text, what="message")
-        ready = await self._prepared(said, text)
+        ruling = await self.gate.check(text, "input")
+        ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
         degraded = ready.degraded
         await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
         pieces: list[str] = []
+        stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
             if self.model and degraded is None:
-                async with aclosing(self._streamed(self.model, ready.prompt)) as stream:
+                async with aclosing(self.gate.watched(self._streamed(self.model, ready.prompt))) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
         except ProviderError as error:
             degraded = str(error)
+        except CensoredError as error:
+            degraded = stopped = error.what
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
             if pieces:
                 await asyncio.shield(self._record_reply(said.session_id, "".join(pieces), memorable=True))
         if quoting := not pieces:
-            pieces = [quoted(ready.bundle)]
+            pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
             await self._record_reply(said.session_id, pieces[0], memorable=False)
+        quoting = quoting and stopped is None
         yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:

@@ -17,15 +17,12 @@ from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.memory import KINDS, Kind, Teller
-from newton.memory.outbox import Drained, Outbox
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
-# After writing, so many waiting memories are embedded before the door answers; the rest follows later.
-DRAIN = 64
 SEARCHED = 100
 MOST_RECALLED = 10_000
 
@@ -113,12 +110,6 @@ class Verbs:
         recalled = await recall(asked, embedder=self.embedder, search=search)
         shown = [found for found in recalled.found if not found.echoes(asked)]
         return replace(recalled, found=shown[:most])
-
-    async def settle(self, most: int | None = DRAIN) -> Drained:
-        """Embeds what waits in the outbox, at most so many."""
-        if self.embedder is None:
-            return Drained(0, 0, down="no embedding model is set")
-        return await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
 
     def _ground(self) -> Ground:
         return Ground(by=self._teller(), thresholds=self.thresholds)

@@ -185,6 +185,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             contexts=self.contexts,
+            gate=self.gate("chat"),
             model=model,
             limits=limits,
         )

@@ -9,6 +9,7 @@ import asyncpg
 import pytest
 from asyncpg import Record
 
+from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Said, Turns
 from newton.agent.verbs import Verbs
 from newton.clock import SteppedClock
@@ -196,6 +197,15 @@ async def test_no_secret_that_a_model_says_reaches_any_table(db: Database, agent
         clock=SteppedClock(NOON),
         count=count,
         contexts=contexts(db),
+        gate=Gate(
+            agent_id=agent,
+            origin="test",
+            db=db,
+            clock=SteppedClock(NOON),
+            count=count,
+            thresholds=Thresholds(),
+            embedder=None,
+        ),
         model=ScriptedChat(f"Use\0 {SECRETS['aws']} \ud800 then."),
         limits=Limits(context=500, history=100, reply=50, per_day=1_000),
     )

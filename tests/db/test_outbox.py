@@ -76,7 +76,7 @@ async def embedded(db: Database, agent: UUID) -> list[str]:
 async def test_a_memory_is_kept_and_found_by_its_words_while_no_model_answers(db: Database, agent: UUID) -> None:
     down = verbs(db, agent, BrokenEmbedder())
     assert await down.remember("The spare key hangs behind the boiler") == "new"
-    drained = await down.settle()
+    drained = await Outbox(db, BrokenEmbedder(), agent).drain()
     found = await down.recall("where is the spare key?")
     assert drained.down == "The embedding endpoint does not answer."
     assert (drained.embedded, drained.failed) == (0, 0)

@@ -171,7 +171,7 @@ async def test_what_is_retracted_is_inactive_and_what_it_superseded_is_restored(
     assert await holding(tx) == {"Bergen"}
     await retract(tx, await known(tx, "Bergen"), ground=on(2))
     assert await states(tx) == {"Oslo": "NEW", "tea": "NEW", "Bergen": "INACTIVE"}
-    assert (await reasons(tx, words))[-1] == "restored: what took its place is gone; nothing more is known of it"
+    assert (await reasons(tx, words))[-1] == "restored: nothing takes its place any more; nothing more is known of it"
 
 
 async def test_what_a_fact_disproves_is_inactive_and_stays_so_when_that_fact_is_forgotten(tx: Tx) -> None:
@@ -221,6 +221,9 @@ async def test_what_was_put_in_another_s_place_can_be_put_back_when_that_is_told
     assert await holding(tx) == {"open", "shut"}
     await supersede(tx, doors[1], by_fact=doors[0], ground=on(2))
     assert await holding(tx) == {"open"}
+    await tell(tx, says("shut", 3, attribute="says the door is"))
+    await supersede(tx, doors[0], by_fact=doors[1], ground=on(3))
+    assert await holding(tx) == {"shut"}
 
 
 async def test_a_fact_is_corroborated_once_by_each_telling(tx: Tx) -> None:

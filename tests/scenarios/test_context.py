@@ -79,7 +79,7 @@ async def test_candidates_are_limited_by_kind(mind: Mind) -> None:
     await mind.know(*(f"Ferry {n} is blue and goes to island {n}." for n in range(70)))
     for n in range(25):
         await mind.verbs.relive(f"We took ferry {n} to island {n}; it was blue.", title=f"Trip {n}")
-    await mind.verbs.settle(most=None)
+    await mind.settle()
     bundle = await mind.context("Which ferry is blue?")
     assert Counter(c.kind for c in bundle.candidates) == {"fact": 30, "episode": 10}
 

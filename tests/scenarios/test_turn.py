@@ -6,12 +6,14 @@ from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from newton.agent.turn import Answer, Said, Turns, within
 from newton.content.frames import load_frames
 from newton.db.pool import in_unit_of_work
 from newton.dialogue.lines import Line, Placed
 from newton.errors import InputError, ProviderError
+from newton.heart.censors import Rule
 from newton.ids import new_id
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
@@ -27,7 +29,9 @@ class Endless(ScriptedChat):
         self._pieces = pieces
         self.thinking = asyncio.Event()
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
         self.heard.append(messages)
         for piece in self._pieces:
             yield piece
@@ -83,7 +87,9 @@ async def test_a_turn_gives_the_model_context_history_and_input_and_keeps_all_of
 
 async def test_no_unit_of_work_is_open_while_the_model_thinks(mind: Mind) -> None:
     class Watchful(ScriptedChat):
-        async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        ) -> AsyncIterator[str | Reply]:
             assert not in_unit_of_work()
             async for piece in super().stream(messages, max_tokens=max_tokens):
                 assert not in_unit_of_work()
@@ -131,7 +137,9 @@ async def test_a_reply_that_breaks_off_is_kept_and_not_called_a_quote(mind: Mind
     await mind.know("The ferry is called Artemis.")
 
     class Broken(ScriptedChat):
-        async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        ) -> AsyncIterator[str | Reply]:
             yield "It is "
             raise ProviderError("The model went away.", hint="Ask again.")
 
@@ -204,3 +212,34 @@ def test_within_keeps_the_end() -> None:
         for n in range(5)
     ]
     assert [p.position for p in within(lines, tokens=25)] == [3, 4]
+
+
+async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mind: Mind) -> None:
+    await mind.gate.forbid(Rule(trigger="push to main", reason="releases go through review", action="block"))
+    model = ScriptedChat("Of course!")
+    session_id = await mind.session()
+    _, answer = await take(mind.turns(model), Said(session_id=session_id, text="Please push to main."))
+    assert model.heard == []
+    assert answer.text == "A censor forbids this: push to main: releases go through review."
+    assert (answer.quoted, answer.caveat) == (False, None)
+    assert await log(mind, session_id) == [("user", "Please push to main."), ("assistant", answer.text)]
+    assert "- **BLOCK:** push to main — releases go through review" in answer.bundle.text
+
+
+async def test_a_censor_that_blocks_stops_the_answer_before_it_is_said(mind: Mind) -> None:
+    await mind.gate.forbid(Rule(trigger="rm -rf", reason="it deletes", action="block"))
+    session_id = await mind.session()
+    model = ScriptedChat("First this.\nThen rm -rf all of it.\nDone.")
+    _, answer = await take(mind.turns(model), Said(session_id=session_id, text="How do I clean up?"))
+    assert answer.text == "First this.\n"
+    assert answer.caveat is not None and "it deletes" in answer.caveat
+    assert "rm -rf all" not in str(await log(mind, session_id))
+
+
+async def test_a_censor_that_warns_is_shown_to_the_model_and_counted(mind: Mind) -> None:
+    await mind.gate.forbid(Rule(trigger="push to main", reason="releases go through review"))
+    model = ScriptedChat("Better not.")
+    _, answer = await take(mind.turns(model), Said(session_id=await mind.session(), text="Shall I push to main?"))
+    assert answer.text == "Better not."
+    assert "**WARN:** push to main" in model.heard[0][0].text
+    assert [c.activations for c in await mind.gate.listed()] == [1]

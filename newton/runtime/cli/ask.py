@@ -35,7 +35,7 @@ async def ask(
         turns = newton.turns(chat_model(chosen))
         said = Said(session_id=await newton.session(session), text=question, frame=frame)
         answer = await (_collected(turns, said) if json else _printed(turns, said))
-        await newton.verbs("cli").settle()
+        await newton.upkeep("cli").settle()
     if json:
         show.as_json(
             {

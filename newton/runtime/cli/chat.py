@@ -45,14 +45,14 @@ class Conversation:
     async def hold(self) -> None:
         """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
         # The rest of the vectors is made while the person thinks.
-        settling = asyncio.ensure_future(self.newton.verbs("chat").settle(most=None))
+        settling = asyncio.ensure_future(self.newton.upkeep("chat").settle(most=None))
         try:
             await self._converse()
         finally:
             settling.cancel()
             try:
                 await self.newton.close_session(self.session_id, origin="chat")
-                await self.newton.verbs("chat").settle()
+                await self.newton.upkeep("chat").settle()
             finally:
                 with suppress(asyncio.CancelledError):
                     await settling
@@ -77,7 +77,7 @@ class Conversation:
                 await self._command(words)
             else:
                 await _interruptible(self._turn(words))
-                await self.newton.verbs("chat").settle()
+                await self.newton.upkeep("chat").settle()
         except NewtonError as error:
             show.notice(f"{error.what}\n  {error.hint}")
 
@@ -120,7 +120,7 @@ class Conversation:
 
     async def _remember(self, text: str) -> None:
         learnt = await self.newton.verbs("chat").remember(text)
-        await self.newton.verbs("chat").settle()
+        await self.newton.upkeep("chat").settle()
         print(show.LEARNT[learnt])
 
     def _last(self) -> Bundle:

@@ -86,7 +86,7 @@ async def supersede(
     """
     async with opened(settings(agent)) as newton:
         new = await newton.curation("cli").supersede(memory, content, at=at)
-        await newton.verbs("cli").settle()
+        await newton.upkeep("cli").settle()
     print(f"Superseded by {short(new)}.")
 
 

@@ -43,7 +43,7 @@ async def remember(
             learnt = "new" if await verbs.relive(content, title=episode, at=at) else "unchanged"
         else:
             learnt = await verbs.remember(content, subject=subject, attribute=attribute, confidence=confidence, at=at)
-        settled = await verbs.settle()
+        settled = await newton.upkeep("cli").settle()
     if json:
         show.as_json({"result": learnt, "embedder_down": settled.down})
         return
