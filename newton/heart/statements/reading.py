@@ -1,52 +1,35 @@
 """A statement as it is compared: its words without endings, each with its part in it, and what it denies or limits."""
 
-import re
-import unicodedata
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from typing import NamedTuple
+from itertools import pairwise
 
-from newton.heart import vocabulary as known
-from newton.heart.numerals import CARDINALS, MONTHS, NTH, NUMBER, TIME, counted
+from newton.heart.statements import vocabulary as known
+from newton.heart.statements.numerals import NUMBER, TIME, Word
+from newton.heart.statements.stems import VERB_LEMMAS, lemma
+from newton.heart.statements.words import BREAK, QUESTION, START, STOP, words
 
-LONGEST = 1_000  # characters; a statement that is longer is compared word for word only
-LONGEST_PHRASE = max(len(words) for words in known.PHRASES)
-
-_TOKEN = re.compile(r"(?:(?<!\w)[-−.](?=\d))?\w*\d\w*(?:[.,:/-]\d\w*)*|[^\W_](?:\w|'(?=\w))*|[^\w\s]|_+")
-_CURRENCY = re.compile(r"([$€£¥]) ?(\d(?:[\d.,]*\d)?)")
-_APOSTROPHES = str.maketrans("’‘ʼ`´", "'''''")
-_BREAKS, _KEPT = frozenset(",;:().!–—"), frozenset("%#@&")
-_SYMBOLS = {"$": "dollar", "€": "euro", "£": "pound", "%": "percent"}
-_WITHOUT_APOSTROPHE = ("dont", "doesnt", "didnt", "isnt", "wasnt", "arent", "cant", "wont", "wouldnt", "havent", "hasnt")
-_CONTRACTED = {"can't": ("can", "not"), "won't": ("will", "not"), "shan't": ("will", "not"), "cannot": ("can", "not")}
-_ENDINGS = {"n't": "not", "'m": "am", "'re": "are", "'ve": "have", "'ll": "will", "'d": "would", "'s": "'s"}
-_IS_AFTER = frozenset("it he she that there what who here where this".split())
-_IS_BEFORE = frozenset("a an the not been got going".split())
-_NAMING = frozenset({"named", "called", "titled"})
-
-QUESTION, BREAK, START = "?", ",", "^"
+WHICH = "which"  # the role of a time that belongs to a noun
 PLAIN = "="  # the role of be, have and do
 
-
-class Word(NamedTuple):
-    """A word in small letters, and whether it looks like a name."""
-
-    text: str
-    capital: bool = False
+_NAMING = frozenset({"named", "called", "titled"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """A word that counts, or `=be`, `=have`, `=do` where that is all that the sentence says.
 
-    `role` says by which markers it belongs to the rest. `past` and `passive` are None when the form does not tell;
-    `finite` means that it is a verb for certain, `single` that it is a noun for one thing.
+    `capital` is a name, unless it is `first` in its sentence. `role` says by which markers it belongs to the rest.
+    `past` and `passive` are None when the form does not tell; `finite` means that it is a verb for certain, `single`
+    that it is a noun for one thing.
     """
 
     surface: str
     lemma: str
     capital: bool = False
+    first: bool = False
     role: str = ""
     past: bool | None = None
     passive: bool | None = None
@@ -70,160 +53,23 @@ class Item:
 class Reading:
     """What a statement says. `features` are negations, quantifiers and modalities, each with the word it stands before.
 
-    `owning` means that it says somebody has something, `identity` that it says something is a certain thing.
+    `persons` are those that own something or that a clause comes back to. `several` means that it is more than one
+    statement, so that its order tells what belongs to what; `owning`, that it says somebody has something.
     """
 
     items: tuple[Item, ...]
     features: tuple[tuple[str, str], ...]
     markers: tuple[str, ...]
-    persons: frozenset[str]
+    persons: tuple[str, ...]
+    several: bool
     owning: bool
-    identity: bool
 
 
-def folded(text: str) -> tuple[str, ...]:
-    """The words and signs of a text of any language, without case and punctuation. Linear in its length."""
-    return tuple(word.text for word in _words(text) if word.text not in (BREAK, START))
-
-
-def in_english_letters(text: str) -> bool:
-    """Whether the rules here may be tried on it: a script that they do not know would lose what they cannot see."""
-    return all(not c.isalpha() or "LATIN" in unicodedata.name(c, "") for c in text[:LONGEST])
-
-
-@lru_cache(maxsize=4_096)
+@lru_cache(maxsize=1_024)
 def read(text: str) -> Reading:
-    """The reading of at most the first LONGEST characters; of any text there is one."""
-    words = _phrased(_possessives(_named_together(list(_expanded(_words(text[:LONGEST]))))))
-    pairs = counted([word.text for word in words], [word.capital for word in words])
-    words = _ceased([Word(*pair) for pair in pairs])
-    reader = _Reader(words)
-    for place in range(len(words)):
-        reader.take(place)
+    """The reading of a text in Latin letters; of any there is one."""
+    reader = _Reader(words(text))
     return _serving(_preferring(_active(reader.reading())))
-
-
-def _words(text: str) -> Iterator[Word]:
-    plain = _CURRENCY.sub(r"\2 \1", unicodedata.normalize("NFKC", text).translate(_APOSTROPHES))
-    shouted = plain.upper() == plain
-    yield Word(START)
-    fresh, last = True, ""
-    for match in _TOKEN.finditer(plain):
-        sign = _sign(match[0], last=last)
-        if sign:
-            capital = match[0][0].isupper() and not shouted and not (fresh and _ordinary(sign))
-            yield Word(sign, capital)
-            fresh = sign == BREAK and match[0] in ".!;:"
-        last = match[0]
-
-
-def _sign(token: str, *, last: str) -> str:
-    """What the token is read as; nothing for a mark that says nothing. A full stop after St or Dr ends no sentence."""
-    if token[0].isalnum() or len(token) > 1:
-        return token.casefold()
-    if token in _BREAKS:
-        return "" if token == "." and len(last) <= 3 else BREAK
-    kept = token in _KEPT or token == QUESTION or not unicodedata.category(token).startswith("P")
-    return _SYMBOLS.get(token, token) if kept else ""
-
-
-def _ordinary(word: str) -> bool:
-    """Whether a capital at the beginning of a sentence is only that."""
-    return (
-        (word,) in known.PHRASES
-        or (START, word) in known.PHRASES
-        or word in known.MARKERS
-        or word in known.PERSONS
-        or word in known.DETERMINERS
-        or word in known.AUXILIARIES
-        or word in CARDINALS
-        or word in NTH
-        or known.lemma(word) in known.VERB_LEMMAS
-        or word in ("there", "keep", "you", "just", "right", "prior", "up", "going", "most")
-    )
-
-
-def _expanded(words: Iterator[Word]) -> Iterator[Word]:
-    for word in words:
-        text = word.text
-        if text in _WITHOUT_APOSTROPHE:
-            text = f"{text[:-1]}'t"
-        if text in _CONTRACTED:
-            yield from map(Word, _CONTRACTED[text])
-            continue
-        ending = next((e for e in _ENDINGS if len(text) > len(e) and text.endswith(e)), "")
-        yield Word(text.removesuffix(ending), word.capital)
-        if ending:
-            yield Word(_ENDINGS[ending])
-
-
-def _possessives(words: list[Word]) -> list[Word]:
-    """'s is `is` where it can be nothing else."""
-    read_as = list(words)
-    for place, word in enumerate(words):
-        if word.text == "'s" and place + 1 < len(words):
-            following = words[place + 1].text
-            participle = following in known.PARTICIPLES and following not in known.PAST and following not in known.VERBS
-            if words[place - 1].text in _IS_AFTER or following in _IS_BEFORE or participle:
-                read_as[place] = Word("has" if following in ("been", "got") else "is")
-    return read_as
-
-
-def _named_together(words: list[Word]) -> list[Word]:
-    """Ben and Ana are Ana and Ben."""
-    sorted_ = list(words)
-    for place in range(1, len(words) - 1):
-        one, joint, other = words[place - 1 : place + 2]
-        around = [words[n] for n in (place - 2, place + 2) if 0 <= n < len(words)]
-        alone = not any(word.capital or word.text == "'s" for word in around)
-        if joint.text in ("and", "&") and one.capital and other.capital and alone and other.text < one.text:
-            sorted_[place - 1], sorted_[place + 1] = other, one
-    return sorted_
-
-
-def _phrased(words: list[Word]) -> list[Word]:
-    """The longest phrases first, from left to right. A capitalised month or name is never part of one."""
-    found: list[Word] = []
-    place = 0
-    while place < len(words):
-        length = next((n for n in range(LONGEST_PHRASE, 0, -1) if _is_phrase(words, place, n)), 0)
-        if length:
-            found += map(Word, known.PHRASES[tuple(word.text for word in words[place : place + length])])
-        else:
-            found.append(words[place])
-        place += max(length, 1)
-    return found
-
-
-def _is_phrase(words: list[Word], place: int, length: int) -> bool:
-    part = words[place : place + length]
-    if len(part) < length or tuple(word.text for word in part) not in known.PHRASES:
-        return False
-    if any(word.text in MONTHS for word in part):
-        return not _beside_a_date(words, place)
-    return not any(word.capital for word in part)
-
-
-def _beside_a_date(words: list[Word], place: int) -> bool:
-    """May as a month: it is capitalised within a sentence, or stands beside a figure."""
-    sides = [words[n].text for n in (place - 1, place + 1) if 0 <= n < len(words)]
-    return words[place].capital or any(side[:1].isdigit() for side in sides)
-
-
-def _ceased(words: list[Word]) -> list[Word]:
-    """What stopped, and what is not any more, is no longer; what is `any` of something denied is that."""
-    texts = [word.text for word in words]
-    denied = "~not" in texts
-    read_as: list[Word] = []
-    for place, word in enumerate(words):
-        following = texts[place + 1] if place + 1 < len(texts) else ""
-        if word.text in ("stopped", "quit", "ceased", "quits", "stops") and following.endswith("ing"):
-            read_as.append(Word("~ceased"))
-        elif word.text == "~not" and "~anymore" in texts:
-            read_as.append(Word("~ceased"))
-        elif not (word.text == "~anymore" or (denied and word.text == "~any")):
-            read_as.append(word)
-    return read_as
 
 
 class _Reader:
@@ -232,26 +78,23 @@ class _Reader:
     def __init__(self, words: Sequence[Word]) -> None:
         self._words = words
         self._texts = [word.text for word in words]
+        self._continuing = _continuing(self._texts)
         self._items: list[Item] = []
         self._features: list[tuple[str, int]] = []
         self._markers: list[str] = []
-        self._persons: set[str] = set()
-        self._owning = self._identity = False
+        self._persons: list[str] = []
+        self._owning = self._ended = False
         self._clause = self._role = ""
         self._opened = 0  # how many items there were when the role began
         self._owned = False  # whether the last word is the owner of the next
         self._nouns = 0  # how many words may still be the noun of the last article
 
-    def take(self, place: int) -> None:
-        text, capital = self._words[place]
-        if text in (BREAK, START):
-            self._open("", clause="")
-        elif text == QUESTION:
-            self._features.append(("asks", len(self._items)))
-        elif text.startswith("~") and len(text) > 1:
-            self._features.append((text[1:], len(self._items)))
+    def _take(self, place: int) -> None:
+        text, capital, _ = self._words[place]
+        if text == QUESTION or (text.startswith("~") and len(text) > 1):
+            self._features.append((text.removeprefix("~"), len(self._items)))
         elif text in known.PERSONS:
-            self._persons |= {known.PERSONS[text]} - {""}
+            self._person(place)
         elif text in known.DETERMINERS:
             self._determiner(text)
         elif text in known.AUXILIARIES or text in known.OWNING:
@@ -262,6 +105,12 @@ class _Reader:
             self._content(place)
 
     def reading(self) -> Reading:
+        for place, text in enumerate(self._texts):
+            if text in (BREAK, STOP, START):
+                self._ended |= text == STOP and place + 1 < len(self._texts)
+                self._open("", clause="")
+            else:
+                self._take(place)
         lemmas = [item.lemma for item in self._items if not item.is_plain_verb]
         before = [sum(not item.is_plain_verb for item in self._items[:place]) for _, place in self._features]
         anchors = [(lemmas[n] if n < len(lemmas) else "") for n in before]
@@ -269,9 +118,9 @@ class _Reader:
             items=tuple(self._items),
             features=tuple((name, anchor) for (name, _), anchor in zip(self._features, anchors, strict=True)),
             markers=tuple(sorted(self._markers)),
-            persons=frozenset(self._persons),
+            persons=tuple(self._persons),
             owning=self._owning,
-            identity=self._identity,
+            several=self._several(),
         )
 
     def _open(self, role: str, *, clause: str | None = None) -> None:
@@ -288,7 +137,32 @@ class _Reader:
             self._nouns = 2 if text in known.ONE else 1
         elif self._items:
             self._owned = True
+            self._nouns = 1
             self._items[-1] = replace(self._items[-1], role=self._within("of"))
+
+    def _person(self, place: int) -> None:
+        """He and him count like a word; his does not, nor he in a clause about what was named before."""
+        text = self._texts[place]
+        person = known.PERSONS[text]
+        if text in known.OWNERS or self._clause or (text == "her" and self._is_content(place + 1)):
+            self._persons += [person] * (person != "it")
+            self._nouns = 1
+        else:
+            role = self._within(self._role)
+            self._items.append(Item(surface=person, lemma=person, role=role))
+
+    def _is_content(self, place: int) -> bool:
+        text = self._texts[place] if place < len(self._texts) else BREAK
+        small = text in known.PERSONS or text in known.DETERMINERS or text in known.AUXILIARIES or text in known.MARKERS
+        return not (small or text in (BREAK, STOP, QUESTION) or (text.startswith("~") and len(text) > 1))
+
+    def _several(self) -> bool:
+        verbs = Counter(
+            item.role
+            for item in self._items
+            if item.finite and item.past is not None and item.role in ("", *known.CLAUSES)
+        )
+        return self._ended or max(verbs.values(), default=0) > 1
 
     def _auxiliary(self, place: int) -> None:
         """Forms of be, have and do: they count where no verb follows."""
@@ -297,17 +171,20 @@ class _Reader:
         if text not in known.OWNING and _helps(self._texts, place):
             return
         self._owning |= text in known.HAVE or text in known.OWNING
-        if text in known.BE:
-            following = self._texts[place + 1 : place + 2]
-            self._identity |= bool(following) and (following[0] in known.DETERMINERS or following[0] in known.PERSONS)
         surface = "=be" if text in known.BE else "=do" if text in known.DO else "=have"
-        past = None if text in known.BE_BARE else text in known.THEN
+        past = text in known.THEN
+        if text in known.BE_BARE:
+            first = next(iter(_helpers(self._texts, place)), text)
+            past = _tense(first, continuing=self._continuing)
         self._items.append(Item(surface=surface, lemma=surface, role=PLAIN, past=past, finite=True))
 
     def _marker(self, place: int) -> None:
         text = self._texts[place]
         role = known.MARKERS[text]
-        following = self._words[place + 1] if place + 1 < len(self._words) else Word("")
+        following = self._words[place + 1] if place + 1 < len(self._words) else Word(STOP)
+        if following.text in (BREAK, STOP, QUESTION) or following.text in known.MARKERS:
+            self._items.append(Item(surface=text, lemma=text, role=self._within("")))  # it belongs to its verb: give in
+            return
         clause = text in known.CLAUSES or (role in known.STRONG and following.text in known.PERSONS)
         if self._items and self._is_employer(text, following):
             role = "at"
@@ -332,26 +209,34 @@ class _Reader:
 
     def _content(self, place: int) -> None:
         text = self._texts[place]
-        item = _item(self._words, place)
+        item = _item(self._words, place, continuing=self._continuing)
         if self._closes(item) and not self._owned:
-            self._open("")
+            self._role, self._opened = "", len(self._items)
         self._owned = False
         single = self._nouns > 0 and not item.finite and not text.endswith(("s", "ing", "ed"))
         if single and len(self._items) > self._opened and self._items[-1].single:
             self._items[-1] = replace(self._items[-1], single=False)
         self._nouns = max(self._nouns - 1, 0)
         alias = known.ALIASES.get(text, item.surface)
-        self._items.append(replace(item, surface=alias, role=self._within(self._role), single=single))
+        role = WHICH if item.is_time and not self._role and self._says_which(place) else self._role
+        self._items.append(replace(item, surface=alias, role=self._within(role), single=single))
+
+    def _says_which(self, place: int) -> bool:
+        """Whether a time belongs to the next word: Monday meetings, the Monday meeting, night mode."""
+        following = self._words[place + 1] if place + 1 < len(self._words) else Word(STOP)
+        if not self._is_content(place + 1) or following.text.startswith((TIME, NUMBER)):
+            return False
+        return not following.capital or (place > 0 and self._texts[place - 1] in known.DETERMINERS)
 
     def _closes(self, item: Item) -> bool:
         """Whether the words that the last marker governs ended before this one."""
         if self._opened == len(self._items) or not self._role:
             return False
         last = self._items[-1]
-        if item.is_time and not last.is_time:
-            return True
-        if last.is_time or last.capital:
-            return not (item.is_time or item.capital)
+        if item.is_time or last.is_time:
+            return item.is_time != last.is_time
+        if last.capital:
+            return not (item.capital or item.is_counted)
         return item.capital or (item.finite and item.past is not None)
 
 
@@ -395,26 +280,31 @@ def _is_ing(text: str) -> bool:
     return text.endswith("ing") and len(text) > 5
 
 
-def _item(words: Sequence[Word], place: int) -> Item:
-    text, capital = words[place]
+def _item(words: Sequence[Word], place: int, *, continuing: bool) -> Item:
+    text, capital, _ = words[place]
     if text.startswith((TIME, NUMBER)):
         return Item(surface=text, lemma=text)
     if capital:
-        return Item(surface=text, lemma=known.lemma(text), capital=True)
+        return Item(surface=text, lemma=lemma(text), capital=True, first=words[place].first)
     texts = [word.text for word in words[max(place - 6, 0) : place + 2]]
-    past, passive, finite = _form(texts, min(place, 6), continuing=any(word.text in ("since", "for") for word in words))
+    past, passive, finite = _form(texts, min(place, 6), continuing=continuing)
     if _names(texts, min(place, 6)):
         helped = bool(_helpers(texts, min(place, 6)))
         return Item(surface="named", lemma="name", past=past if helped else None, finite=helped)
     passive = None if text == "employed" else passive
-    return Item(surface=text, lemma=known.lemma(text), past=past, passive=passive, finite=finite)
+    return Item(surface=text, lemma=lemma(text), past=past, passive=passive, finite=finite)
+
+
+def _continuing(texts: Sequence[str]) -> bool:
+    """Whether what has begun is told to last: since May, for three years."""
+    return any(one == "since" or (one == "for" and other.startswith(NUMBER)) for one, other in pairwise(texts))
 
 
 def _names(texts: Sequence[str], place: int) -> bool:
     """Whether `named` and its like give a name to what some other verb is about: has a dog called Rex, is named Rex."""
     earlier = texts[:place]
     return texts[place] in _NAMING and any(
-        text in known.AUXILIARIES or text in known.OWNING or known.lemma(text) in known.VERB_LEMMAS for text in earlier
+        text in known.AUXILIARIES or text in known.OWNING or lemma(text) in VERB_LEMMAS for text in earlier
     )
 
 
@@ -426,25 +316,30 @@ def _form(texts: Sequence[str], place: int, *, continuing: bool) -> tuple[bool |
     first, last = helpers[0], helpers[-1]
     if first in known.DO:
         return first == "did", False, True
-    past = None if first in known.BE_BARE or (first in ("has", "have") and continuing) else first in known.THEN
-    if first in ("has", "have") and not continuing:
-        past = True
+    past = _tense(first, continuing=continuing)
     if _is_participle(text) and last in known.AUXILIARIES:
         return past, last in known.BE, True
     return (past, None, True) if _is_ing(text) and last in known.BE else (None, None, False)
 
 
+def _tense(first: str, *, continuing: bool) -> bool | None:
+    """Whether it is past, by the first helper: what has been for three years still is, what has been is not."""
+    if first in known.BE_BARE:
+        return None
+    return not continuing if first in ("has", "have") else first in known.THEN
+
+
 def _alone(texts: Sequence[str], place: int) -> tuple[bool | None, bool | None, bool]:
     text, last = texts[place], texts[place - 1] if place else ""
     if _is_ing(text):
-        return None, None, False
+        return (False, None, True) if last == "'s" else (None, None, False)
     if _is_past(text):
         return True, False, True
     if last in known.DETERMINERS or texts[place + 1 : place + 2] == ["of"]:
         return None, None, False
     if last == "to" or last.startswith("~"):
-        return None, False, False
-    return False, False, known.lemma(text) in known.VERB_LEMMAS
+        return False, False, False
+    return False, False, lemma(text) in VERB_LEMMAS
 
 
 def _active(reading: Reading) -> Reading:
@@ -485,11 +380,11 @@ def _preferring(reading: Reading) -> Reading:
 
 
 def _serving(reading: Reading) -> Reading:
-    """Who uses one thing as another says that the one is the other: Ana uses the attic as a study, the attic is hers."""
+    """To use one thing as another is to say that it is the other: Ana uses the attic as a study, it is her study."""
     items = list(reading.items)
     use = next((n for n, item in enumerate(items) if item.lemma == "use" and not item.passive), 0)
     first = next((n for n, item in enumerate(items) if n > use and item.role == "as"), 0)
-    if not (use and first):
+    if not (use and first) or any(item.capital for item in items if item.role == "as"):
         return reading
     user = replace(items[use - 1], role="of")
     plain = Item(surface="=be", lemma="=be", role=PLAIN, past=items[use].past, finite=items[use].finite)

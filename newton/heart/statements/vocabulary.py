@@ -3,7 +3,6 @@
 A word that stands in no table is compared as it is: a table only ever lets two tellings be the same, or says why not.
 """
 
-import re
 from collections.abc import Iterator
 
 # Verbs that the stemmer cannot know: base, past, participle.
@@ -26,12 +25,27 @@ understand understood understood; use used used; wake woke woken; wear wore worn
 """
 
 _REGULAR = """
-agree allow answer arrive ask attend avoid believe belong call change collect contain cook cost create decide delete
-depend deploy develop discuss enjoy explain finish fix hate help hire hope include intend install join like listen live
-look love maintain manage marry merge move name need offer open organize own paint plan play prefer promise publish
-receive recommend release relocate remember remove rent reply require reside resign retire return review serve ship
-sign smoke start stay stop store study suggest support switch talk test train travel try turn visit wait walk want
-watch work
+accept accuse achieve act add adjust admire adopt advise agree aim allow analyse announce answer apply approve argue
+arrange arrive ask assign attack attend automate avoid back bake ban bark base behave believe belong block boil book
+borrow bother brush cache calculate call cancel care carry cause celebrate challenge change charge chase check clean
+clear climb close coach collect combine commit compare compete compile complain complete compress compute confirm
+connect consider contain continue control convert cook copy correct cost count cover create cycle damage dance debug
+decide declare decline define delay delete deliver deny depart depend deploy describe design destroy detect develop
+disable discover discuss divide divorce double download drop earn edit employ enable encrypt end enjoy ensure enter
+escape evaluate execute exist expect expire explain explore export fail fetch file fill film filter finish fire fix
+follow force form format found generate govern grade grant guess guide handle happen hate head help hike hire hope
+host hunt ignore implement import improve include increase inform insist inspect install insure intend introduce
+invent invest invite involve issue join joke judge jump kick kill kiss lack last launch lift like limit link list
+listen live load locate lock log look love lower maintain manage march mark marry match measure melt mention merge
+migrate miss mix monitor move name need note notice obtain offer open operate order organize own pack paint park pass
+paste patch phone pick place plan play point post practise pray prefer prepare present press prevent print process
+produce promise promote propose protect prove provide publish pull purchase push raise reach receive recommend
+record recover recruit reduce refuse release relocate rely remain remember remind remove rename rent repair repeat
+replace reply report request require reserve reside resign resolve respect rest restart restore retire return
+review rotate save schedule scan score search seem separate serve share shop ship sign skip smoke solve sort start
+state stay step stop store study submit subscribe suggest supply support suppose surprise switch talk taste test
+thank tie tolerate touch trace track train transfer translate travel treat trust try tune turn type update upgrade
+upload use validate verify visit vote wait walk want warn wash waste watch welcome wish wonder work worry wrap
 """
 
 _PLURALS = "child children, man men, woman women, person people, foot feet, tooth teeth, mouse mice, life lives"
@@ -218,8 +232,11 @@ kilometre mile metre
 week hour minute second day month year
 """
 
-# Words that say how the next ones belong to the rest. The weak ones may be missing; a strong one is a word that counts.
-_WEAK = "in=in on=on onto=to upon=on at=at inside=in within=in during=in to=to into=to of=of for=for with=with by=by as=as"
+# Words that say how the next ones belong to the rest. A strong one counts as a word itself.
+_WEAK = """
+    in=in on=on onto=to upon=on at=at inside=in within=within during=in to=to into=to of=of for=for with=with by=by
+    as=as
+"""
 _STRONG = """
     from=from towards=towards toward=towards before=before after=after since=since until=until till=until than=than
     over=over above=over under=under below=under beneath=under near=near against=against about=about regarding=about
@@ -251,7 +268,9 @@ _PHRASES = """
     nothing = ~not thing; without = ~not with; no longer = ~ceased; no more = ~ceased; anymore = ~anymore
     any more = ~anymore; any longer = ~anymore; refuses to = ~refuses; refuse to = ~refuses; refused to = ~refuses
     denies = ~denies; denied = ~denies; avoids = ~avoids; avoid = ~avoids; rarely = ~seldom; seldom = ~seldom
-    hardly = ~seldom; barely = ~seldom; not all = ~not ~all; not every = ~not ~all; any = ~any; all = ~all; every = ~all
+    hardly = ~seldom; barely = ~seldom; not all = ~notall; not every = ~notall; not each = ~notall
+    not have to = ~neednot; not need to = ~neednot; not required to = ~neednot; unable to = ~can ~not; any = ~any
+    all = ~all; every = ~all
     each = ~all; some = ~some; most = ~most; most of = ~most; all of = ~all; some of = ~some; many = ~many
     few = ~few; several = ~several; both = ~both; only = ~only; at least = ~least; at most = ~most; more = ~more
     less = ~less; fewer = ~less; more than = ~more than; less than = ~less than; almost = ~almost; nearly = ~almost
@@ -278,72 +297,21 @@ PERSONS = {
     **dict.fromkeys(("she", "her", "hers", "herself"), "she"),
     **dict.fromkeys(("we", "us", "our", "ours", "ourselves"), "we"),
     **dict.fromkeys(("they", "them", "their", "theirs", "themselves"), "they"),
-    **dict.fromkeys(("it", "its", "itself"), ""),
+    **dict.fromkeys(("it", "its", "itself"), "it"),
 }
+_OWNERS = "my mine your yours his our ours their theirs its hers myself yourself himself herself themselves ourselves"
+OWNERS = frozenset(_OWNERS.split())
 
-BE_NOW, BE_THEN, BE_BARE = frozenset({"am", "is", "are"}), frozenset({"was", "were"}), frozenset({"be", "been", "being"})
+BE_NOW, BE_THEN, BE_BARE = (
+    frozenset({"am", "is", "are"}),
+    frozenset({"was", "were"}),
+    frozenset({"be", "been", "being"}),
+)
 BE = BE_NOW | BE_THEN | BE_BARE
 HAVE, DO = frozenset({"have", "has", "had", "having"}), frozenset({"do", "does", "did"})
 AUXILIARIES = BE | HAVE | DO
 OWNING = frozenset({"own", "owns", "owned", "possess", "possesses", "possessed"})
 THEN = BE_THEN | {"had", "did", "owned", "possessed"}
-
-
-
-
-def lemma(word: str) -> str:
-    """The word without its ending, as one word of those that mean the same.
-
-    >>> [lemma(word) for word in ("lives", "resided", "moving", "studies", "wrote")]
-    ['live', 'live', 'move', 'studi', 'write']
-    """
-    plain = _stem(LEMMAS.get(word, word))
-    return SYNONYMS.get(plain, plain)
-
-
-def _stem(word: str) -> str:
-    if len(word) <= 3 or not word.isascii():
-        return word
-    return _without_e(_with_i(_without_verb_ending(_without_s(word))))
-
-
-def _without_s(word: str) -> str:
-    if word.endswith("ies"):
-        return word[:-3] + "i" if len(word) > 4 else word[:-1]
-    if word.endswith(("sses", "shes", "ches", "xes", "zzes")):
-        return word[:-2]
-    return word[:-1] if word.endswith("s") and not word.endswith(("ss", "us", "is")) else word
-
-
-def _without_verb_ending(word: str) -> str:
-    if word.endswith("eed"):
-        return word[:-1] if _SYLLABLE.search(word[:-3]) else word
-    for ending in ("ing", "ed"):
-        rest = word.removesuffix(ending)
-        if rest != word and len(rest) >= 2 and _VOWEL.search(rest):
-            return _restored(rest)
-    return word
-
-
-def _with_i(word: str) -> str:
-    return word[:-1] + "i" if len(word) > 2 and word.endswith("y") and not _VOWEL.match(word[-2]) else word
-
-
-def _restored(rest: str) -> str:
-    """What `rest` was before an ending: stopp -> stop, mov -> move, cri -> cri."""
-    if rest[-1] == rest[-2] and rest[-1] not in "aeioulsz":
-        return rest[:-1]
-    short = len(_SYLLABLE.findall(rest)) == 1 and _CLOSED.search(rest)
-    return rest + "e" if short or rest.endswith(("at", "bl", "iz", "v", "dg", "rg")) else rest
-
-
-def _without_e(word: str) -> str:
-    """Words lose it where nothing would tell whether they had it: releas-ed, releas-e."""
-    if word.endswith("ment") and len(word) > 7:
-        word = word[:-4]
-    rest, syllables = word[:-1], len(_SYLLABLE.findall(word[:-1]))
-    droppable = syllables > 1 or (syllables == 1 and not _CLOSED.search(rest))
-    return rest if word.endswith("e") and len(word) > 3 and droppable else word
 
 
 def _rows(text: str) -> Iterator[list[str]]:
@@ -353,28 +321,34 @@ def _rows(text: str) -> Iterator[list[str]]:
 
 
 def _pairs(text: str) -> dict[str, str]:
-    return dict((word, meaning) for word, meaning in (pair.split("=") for pair in text.split()))
+    return {word: meaning for word, _, meaning in (pair.partition("=") for pair in text.split())}
 
 
-_VOWEL = re.compile("[aeiouy]")
-_SYLLABLE = re.compile("[aeiouy]+[^aeiouy]+")
-_CLOSED = re.compile("[^aeiou][aeiouy][^aeiouwxy]$")
-
-LEMMAS = {form: row[0] for row in _rows(_IRREGULAR) for form in row[1:]}
-LEMMAS.update({"using": "use", "lying": "lie", "dying": "die", "aged": "age"})
+_FORMS = [
+    [f"{prefix}{form}" for form in row] for row in _rows(_IRREGULAR) for prefix in ("", "re", "over", "under", "mis")
+]
+LEMMAS = {form: row[0] for row in _FORMS for form in row[1:]}
+LEMMAS.update({"using": "use", "lying": "lie", "dying": "die", "aged": "age", "caches": "cache", "tying": "tie"})
 LEMMAS.update({many: one for one, many in (pair.split() for pair in _PLURALS.split(","))})
 LEMMAS["lives"] = "live"
-PAST = frozenset(row[1] for row in _rows(_IRREGULAR) if row[1] != row[0])
-PARTICIPLES = frozenset(row[2] for row in _rows(_IRREGULAR))
-VERBS = frozenset(row[0] for row in _rows(_IRREGULAR)) | frozenset(_REGULAR.split())
+PAST = frozenset(row[1] for row in _FORMS if row[1] != row[0])
+PARTICIPLES = frozenset(row[2] for row in _FORMS)
+VERBS = frozenset(row[0] for row in _FORMS) | frozenset(_REGULAR.split())
 ALIASES = {other: row[0] for row in (pair.split() for pair in _ALIASES.split(",")) for other in row[1:]}
-SYNONYMS = {_stem(other): _stem(row[0]) for row in _rows(_SYNONYMS) for other in row[1:]}
-VERB_LEMMAS = frozenset(lemma(verb) for verb in VERBS)
-EXCLUSIVE = [frozenset(lemma(word) for word in row) for row in _rows(_EXCLUSIVE)]
 STRONG = frozenset(_pairs(_STRONG).values()) | frozenset(_pairs(_CLAUSE).values())
 CLAUSES = frozenset(_pairs(_CLAUSE))
 MARKERS = {**_pairs(_WEAK), **_pairs(_STRONG), **_pairs(_CLAUSE)}
-PHRASES: dict[tuple[str, ...], tuple[str, ...]] = {
-    tuple(left.split()): tuple(right.split())
-    for left, right in (row.split("=") for row in _PHRASES.replace("\n", ";").split(";") if row.strip())
-} | {tuple(row): () for row in _rows(_FILLERS)}
+SYNONYMS = list(_rows(_SYNONYMS))
+EXCLUSIVE = list(_rows(_EXCLUSIVE))
+
+
+def _phrases() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+    for row in _PHRASES.replace("\n", ";").split(";"):
+        if row.strip():
+            phrase, meaning = row.split("=")
+            yield tuple(phrase.split()), tuple(meaning.split())
+    for row in _rows(_FILLERS):
+        yield tuple(row), ()
+
+
+PHRASES = dict(_phrases())
