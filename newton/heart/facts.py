@@ -99,7 +99,7 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
 
 
 async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
-    """Puts one fact in the place of another, and of no other.
+    """Puts one fact in the place of another, and of no other. Should that be told again later, it holds again.
 
     Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
     or was said to be wrong.
@@ -108,6 +108,8 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -
     row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
         raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
+    if row and row["known"]:
+        await _retold(tx, [(new, ground.by.now)], by=ground.by)
     await store.connect(tx, "supersedes", [(new, old)], by=ground.by)
     await review(tx, ground, "fact", [old, new])
 

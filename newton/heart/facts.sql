@@ -52,12 +52,17 @@ set marked = true
 where agent_id = $1 and memory_id = $2;
 
 -- name: supersedes_in_turn(agent_id, memory_id, other_id)
--- Whether the other one supersedes the memory already, directly or by way of others. What was told again since, holds.
+-- Whether the other one supersedes the memory already, directly or by way of others, and was told last; and whether
+-- the memory was said to supersede the other one before.
 with recursive step as (
     select l.memory_id, l.other_id
     from memory.links as l
-    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.other_id
-    where l.agent_id = $1 and l.link = 'supersedes' and l.at >= coalesce(f.again_from, '-infinity')
+    join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id
+    join heart.facts as o on o.agent_id = $1 and o.memory_id = l.other_id
+    where
+        l.agent_id = $1
+        and l.link = 'supersedes'
+        and greatest(l.at, n.again_from) >= coalesce(o.again_from, '-infinity')
 ),
 chain as (
     select other_id as memory_id
@@ -68,4 +73,8 @@ chain as (
     from chain as c
     join step as s on s.memory_id = c.memory_id
 )
-select exists (select from chain where memory_id = $2) as cyclic;
+select
+    exists (select from chain where memory_id = $2) as cyclic,
+    exists (
+        select from memory.links where agent_id = $1 and memory_id = $2 and link = 'supersedes' and other_id = $3
+    ) as known;

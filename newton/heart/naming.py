@@ -1,45 +1,111 @@
 """Names in what is written: found by their capitals, compared by their keys, and known again. Pure, no model."""
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence, Set
+from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
 HALF_LIFE_DAYS = 90.0
 ENOUGH = 5.0  # so many mentions make an entity half as salient as it can be
 LONGEST = 5  # words of a name
+MOST_SPELT = 2 * LONGEST  # words and dots of a name that is looked for in a text
+HEADLINE = 4  # so many words with capitals may be a headline
+LONGEST_WORD = 30  # letters
+LONGEST_ACRONYM = 5  # letters; a longer word in capitals may only be loud
 
-# A name is a run of words with capitals; small joiners may stand inside one ("Bank of Norway").
-_TOKEN = re.compile(r"[^\W_][\w'’&.+-]*|[.!?…:;,()\[\]\"“”\n]")
-_INNER = frozenset(("of", "de", "da", "del", "di", "van", "von", "der", "den", "la", "le"))
-_ENDS = frozenset('.!?…:\n"“')
-_POSSESSIVE = re.compile(r"['’]s?$")
-_ARTICLE = re.compile(r"^(?:the|a|an)\s+", re.IGNORECASE)
+
+def _words(listed: str) -> frozenset[str]:
+    return frozenset(listed.split())
+
+
+# Words that name nobody by themselves, however they are written.
+_NEVER = _words("""
+a about above after again against ah aha ain alas all almost already alright also although always am an and another any
+anybody anymore anyone anything anytime anyway anyways apr april are aren as asap assistant at aug august aw awesome aww
+because been before behind being below besides between both btw bummer but by bye can cannot cheers congrats
+congratulations could couldn dec december definitely did didn do does doesn doing don done down during each eh either
+else especially eta etc even eventually ever every everybody everyone everything exactly except faq feb february few
+finally for fri friday fridays from fyi gonna goodbye gotcha gotta ha had haha hahaha has have haven having he hello
+hence her here hers herself hey hi him himself his hm hmm hooray how however huh i if in indeed instead into is isn it
+its itself jan january jul july jun june just kinda kudos lately later lemme less let lmao lol many mar march may maybe
+me mhm mine mm mmm mon monday mondays more most mostly much must my myself nah nb neither never nevertheless no nobody
+none nope nor not nothing nov november now oct october of off oh ok okay omg on once one ones only onto oof ooh oops or
+other otherwise ouch our ours ourselves out over own per perhaps phew please plus pm probably ps quite rather really
+recently same sat saturday saturdays sep sept september seriously several shall she should since so some somebody
+somehow someone something sometimes somewhere soon sorry still such sun sunday sundays system tbd than thank thanks that
+the their theirs them themselves then there therefore these they this those though through thu thur thurs thursday
+thursdays thus thx till to today todo together tomorrow tonight too tool toward towards tue tues tuesday tuesdays tv two
+type u ugh uh um under unfortunately unless unlike until up upon us user very via wait wanna was wasn we wed wednesday
+wednesdays welcome well went were weren what whatever when whenever where whereas wherever whether which whichever while
+who whoa whoever whole whom whose why with within without woah wont woo woohoo would wouldn wow wtf y ya yay yea yeah
+year yep yes yesterday yet yo you your yours yourself yum yup
+""")
+# Words that often begin a sentence. Within one they may name somebody or be a part of a name: Will, New York.
+_STARTERS = _words("""
+absolutely according actual actually add agreed amazing appreciate ask ate back beautiful believe best better big bought
+bring brought busy call called came care change check chose come coming cool count couple course crazy create created
+cute dear decided depends different dinner dude easy enjoy enjoyed ensure excellent excited exciting experience fair
+fantastic far feel feels felt figured find fine first fix follow food found free friends fun funny generally get gets
+give glad go goes good got grab great guess guys half hang happy hard hear heard help hold home honestly hope hoped
+hopefully hug hugs image imagine important incredible initially interesting join keep kept kids kind knew know last
+learn learned left life like likely list listen little live long look looked looks lots love loved lovely luckily lucky
+made make makes meet mention met mixed moved music name need needed new next nice normally note obviously often old open
+overall part people perfect photo pick picked picture plan plans played possibly pretty pros proud put quick quickly
+read ready remember respect right run sad said saw say says second see seem seems seen send sent set share shared show
+similarly simply sleep slowly small sound sounds special spend spent start started stay stop strong stuff suddenly super
+support sure take talk tell terrible thing things think third thought three throw time times told took totally tough
+tried true truly trust try turn turned use used usually visit visited walk want wanted warm watch watched way week will
+wish wonderful work worked works worry worst worth write writing wrote
+""")
+_PLAIN = _NEVER | _STARTERS
+# Words that name products and people, and that stand in any text as themselves too.
+_ORDINARY = _PLAIN | _words("""
+access air amber angel apple arrow art ash autumn bank base bear bill bolt book books boot box bridge brook buddy cash
+chance chase chip clay cliff cloud coach cookie copper coral daisy dash dawn dean digit dot dove drew drive dusty echo
+edge element excel express faith figure fish flash flask forest forge fox frank gap gem gene ginger glass glide grace
+grant grid harbor harmony hawk hazel honey hood house hunter ivy jack jade jet joy judge kit lake lance light lily line
+linear lock loop mail mall maps mark mason melody mercy mint monarch moss nature node notes notion oak office olive
+oracle orange outlook pages pat patience pay pearl penny poppy prime prince prism python queen rail rain ray react red
+reed rich ridge ring river rob robin rocket rocky rose royal ruby rust rusty sage sandy scout shadow shell shield signal
+silver skip sky slack snap snow soul spark spike spot spring square star steam stone storm stream stripe summer sun
+swift table tandem target teams temple tide tiger toast tune unity valve vault victory violet visa vision wade wave web
+whisper willow wind windows winter wise wolf word zoom
+""")
+_TITLES = _words("dr mr mrs ms prof st sir jr sr mt")
+# Words shared by many names: by them alone no one of these is meant.
+_SHARED = (
+    (_PLAIN - _words("will hope"))
+    | _TITLES
+    | _words("""
+cape city east el fort la lake las los mount north port saint san santa south united west
+""")
+)
+_PLACED = _words("new great little")  # begin names of places as well as sentences
+_JOINERS = _words("of de da del di du van von der den la le el al bin ibn dos")
+_ARTICLES = _words("the la der den")  # stand after a joiner: "of the", "van der"
+# What a headline writes small.
+_SMALL = _JOINERS | _words("a an and as at by for from in into is nor on or over the to up via vs with")
+_SMALL_RAISED = frozenset(word.title() for word in _NEVER) - _words("I")
+
+_CAPITALS = "".join(c for c in map(chr, (*range(0x590), *range(0x1E00, 0x2000))) if c.isupper())
+# A word from its first capital on; a dot joins Node.js and U.S., not the end of one sentence and the next.
+_CAPITALISED = re.compile(rf"[{_CAPITALS}]\w*(?:(?:['’&-]|\.(?=[a-z\d]|[{_CAPITALS}](?![a-z])))\w+)*[+#]*")
+_ADDRESS = re.compile(r"```.*?(?:```|\Z)|\b\w+://\S+|\bwww\.\S+|(?<![\w.+-])[\w.+-]+@[\w-]+\.\S+", re.DOTALL)
+_WORD = re.compile(r"[^\W_]\w*(?:['’.&-][^\W_]\w*)*[+#]*|[.!?,;:\n]")
+_ENDING = re.compile(r"['’](?:s|m|re|ve|ll|d)$", re.IGNORECASE)
+_INITIALS = re.compile(rf"[{_CAPITALS}](?:\.[{_CAPITALS}])*\.?")
+_STRETCHED = re.compile(r"([a-z])\1\1")
+_SHAPELESS = re.compile(
+    rf"^\d|^[a-z]{{3,}}[A-Z][a-z]|_|^\w-[^\W\dA-Z]+$|n['’]t$|.{{{LONGEST_WORD + 1}}}|{_STRETCHED.pattern}"
+)
+_LOUD = re.compile(rf"(?<![\w'’])[{_CAPITALS}'’]+(?: [{_CAPITALS}'’]+){{2,}}(?!\w)")
+_FRAMING = " \t\"“”'‘’([{*_#>-"  # may stand between the beginning of a sentence and its first word
+_GOING_ON = frozenset(",;&+/%@)]}")  # a capital behind it begins no sentence
+_POSSESSIVE = ("'s", "’s")
 _EDGES = " \t\n.,;:!?…()[]{}\"'“”‘’*_-"
-
-# Words that begin with a capital where a sentence begins, or always do, and name nobody.
-_COMMON_TEXT = """
-a about absolutely actually after again ah all almost already alright also although always am amazing an and another
-any anyway anything are as at aw away awesome awww back be because been before being believe best both but bye by call
-can check cheers come congrats congratulations cool could course definitely did do does doing done don down each
-either else enjoy especially even ever every everyone everything exactly excellent excited few finally fine first for
-found from fun get getting give glad go going gonna good goodbye got great guess ha had haha happy has have having he
-hello help her here hey hi him his hmm hope how however i if image in indeed instead interesting into is it its just
-keep kind know last lately later least less let life like listen little look looking looks lot lots love lovely made
-make many may maybe me might mine more morning most much must my myself need never new next nice no nobody none nope
-nor not nothing now of off oh ok okay on once one only oops or other our out over perfect perhaps photo picture please
-pretty probably put quite rather really recently remember right said same say see seems sending sharing she should
-since so some somebody someone something sometimes soon sorry sounds still such super sure take talk tell than thank
-thanks that the their them then there therefore these they thing things think this those though three through thx till
-time to today together tomorrow tonight too totally true try two under until up upon us use used usually very wait
-want was way we welcome well went were what whatever when where whether which while who whoa whom whose why will wish
-with without wonderful would wow yay yeah year yep yes yesterday yet you your yours yourself monday tuesday wednesday
-thursday friday saturday sunday mon tue wed thu fri sat sun january february march april may june july august
-september october november december jan feb mar apr jun jul aug sep sept oct nov dec user assistant system tool am pm
-ok lol omg fyi btw asap faq tbd todo note ps eta
-"""
-_COMMON = frozenset(_COMMON_TEXT.split())
-_CONTRACTED = re.compile(r"['’](?:s|m|re|ve|ll|d|t)$", re.IGNORECASE)
+_ARTICLE = re.compile(rf"^(?:(?:the|a|an) [{re.escape(_EDGES)}]*)+")
+_MEANT = _words("US")  # these capitals are no loud word
 
 
 class Name(NamedTuple):
@@ -59,25 +125,32 @@ class Known(NamedTuple):
 
 
 class _Word(NamedTuple):
+    """A word of a name, without its possessive, and where it stands in its line."""
+
+    text: str
+    low: str
+    start: int
+    end: int
+    begins: bool  # a sentence
+    closed: bool  # by a possessive: the next word is of another name
+
+
+class _Line(NamedTuple):
     text: str
     start: int
-    begins: bool  # a sentence
+    words: list[_Word]
+    headline: bool
 
 
 def names_in(text: str) -> list[Name]:
     """The names of a text in their order, repeats included: runs of capitalised words, and words such as PostgreSQL.
 
-    A common word is no name, though it begins a sentence. Lines all in capitals hold no names.
+    A common word that begins a sentence is a name only if it has its capital within one too. Loud words, headlines,
+    addresses and fenced code hold no names. Linear in the length of the text.
     """
-    found: list[Name] = []
-    run: list[_Word] = []
-    for word in _words(text):
-        if word is not None and (_is_name(word) or (run and word.text in _INNER)):
-            run.append(word)
-            continue
-        found += _closed(run, text)
-        run = []
-    return found + _closed(run, text)
+    lines = list(_lines(_without_addresses(text)))
+    heard = {word.low for line in lines if not line.headline for word in line.words if _is_heard(word)}
+    return [name for line in lines for run in _runs(line, heard) if (name := _named(run, line, heard))]
 
 
 def key(name: str) -> str:
@@ -86,12 +159,16 @@ def key(name: str) -> str:
     >>> key(" The  Bank of Norway's ")
     'bank of norway'
     """
-    plain = _ARTICLE.sub("", " ".join(name.split()).strip(_EDGES))
-    return _POSSESSIVE.sub("", plain).strip(_EDGES).casefold()
+    plain = _ARTICLE.sub("", " ".join(name.casefold().split()).strip(_EDGES))
+    while plain.endswith(_POSSESSIVE):
+        plain = plain[:-2].rstrip(_EDGES)
+    return plain
 
 
 def salience(mentions: int, days: float) -> float:
     """How much an entity matters, from 0 to 1: grows with its mentions and halves in 90 days without one.
+
+    mentions / (mentions + 5) * 0.5 ** (days / 90)
 
     >>> salience(5, 0), salience(5, 90), salience(0, 0)
     (0.5, 0.25, 0.0)
@@ -103,96 +180,219 @@ class Index:
     """The entities there are, to be found by name. Built once for many texts."""
 
     def __init__(self, known: Iterable[Known]) -> None:
-        self._by_key: dict[str, Known] = {}
+        self._by_name: dict[str, Known] = {}
+        self._by_alias: dict[str, Known | None] = {}
         self._by_part: dict[str, Known | None] = {}
+        self._by_words: dict[str, str] = {}  # the key of the name that these words spell
+        self._most: dict[str, int] = {}  # words of the longest name that begins with this one
         self._by_id: dict[UUID, Known] = {}
         for entity in known:
             self.add(entity)
 
     def add(self, entity: Known) -> None:
         self._by_id[entity.entity_id] = entity
-        for name in (entity.name, *entity.aliases):
-            self._by_key.setdefault(key(name), entity)
-            parts = key(name).split()
-            if len(parts) > 1:
-                for part in {parts[0], parts[-1]}:
-                    other = self._by_part.get(part, entity)
-                    self._by_part[part] = entity if other is entity else None  # of several nobody is meant
+        self._by_name.setdefault(key(entity.name), entity)
+        for alias in map(key, entity.aliases):
+            _put(self._by_alias, alias, entity)
+        for name in map(key, (entity.name, *entity.aliases)):
+            for part in _parts(name):
+                _put(self._by_part, part, entity)
+            self._spell(name)
 
     def resolve(self, name: str) -> Known | None:
         """The entity of that name or alias; a first or last name alone when it is of only one."""
         wanted = key(name)
-        return self._by_key.get(wanted) or self._by_part.get(wanted)
+        return self._by_name.get(wanted) or self._by_alias.get(wanted) or self._by_part.get(wanted)
 
     def name_of(self, entity_id: UUID) -> str:
         return self._by_id[entity_id].name
 
     def mentioned(self, text: str) -> list[UUID]:
-        """The entities that a text names, in whole words and any case, each once; of names that overlap the longest."""
-        words = [word for word in _words(text) if word is not None]
+        """The entities that a text names, in whole words and any case, each once; of names that overlap the longest.
+
+        A name that is a common word, and a part of a name, count only where they look like a name.
+        """
+        words = list(_spelt(text))
+        lows = [low for low, _ in words]
         found: dict[UUID, None] = {}
         place = 0
         while place < len(words):
-            entity, length = self._longest(words, place)
+            entity, length = self._longest(lows, place) if lows[place] in self._most else (None, 1)
+            if length == 1:
+                entity = self._alone(words[place], words[place - 1][0] if place else ".")
             if entity is not None:
                 found[entity.entity_id] = None
             place += length
         return list(found)
 
-    def _longest(self, words: list[_Word], place: int) -> tuple[Known | None, int]:
-        for length in range(min(LONGEST, len(words) - place), 0, -1):
-            run = words[place : place + length]
-            name = key(" ".join(word.text for word in run))
-            whole = name in self._by_key and (" " in name or name not in _COMMON)
-            # a common word, or a part of a name, is only a name where it looks like one
-            if (entity := self.resolve(name)) is not None and (whole or _is_name(run[-1])):
+    def _spell(self, name: str) -> None:
+        if words := [low for low, _ in _spelt(name)]:
+            self._by_words[" ".join(words)] = name
+            self._most[words[0]] = max(self._most.get(words[0], 0), min(len(words), MOST_SPELT))
+
+    def _spelt(self, words: str) -> Known | None:
+        name = self._by_words.get(words)
+        return self.resolve(name) if name is not None else None
+
+    def _longest(self, lows: Sequence[str], place: int) -> tuple[Known | None, int]:
+        for length in range(min(self._most[lows[place]], len(lows) - place), 1, -1):
+            if entity := self._spelt(" ".join(lows[place : place + length])):
                 return entity, length
         return None, 1
 
-
-def _words(text: str) -> Iterator[_Word | None]:
-    """The words, and None for what parts them."""
-    begins = True
-    for line_start, line in _lines(text):
-        shouted = line.isupper() and len(line.split()) > 1
-        begins = True
-        for match in _TOKEN.finditer(line):
-            token = match.group().rstrip(".-'’&")
-            if not token or not (token[0].isalnum()):
-                begins = begins or match.group() in _ENDS
-                yield None
-                continue
-            yield _Word(token.lower() if shouted else token, line_start + match.start(), begins)
-            begins = match.group().endswith(".") and len(token) > 2
-            if begins:
-                yield None
-        yield None
+    def _alone(self, word: tuple[str, str], before: str) -> Known | None:
+        low, written = word
+        entity = self._spelt(low)
+        if entity is not None and low not in _ORDINARY:
+            return entity
+        if written[0].islower() or (low in _PLAIN and before in ".!?:\n"):
+            return None
+        return entity or self._by_part.get(low)
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
+def _put(entities: dict[str, Known | None], name: str, entity: Known) -> None:
+    """Of a name that several go by nobody is meant."""
+    other = entities.get(name, entity)
+    entities[name] = entity if other is not None and other.entity_id == entity.entity_id else None
+
+
+def _parts(name: str) -> set[str]:
+    """The first and the last name; what is `of` something is not called by what it is of."""
+    words = name.split()
+    if len(words) < 2 or "of" in words:
+        return set()
+    ends = words[-1:] if words[0].endswith("ing") else (words[0], words[-1])
+    return {word for word in ends if len(word) > 1 and word.strip(".") not in _SHARED}
+
+
+def _spelt(text: str) -> Iterator[tuple[str, str]]:
+    """The words of a text as they are compared, and as they are written; stops are words too."""
+    for written in _WORD.findall(text):
+        low = written.casefold()
+        yield low[:-2] if low.endswith(_POSSESSIVE) else low, written
+
+
+def _without_addresses(text: str) -> str:
+    if "://" in text or "```" in text or "@" in text or "www." in text:
+        return _ADDRESS.sub(_commas, text)
+    return text
+
+
+def _commas(match: re.Match[str]) -> str:
+    return "," * len(match.group())
+
+
+def _lines(text: str) -> Iterator[_Line]:
+    """The lines with words that may be of names."""
     start = 0
-    for line in text.splitlines(keepends=True):
-        yield start, line
-        start += len(line)
+    for written in text.split("\n"):
+        line = "" if written.isupper() and " " in written.strip() else _LOUD.sub(_commas, written)
+        found = list(_CAPITALISED.finditer(line))
+        if words := _name_words(line, found):
+            yield _Line(line, start, words, len(found) >= HEADLINE and _is_headline(line))
+        start += len(written) + 1
 
 
-def _is_name(word: _Word) -> bool:
-    bare = _POSSESSIVE.sub("", word.text)
-    if not any(map(str.isupper, bare)):
+def _name_words(line: str, found: Iterable[re.Match[str]]) -> list[_Word]:
+    words: list[_Word] = []
+    last = 0
+    for match in found:
+        begin, end = match.span()
+        while begin > last and line[begin - 1].isalnum():  # iPhone, vLLM
+            begin -= 1
+        last = end
+        written = line[begin:end]
+        bare = _ENDING.sub("", written) if "'" in written or "’" in written else written.rstrip("_")
+        low = bare.lower()
+        if low not in _NEVER or bare in _MEANT:
+            begins = _begins(line[max(0, begin - 8) : begin])
+            word = _Word(bare, low, begin, begin + len(bare), begins, len(bare) < len(written))
+            if _is_shaped(word):
+                words.append(word)
+    return words
+
+
+def _begins(before: str) -> bool:
+    """Whether what stands before a word lets it begin a sentence."""
+    last = before.rstrip(_FRAMING)[-1:]
+    return not last.isalnum() and last not in _GOING_ON
+
+
+def _is_shaped(word: _Word) -> bool:
+    """Whether a word looks like one of a name: not as getName, t-shirt, waaay, 10AM or GREAT."""
+    text = word.text
+    if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= LONGEST_WORD:
+        return not _STRETCHED.search(text)
+    return not (_SHAPELESS.search(text) or (text.isupper() and word.low in _STARTERS))
+
+
+def _is_headline(line: str) -> bool:
+    """Whether every word that could have one has a capital, and more of them than names would give it."""
+    words = line.split()
+    if any(word.islower() and word not in _SMALL for word in words):
         return False
-    if bare.lower() in _COMMON or len(bare) < 2:
-        return False
-    if _CONTRACTED.search(word.text) and not word.text.lower().endswith(("'s", "’s")):
-        return False
-    return bare[0].isupper() or any(map(str.isupper, bare[1:]))
+    within = any(word in _SMALL_RAISED and before[-1] not in ".!?:,…" for before, word in pairwise(words))
+    return within or line.startswith("#") or (len(words) >= LONGEST and all(map(str.istitle, words)))
 
 
-def _closed(run: list[_Word], text: str) -> list[Name]:
-    """The run as a name, without joiners at its end."""
-    while run and run[-1].text in _INNER:
-        run.pop()
-    if not run:
-        return []
-    start, end = run[0].start, run[-1].start + len(run[-1].text)
-    alone = len(run) == 1 and run[0].begins and run[0].text[1:].islower()
-    return [Name(_POSSESSIVE.sub("", text[start:end]), start, sure=not alone)]
+def _is_heard(word: _Word) -> bool:
+    """Whether its capital says that it is of a name."""
+    return not word.begins and len(word.text) > 1 and not _is_loud(word)
+
+
+def _is_loud(word: _Word) -> bool:
+    return len(word.text) > LONGEST_ACRONYM and word.text.isupper() and word.text.isalpha()
+
+
+def _is_written_apart(word: _Word) -> bool:
+    """Whether it has capitals or digits within: GPT-4, OpenAI."""
+    return not word.text[1:].islower()
+
+
+def _runs(line: _Line, heard: Set[str]) -> list[list[_Word]]:
+    """The words that stand together. Of a headline only those that are names elsewhere, or could be nothing else."""
+    runs: list[list[_Word]] = []
+    for word in line.words:
+        if line.headline and word.low not in heard and not (_is_written_apart(word) and _is_heard(word)):
+            continue
+        if runs and _joined(runs[-1][-1], word, line.text):
+            runs[-1].append(word)
+        else:
+            runs.append([word])
+    return runs
+
+
+def _joined(one: _Word, other: _Word, line: str) -> bool:
+    if one.closed or other.start - one.end > 12:
+        return False
+    between = line[one.end : other.start]
+    if between == " ":
+        return True
+    if between.rstrip(" ") == ".":
+        return one.low in _TITLES or _INITIALS.fullmatch(one.text) is not None
+    first, *rest = between.lower().split() or [""]
+    return first in _JOINERS and (not rest or (len(rest) == 1 and rest[0] in _ARTICLES))
+
+
+def _named(run: list[_Word], line: _Line, heard: Set[str]) -> Name | None:
+    """The run as a name, if it is one: without a word before it that only begins the sentence."""
+    if _leads(run, heard):
+        run = run[1:]
+    if not run or len(run) > LONGEST or (len(run) == 1 and (len(run[0].text) < 2 or run[0].low in _TITLES)):
+        return None
+    first, start = run[0], run[0].start
+    if len(run) > 1:
+        sure = not (first.begins and first.low in _PLACED)
+    else:
+        sure = not _is_loud(first) and (not first.begins or _is_written_apart(first))
+    return Name(line.text[start : run[-1].end], line.start + start, sure or first.low in heard)
+
+
+def _leads(run: Sequence[_Word], heard: Set[str]) -> bool:
+    """Whether the run begins with a common word of a sentence, or likely with a verb: Seeing Ana."""
+    first, alone = run[0], len(run) == 1
+    if not first.begins or first.low in heard:
+        return False
+    if first.low in _STARTERS:
+        return alone or first.low not in _PLACED
+    return not alone and len(first.low) > 5 and first.low.endswith("ing")

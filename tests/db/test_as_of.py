@@ -50,6 +50,7 @@ class Fact:
     said: list[Said]
     marked: float = 1e9
     wrong: float = 1e9
+    insisted: list[float] = field(default_factory=list[float])
     replaced: list[tuple[float, "Fact"]] = field(default_factory=list[tuple[float, "Fact"]])
 
     def quarantined(self, at: float) -> bool:
@@ -59,15 +60,18 @@ class Fact:
         return first.outside and not vouched and len(others) < 2
 
     def since(self, at: float) -> float:
-        first, *later = [said for said in self.said if said.told <= at]
-        return max([first.of, *(said.of for said in later if not said.outside)])
+        return max(self.said[0].of, self.again(at))
 
     def ended(self, at: float) -> bool:
-        """Whether it is over, or something was put in its place and it was not told again since."""
+        """Whether it is over, or something was put in its place and was told after it."""
         over = self.until is not None and self.since(at) <= self.until <= at
+        put = [max(when, other.again(at)) for when, other in self.replaced if when <= at < other.wrong]
+        return over or bool(put and max(put) >= self.again(at))
+
+    def again(self, at: float) -> float:
+        """The latest time of which it was told again."""
         told = [said.of for said in self.said[1:] if said.told <= at and not said.outside]
-        put = [when for when, other in self.replaced if when <= at and other.wrong > at]
-        return over or bool(put and max(put) >= max(told, default=-1))
+        return max([*told, *(when for when in self.insisted if when <= at)], default=-1)
 
     def standing(self, at: float) -> str:
         first, *later = [said for said in self.said if said.told <= at]
@@ -85,6 +89,11 @@ class Log:
 
     def tell(self, words: str, *, topic: str, said: Said, until: float | None) -> None:
         self.facts.setdefault(words, Fact(topic, until, [])).said.append(said)
+
+    def replace(self, old: str, new: str, now: float) -> None:
+        if any(other is self.facts[new] for _, other in self.facts[old].replaced):
+            self.facts[new].insisted.append(now)  # said once more, so now
+        self.facts[old].replaced.append((now, self.facts[new]))
 
     def at(self, moment: float) -> dict[str, tuple[str, bool]]:
         """State and quarantine of every fact there was, from the log up to the moment alone."""
@@ -149,7 +158,7 @@ class Life:
                         self.log.facts[one].marked = min(self.log.facts[one].marked, now)
                     case 3 | 4:
                         await supersede(tx, ids[0], by_fact=ids[1], ground=on(now, self.agent))
-                        self.log.facts[one].replaced.append((now, self.log.facts[two]))
+                        self.log.replace(one, two, now)
                     case _:
                         door = self.chosen.choice(DOORS)
                         by = on(now, self.agent, origin=door)

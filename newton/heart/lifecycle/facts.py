@@ -145,5 +145,5 @@ def _named(life: Life, fate: Fate, *, releases: bool) -> tuple[str, str]:
         why = "a person said so too" if life.vouched else f"{life.outside} other origins say so too"
         return "released", f"{why}; {fate.because}"
     if life.state == "SUPERSEDED" and fate.state not in PAST:
-        return "restored", f"what took its place is gone; {fate.because}"
+        return "restored", f"nothing takes its place any more; {fate.because}"
     return fate.event, fate.because

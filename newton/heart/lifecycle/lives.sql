@@ -75,8 +75,8 @@ again as materialized (
     group by g.same_as
 ),
 superseded as materialized (
-    -- a link counts as long as the fact it comes from was not said to be wrong
-    select l.other_id as memory_id, max(l.at) as at
+    -- a link counts as long as the fact it comes from was not said to be wrong; of the two the one told last holds
+    select l.other_id as memory_id, max(greatest(l.at, f.again_from)) as at
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.retracted
