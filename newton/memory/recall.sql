@@ -111,7 +111,7 @@ select
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
     place
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and trust not in ('tool', 'web')
+where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and not quarantined
 order by place desc
 limit $4;
 

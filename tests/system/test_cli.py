@@ -94,10 +94,16 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     assert first.returncode == 2
     assert first.stdout.startswith("2 new, 0 known already")
     assert "line 2: not JSON" in first.stderr
-    assert "line 3: 'at' has no time zone" in first.stderr
+    assert "line 3: 'at': the time has no time zone" in first.stderr
     again = run(home, "import", str(file), "--agent", "imports", "--json")
     assert json.loads(again.stdout)["known"] == 2
     assert json.loads(again.stdout)["new"] == 0
+
+
+def test_import_takes_what_comes_through_a_pipe(home: Path) -> None:
+    lines = "".join(f'{{"type":"fact","content":"Ferry {n} is blue","at":"2026-01-01T10:00:00Z"}}\n' for n in range(3))
+    done = run(home, "import", "/dev/stdin", "--agent", "piped", stdin=lines)
+    assert ok(done).startswith("3 new, 0 known already")
 
 
 @pytest.mark.parametrize(
@@ -110,7 +116,18 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
         (["context", "hi", "--budget", "many"], "--budget"),
         (["context", "hi", "--profile", "newtn"], "Did you mean 'newton'?"),
         (["remember", " "], "The text is empty"),
-        (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no zone"),
+        (["remember", "x", "--at", "2026-01-01T00:00:00"], "has no time zone"),
+        (["remember", "x", "--at", "0001-01-01T00:00:00+14:00"], "Years run from 2 to 9998"),
+        (["remember", "x", "--subject", "a\nb"], "The subject is not one line"),
+        (["remember", "x", "--attribute", "a" * 201], "The attribute has 201 characters"),
+        (["remember", "x", "--episode", "a\x1b[0m"], "The title is not one line"),
+        (["ask", "hi", "--session", "x" * 8_000], "The session has 8,000 characters"),
+        (["ask", "hi", "--session", "\udcff"], "The session is not one line"),
+        (["chat", "--session", "\udcff"], "The session is not one line"),
+        (["chat", "--session", " "], "The session is empty"),
+        (["ask", "hi", "--agent", "AKIAIOSFODNN7EXAMPLE"], "The agent holds what looks like a secret"),
+        (["ask", "\udcff"], "The question holds half a character"),
+        (["recall", "x", "--limit", "3000000000"], "Give at most 10,000"),
         (["remember", "x", "--confidence", "7"], "from 0 to 1"),
         (["recall", "x", "--limit", "0"], "Give 1 or more"),
         (["import", "/nowhere/at/all"], "cannot be read"),
@@ -170,6 +187,21 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
         assert part in done.stdout
     for part in ("No memory of the last context", "There is no frame 'nope'", "There is no command /nope"):
         assert part in done.stderr
+
+
+def test_a_line_that_is_no_text_is_refused_alone(home: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-m", "newton", "chat", "--agent", "binary"],
+        input=b"\xff\xfe\nThe ferry is called Artemis\n",
+        capture_output=True,
+        timeout=60,
+        check=False,
+        env=environment(home, PYTHONIOENCODING="utf-8:strict"),
+        cwd=home,
+    )
+    assert done.returncode == 0, done.stderr
+    assert b"holds half a character" in done.stderr
+    assert "Artemis" in ok(run(home, "recall", "ferry name", "--agent", "binary"))
 
 
 def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import random
+from dataclasses import replace
 from pathlib import Path
 from uuid import UUID
 
@@ -11,11 +13,11 @@ import pytest
 from newton.clock import SteppedClock
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.errors import InputError
+from newton.errors import DatabaseError, InputError
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox, backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from newton.runtime.transfer.importing import BATCH, Importer, Report
+from newton.runtime.transfer.importing import BATCH, BATCH_CHARACTERS, Importer, Report
 from newton.runtime.transfer.lines import LONGEST_LINE, read
 from tests.support import NOON, count, until
 
@@ -168,7 +170,20 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     "a date alone": (fact("x", at="2023-05-08"), "no time zone"),
     "no time": ({"type": "fact", "content": "x"}, "'at'|'fact.at'"),
     "a time that is none": (fact("x", at="yesterday"), "'at'"),
-    "a time in the year 9999": (fact("x", at="9999-12-31T23:59:59Z"), "not a usable year"),
+    "a time in the year 9999": (fact("x", at="9999-12-31T23:59:59Z"), "'at': the time is in no usable year"),
+    "a time before the first": (fact("x", at="0001-01-01T00:00:00+14:00"), "'at': the time is in no usable year"),
+    "an end in the year 9999": (episode("x", ended_at="9999-12-31T23:59:59Z"), "'ended_at': the time is in no usable"),
+    "a time that is a number": (fact("x", at=5), "'at': must be a time such as"),
+    "a time that is a number in quotes": (fact("x", at="1700000000"), "'at': must be a time such as"),
+    "a name of 201 characters": (message("x", name="n" * 201), "'name': the text has 201 characters; 200 is the most"),
+    "a subject of half a megabyte": (fact("x", subject="é" * 500_000), "'subject': the text has 500,000 characters"),
+    "an attribute too long": (fact("x", attribute="😀" * 500), "'attribute': the text has 500 characters"),
+    "a ref that is a secret": (fact("x", ref="AKIAIOSFODNN7EXAMPLE"), "'ref': the text holds what looks like a secret"),
+    "a session that is a secret": (
+        message("x", session="AKIAIOSFODNN7EXAMPLE"),
+        "'session': the text holds what looks",
+    ),
+    "a ref of white space": (fact("x", ref=" "), "'ref': the text is empty"),
     "a wrong type of content": ({"type": "fact", "content": 7, "at": AT}, "'content'"),
     "a confidence that is text": (fact("x", confidence="0.9"), "'confidence'"),
     "a confidence over one": (fact("x", confidence=1.1), "'confidence'"),
@@ -267,6 +282,38 @@ async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_
     async with db.work(agent) as tx:
         rows = await tx.fetch("select content from dialogue.messages order by position")
     assert [row["content"] for row in rows] == [f"line {n}" for n in range(len(lines))]
+
+
+async def test_the_largest_facts_go_in_a_few_at_a_time(db: Database, agent: UUID, tmp_path: Path) -> None:
+    """A unit of work of a hundred of them would be more than PostgreSQL takes as one parameter."""
+    long = "x" * (BATCH_CHARACTERS // 4)
+    lines = [fact(f"{n} {long}"[: len(long)]) for n in range(9)]
+    steps: list[int] = []
+    report = await importer(db, agent).run(written(tmp_path, *lines, *GOOD), progress=steps.append)
+    assert (report.new, report.refused) == (9 + len(GOOD), [])
+    assert steps == [4, 4, 1 + len(GOOD)]
+
+
+async def test_the_longest_names_fit_their_index(db: Database, agent: UUID, tmp_path: Path) -> None:
+    dice = random.Random(7)
+    name = "".join(chr(dice.randint(0x20000, 0x2A000)) for _ in range(200))
+    report = await take(
+        db, agent, tmp_path, fact("x", ref=name, subject=name, attribute=name[::-1]), message("x", session=name)
+    )
+    assert (report.new, report.refused) == (2, [])
+
+
+async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, agent: UUID, tmp_path: Path) -> None:
+    counted: list[str] = []
+
+    def lost(text: str) -> int:
+        counted.append(text)
+        raise DatabaseError("The database cannot be reached.", hint="Start it.")
+
+    gone = replace(importer(db, agent), count=lost)
+    with pytest.raises(DatabaseError):
+        await gone.run(written(tmp_path, *GOOD))
+    assert len(counted) == 1, "no line is tried alone"
 
 
 async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:

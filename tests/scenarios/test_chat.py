@@ -1,0 +1,99 @@
+"""A conversation in the terminal, from its first input to its end."""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+from prompt_toolkit.history import FileHistory
+
+from newton.content.frames import load_frames
+from newton.content.profiles import load_profiles
+from newton.errors import DatabaseError
+from newton.memory.outbox import backlog
+from newton.providers import tokens
+from newton.providers.embedding import Embedder, Vector
+from newton.providers.offline import HashEmbedder
+from newton.runtime.cli.chat import Conversation, History
+from newton.runtime.wiring import Newton
+from newton.settings import load
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_turn import log
+
+TOLD = ("The ferry is called Artemis.", "It leaves at nine.")
+
+
+class Lost(HashEmbedder):
+    """Loses the database while it embeds the first time."""
+
+    def __init__(self) -> None:
+        self.lost = asyncio.Event()
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        if not self.lost.is_set():
+            self.lost.set()
+            raise DatabaseError("The database cannot be reached.", hint="Start it.")
+        return await super().embed(texts)
+
+
+def newton(mind: Mind, embedder: Embedder) -> Newton:
+    return Newton(
+        settings=load(env={}),
+        agent_id=mind.agent_id,
+        db=mind.db,
+        clock=mind.clock,
+        count=tokens.count,
+        embedder=embedder,
+        frames=load_frames(),
+        profiles=load_profiles(),
+        contexts=mind.contexts,
+    )
+
+
+async def conversation(mind: Mind, embedder: Embedder, *said: str) -> Conversation:
+    lines = iter(said)
+
+    async def read() -> str:
+        if isinstance(embedder, Lost):
+            await embedder.lost.wait()
+        mind.clock.advance(timedelta(seconds=1))
+        for line in lines:
+            return line
+        raise EOFError
+
+    return Conversation(
+        newton=newton(mind, embedder), turns=mind.turns(None), read=read, session_id=await mind.session()
+    )
+
+
+async def titles(mind: Mind) -> list[str]:
+    async with mind.db.work(mind.agent_id) as tx:
+        return [row["title"] for row in await tx.fetch("select title from heart.episodes")]
+
+
+async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind) -> None:
+    talk = await conversation(mind, HashEmbedder(), *TOLD, "/quit", "Never said.")
+    await talk.hold()
+    assert [content for role, content in await log(mind, talk.session_id) if role == "user"] == [*TOLD]
+    assert await titles(mind) == [TOLD[0]]
+
+
+async def test_it_becomes_one_too_when_the_work_in_the_background_fails(mind: Mind) -> None:
+    mind.embedder = None
+    await mind.verbs.remember("What waits for its vector")
+    talk = await conversation(mind, Lost(), *TOLD)
+    with pytest.raises(DatabaseError):
+        await talk.hold()
+    assert await titles(mind) == [TOLD[0]]
+    async with mind.db.work(mind.agent_id) as tx:
+        assert (await backlog(tx, agent_id=mind.agent_id)).waiting == 0
+
+
+def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None:
+    path = tmp_path / "history"
+    history = History(str(path))
+    history.append_string("/remember the key is AKIAIOSFODNN7EXAMPLE")
+    history.append_string("half a \ud800 character")
+    kept = list(FileHistory(str(path)).load_history_strings())
+    assert kept == ["half a ? character", "/remember the key is [REDACTED:aws-key]"]
