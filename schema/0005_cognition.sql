@@ -16,6 +16,7 @@ create table cognition.bundles (
 );
 
 create index bundles_recent_idx on cognition.bundles (agent_id, created_at);
+create index bundles_session_idx on cognition.bundles (agent_id, session_id, created_at, bundle_id);
 
 comment on column cognition.bundles.trace is 'Every candidate with its features, score and verdict; the frame''s reasons; timings.';
 

@@ -9,3 +9,44 @@ cross join lateral (
     order by e.embedding <#> $3
     limit wanted.most
 ) as hit;
+
+-- name: lexical(agent_id, input, kinds, limits, k1, b)
+-- The best of each kind by exact BM25, with their scores and nothing else of them.
+with corpus as materialized (
+    select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
+    from memory.memories
+    where agent_id = $1 and words > 0
+),
+hit as materialized (
+    select p.lexeme, p.memory_id, p.kind, p.tf, p.words
+    from memory.postings as p
+    where p.agent_id = $1 and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
+),
+weight as materialized (
+    select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf
+    from hit as h
+    cross join corpus as c
+    group by h.lexeme, c.texts
+),
+scored as materialized (
+    select
+        h.memory_id,
+        h.kind,
+        sum(
+            w.idf * h.tf * ($5::float8 + 1)
+            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.words / c.mean))
+        ) as score
+    from hit as h
+    join weight as w on w.lexeme = h.lexeme
+    cross join corpus as c
+    group by h.memory_id, h.kind
+)
+select best.memory_id, best.score
+from unnest($3::text[], $4::integer[]) as wanted (kind, most)
+cross join lateral (
+    select memory_id, score
+    from scored
+    where scored.kind = wanted.kind
+    order by score desc
+    limit wanted.most
+) as best;

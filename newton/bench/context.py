@@ -146,7 +146,7 @@ async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], flo
     async with newton.db.work(newton.agent_id) as tx:
         await SQL["dense"].all(tx, **wanted, model_id=model_id(newton.embedder.identity), embedding=vector)
         times.append(stopwatch())
-        await recall.SQL["by_words"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
+        await SQL["lexical"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
         times.append(stopwatch())
     stages = {name: times[i + 1] - times[i] for i, name in enumerate(("embed", "dense", "lexical"))}
     return stages, stopwatch() - times[0]

@@ -12,7 +12,7 @@ import asyncpg
 from pydantic import SecretStr
 
 from newton.db.embedded import temporary
-from newton.db.pool import unreachable
+from newton.db.pool import connecting
 from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
 
@@ -57,10 +57,8 @@ async def vacuum(owner: str) -> None:
 
 
 async def _run(url: str, statement: str) -> None:
-    try:
+    with connecting():
         connection = await asyncpg.connect(url, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise unreachable(error) from error
     try:
         await connection.execute(statement)
     finally:

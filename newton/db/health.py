@@ -10,11 +10,13 @@ SQL = load("newton.db", "health.sql")
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`durable`: a commit survives a power cut. `confined`: the application's role cannot pass row level security."""
+    """`durable`: a commit survives a power cut. `literate`: it knows letters beyond ASCII from other characters, and
+    large from small. `confined`: the application's role cannot pass row level security."""
 
     version: str
     pgvector: str | None
     durable: bool
+    literate: bool
     confined: bool
     tables: int
     isolated: int

@@ -5,6 +5,7 @@ select
     current_setting('fsync') = 'on'
     and current_setting('full_page_writes') = 'on'
     and current_setting('synchronous_commit') <> 'off' as durable,
+    to_tsvector('english', '«ÉCOLE»') = to_tsvector('english', 'école') as literate,
     (select not rolsuper and not rolbypassrls from pg_roles where rolname = $1) as confined,
     count(*) as tables,
     count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated

@@ -12,6 +12,8 @@ from newton.errors import SchemaError
 
 LOCK = 7_243_004_512_377_101
 
+RIGHTS = "The database user must own the database and may create roles; pgvector 0.8.4+ must be installed there."
+
 # The first statement of all: the ledger itself cannot be a migration.
 LEDGER = """
 create schema if not exists runtime;
@@ -59,14 +61,17 @@ async def migrate(conn: Tx, wanted: Sequence[Migration]) -> list[str]:
 
     Two callers at once: one does the work, the other waits and finds nothing to do.
     """
-    if not await _pending(conn, wanted):
-        return []
-    async with conn.transaction():
-        await conn.execute("select pg_advisory_xact_lock($1)", LOCK)
-        await conn.execute(LEDGER)
-        todo = await _pending(conn, wanted)
-        for migration in todo:
-            await _apply(conn, migration)
+    try:
+        if not await _pending(conn, wanted):
+            return []
+        async with conn.transaction():
+            await conn.execute("select pg_advisory_xact_lock($1)", LOCK)
+            await conn.execute(LEDGER)
+            todo = await _pending(conn, wanted)
+            for migration in todo:
+                await _apply(conn, migration)
+    except asyncpg.InsufficientPrivilegeError as error:
+        raise SchemaError(f"The database user may not set up the schema: {error}.", hint=RIGHTS) from error
     return [migration.name for migration in todo]
 
 
@@ -83,7 +88,7 @@ async def _apply(conn: Tx, migration: Migration) -> None:
     except asyncpg.PostgresError as error:
         raise SchemaError(
             f"{migration.name} does not apply to this database: {error}.",
-            hint="The database user must own the database, may create roles, and pgvector 0.8.4+ must be installed.",
+            hint=RIGHTS,
         ) from error
     await conn.execute(
         "insert into runtime.schema_migrations (name, sha256) values ($1, $2)", migration.name, migration.sha256

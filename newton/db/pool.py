@@ -1,15 +1,15 @@
 """Connections and units of work. Whoever opens one owns it; stores take it and never begin or commit."""
 
-from collections.abc import AsyncGenerator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
+from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from newton.errors import DatabaseError
+from newton.errors import DatabaseError, SchemaError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -24,7 +24,10 @@ select
     set_config('newton.agent_id', $2, true),
     set_config('random_page_cost', '1.1', true)
 """
-STATEMENT_SECONDS = 60
+CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
+ATTEMPTS = 3  # at a unit of work that may be done again
+
+T = TypeVar("T")
 
 _inside: ContextVar[bool] = ContextVar("newton_inside_unit_of_work", default=False)
 
@@ -35,12 +38,29 @@ def in_unit_of_work() -> bool:
 
 
 async def set_scope(tx: Tx, agent: UUID) -> None:
-    """From here to the end of the transaction only this agent's rows exist, whatever SQL is run.
+    """From here to the end of the transaction only this agent's rows exist, whatever SQL is run. Raises SchemaError
+    when the user of the connection may not work as the application's role.
 
     The planner is told that pages are in memory: the default takes an index for a disk seek and, where one agent has
     most of the rows, reads the whole table instead of the covering index, at twice the time.
     """
-    await tx.execute(SCOPE, APP_ROLE, str(agent))
+    try:
+        await tx.execute(SCOPE, APP_ROLE, str(agent))
+    except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
+        raise SchemaError(
+            f"The database user may not work as {APP_ROLE}: {error}.",
+            hint=f"Let the owner of the database run `grant {APP_ROLE} to` that user.",
+        ) from error
+
+
+async def _vectors(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
+    try:
+        await register_vector(connection)
+    except ValueError as error:
+        raise SchemaError(
+            "The database has no pgvector in its schema public.",
+            hint="Run `create extension vector`, or `alter extension vector set schema public`.",
+        ) from error
 
 
 async def _nothing_to_reset(connection: Tx) -> None:
@@ -54,18 +74,16 @@ class Database:
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8) -> "Database":
         """Connects. Raises DatabaseError when the server does not answer within ten seconds."""
-        try:
+        with connecting():
             pool = await asyncpg.create_pool(
                 dsn,
                 min_size=1,
                 max_size=size,
-                init=register_vector,
+                init=_vectors,
                 reset=_nothing_to_reset,
-                timeout=10,
+                timeout=CONNECT_SECONDS,
                 command_timeout=STATEMENT_SECONDS,
             )
-        except (OSError, TimeoutError, asyncpg.PostgresError, asyncpg.InterfaceError, ValueError) as error:
-            raise unreachable(error) from error
         return cls(pool)
 
     async def close(self) -> None:
@@ -73,23 +91,106 @@ class Database:
 
     @asynccontextmanager
     async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
-        """One unit of work in one agent's scope: all of it lands, or none of it."""
+        """One unit of work in one agent's scope: all of it lands, or none of it.
+
+        Raises DatabaseError when the database fails to do it, or chose it to end a deadlock.
+        """
         assert not in_unit_of_work(), "a unit of work is already open; pass its connection down"
         mark = _inside.set(True)
         try:
-            async with self._pool.acquire() as tx, tx.transaction():
-                await set_scope(tx, agent)
-                yield tx
-        except (OSError, asyncpg.PostgresConnectionError, asyncpg.CannotConnectNowError) as error:
-            raise unreachable(error) from error
+            with connecting():
+                tx = await self._pool.acquire()
+            try:
+                with working(tx):
+                    async with tx.transaction():
+                        await set_scope(tx, agent)
+                        yield tx
+            finally:
+                await self._pool.release(tx)
         finally:
             _inside.reset(mark)
 
+    async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """Such a unit of work, begun again when another writer was in its way. It may do nothing but ask the database:
+        of an attempt that failed nothing else is undone."""
+        for _ in range(ATTEMPTS - 1):
+            try:
+                return await self._once(agent, work)
+            except _CrossedError:
+                continue
+        return await self._once(agent, work)
 
-def unreachable(error: BaseException) -> DatabaseError:
-    """The database failed to answer, in words that help and carry no password."""
-    reason = str(error).strip() or type(error).__name__
+    async def _once(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        async with self.work(agent) as tx:
+            return await work(tx)
+
+
+FAILURES = (
+    asyncpg.PostgresConnectionError,
+    asyncpg.OperatorInterventionError,  # it was shut down, has crashed, or cancelled the statement
+    asyncpg.InsufficientResourcesError,
+    asyncpg.ReadOnlySQLTransactionError,  # another server has taken over
+)
+
+
+class _CrossedError(DatabaseError):
+    """Two units of work waited for each other; the database undid this one. Doing it again is safe."""
+
+
+@contextmanager
+def connecting() -> Generator[None]:
+    """Whatever keeps Newton from the server, as a DatabaseError. What makes a connection string unusable is not
+    repeated: it may be a part of the password."""
+    try:
+        yield
+    except (ValueError, OverflowError):  # a port may be any number
+        raise DatabaseError(
+            "DATABASE_URL, or a PG… variable beside it, is not usable.",
+            hint="Write postgresql://user:password@host:5432/name; in a password @ is %40, : %3A, / %2F, # %23, ? %3F.",
+        ) from None
+    except TimeoutError as error:
+        raise _unreachable(f"no answer within {CONNECT_SECONDS} seconds") from error
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+        raise _unreachable(str(error)) from error
+
+
+@contextmanager
+def working(tx: Tx) -> Generator[None]:
+    """Whatever makes the server fail in the middle of work, as a DatabaseError; not what is wrong with a statement."""
+    try:
+        yield
+    except TimeoutError as error:
+        raise DatabaseError(
+            f"The database did not finish a statement within {STATEMENT_SECONDS} seconds.",
+            hint="It is overloaded, or somebody holds a lock there (see pg_stat_activity); try again then.",
+        ) from error
+    except (asyncpg.DeadlockDetectedError, asyncpg.SerializationError) as error:
+        raise _CrossedError(
+            "Another writer was in the way, and nothing of this was kept.", hint="Do it again when that one is done."
+        ) from error
+    except (OSError, *FAILURES) as error:
+        raise _failed(str(error)) from error
+    except asyncpg.InterfaceError as error:
+        if _ended(tx):
+            raise _failed("it ended the connection") from error
+        raise
+
+
+def _ended(tx: Tx) -> bool:
+    try:
+        return tx.is_closed()
+    except asyncpg.InterfaceError:  # the pool has taken it away already
+        return True
+
+
+def _failed(reason: str) -> DatabaseError:
     return DatabaseError(
-        f"The database cannot be reached: {reason}.",
+        f"The database failed: {reason}.", hint="See that PostgreSQL runs and has room on its disk, then try again."
+    )
+
+
+def _unreachable(reason: str) -> DatabaseError:
+    return DatabaseError(
+        f"The database cannot be reached: {reason.strip() or 'it closed the connection'}.",
         hint="Check DATABASE_URL and that PostgreSQL runs there; unset it to use the embedded server.",
     )

@@ -1,4 +1,4 @@
-"""The end of a session: what no episode covers yet becomes one, by a template and without a model."""
+"""The end of a session: what no episode covers yet becomes one or more, by a template and without a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +16,8 @@ SQL = load("newton.dialogue", "closing.sql")
 
 # Fewer lines are no experience to tell of; they wait until the session has more.
 FEWEST_LINES = 4
+# More are more than one experience.
+MOST_LINES = 200
 TITLE_CHARACTERS = 60
 
 
@@ -29,10 +31,27 @@ class Lived:
     trust: Trust | None
 
 
-async def close(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> bool:
-    """Makes the episode of the lines said since the last one. False when there was too little to tell."""
-    rows = await SQL["uncovered"].all(tx, agent_id=by.agent_id, session_id=session_id)
-    lived = [
+async def close(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> int:
+    """Makes the episodes of the lines said since the last one and returns how many: none if there is little to tell."""
+    made = 0
+    while await _made_next(tx, session_id=session_id, by=by, count=count):
+        made += 1
+    return made
+
+
+async def _made_next(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> bool:
+    lived = await _uncovered(tx, session_id=session_id, by=by)
+    if len(lived) < FEWEST_LINES:
+        return False
+    told = [item for item in lived if item.memory_id] or lived
+    lowest = least([item.trust for item in told if item.trust] or ["agent"])
+    experience = experienced(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
+    return await episodes.keep(tx, [experience], by=replace(by, trust=lowest), count=count) == 1
+
+
+async def _uncovered(tx: Tx, *, session_id: UUID, by: Teller) -> list[Lived]:
+    rows = await SQL["uncovered"].all(tx, agent_id=by.agent_id, session_id=session_id, most=MOST_LINES)
+    return [
         Lived(
             position=row["position"],
             line=Line(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
@@ -41,12 +60,6 @@ async def close(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> bool:
         )
         for row in rows
     ]
-    if len(lived) < FEWEST_LINES:
-        return False
-    told = [item for item in lived if item.memory_id] or lived
-    lowest = least([item.trust for item in told if item.trust] or ["agent"])
-    experience = experienced(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
-    return await episodes.keep(tx, [experience], by=replace(by, trust=lowest), count=count) == 1
 
 
 def experienced(lived: Sequence[Lived], *, session_id: UUID, first: int, last: int) -> Experience:

@@ -1,6 +1,6 @@
--- name: uncovered(agent_id, session_id)
--- The lines of a session that no episode covers yet, with the memory each became.
-select m.position, m.role, m.name, m.content, m.said_at, x.memory_id, x.trust
+-- name: uncovered(agent_id, session_id, most)
+-- The first lines of a session that no episode covers yet, with the memory each became. Nobody tells more of a line.
+select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
 from dialogue.messages as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
@@ -10,4 +10,5 @@ where
     and m.position > coalesce(
         (select max(last_position) from heart.episodes where agent_id = $1 and session_id = $2), -1
     )
-order by m.position;
+order by m.position
+limit $3;

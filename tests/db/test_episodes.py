@@ -8,7 +8,7 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.closing import FEWEST_LINES, close
+from newton.dialogue.closing import FEWEST_LINES, MOST_LINES, close
 from newton.dialogue.lines import Line, Role
 from newton.errors import ConflictError
 from newton.heart.episodes import Experience, keep
@@ -31,7 +31,7 @@ async def say(tx: Tx, *said: str, role: Role = "user", memorable: bool = True) -
     return session_id
 
 
-async def closed(tx: Tx, session_id: UUID) -> bool:
+async def closed(tx: Tx, session_id: UUID) -> int:
     return await close(tx, session_id=session_id, by=teller(trust="user"), count=count)
 
 
@@ -78,6 +78,15 @@ async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:
     await say(tx, "seven", "eight", "nine")
     assert await closed(tx, session_id)
     assert await spans(tx) == [(0, 3), (4, 8)]
+
+
+async def test_a_long_session_becomes_several_episodes_that_cover_each_line_once(tx: Tx) -> None:
+    last = 2 * MOST_LINES + FEWEST_LINES - 1
+    session_id = await say(tx, *[f"line {n}" for n in range(last)])
+    assert await closed(tx, session_id) == 2, "what is left is too little to tell"
+    await say(tx, "one more")
+    assert await closed(tx, session_id) == 1
+    assert await spans(tx) == [(0, MOST_LINES - 1), (MOST_LINES, 2 * MOST_LINES - 1), (2 * MOST_LINES, last)]
 
 
 async def test_too_few_lines_are_no_experience(tx: Tx) -> None:

@@ -1,5 +1,6 @@
 """The command line as a person meets it: real processes, one database shared by the file."""
 
+import asyncio
 import json
 import os
 import signal
@@ -9,6 +10,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+import asyncpg
 import pytest
 
 from newton.db.embedded import EmbeddedServer, discard
@@ -198,6 +200,29 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
     assert len(wrong) == 1 and "may lose what was written" in wrong[0]
     assert done.returncode == 1
     assert any("row level security is forced" in f["what"] for f in findings)
+
+
+def test_words_of_every_script_are_found(home: Path) -> None:
+    told = "We left for “Lisbon”—finally. That was Ana’s idea, ÉLODIE said Привет."
+    by_words = {"NEWTON_EMBEDDING": "none", "NEWTON_AGENT": "traveller"}
+    ok(run(home, "remember", told, **by_words))
+    for word in ("lisbon", "ana", "élodie", "привет"):
+        assert told in ok(run(home, "recall", word, **by_words))
+
+
+def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
+    async def make(dsn: str) -> None:
+        conn = await asyncpg.connect(dsn)
+        await conn.execute("create database narrow template template0 locale 'C'")
+        await conn.close()
+
+    with EmbeddedServer.start(home) as server:
+        asyncio.run(make(server.dsn("postgres")))
+        narrow = server.dsn("postgres", database="narrow")
+        done = run(home, "doctor", NEWTON_EMBEDDING="none", DATABASE_URL=narrow)
+    assert done.returncode == 1
+    assert "✗ the database's locale knows only ASCII" in done.stdout
+    assert "locale 'C.UTF-8'" in done.stdout
 
 
 def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:

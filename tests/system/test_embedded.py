@@ -2,22 +2,20 @@
 
 import os
 import pwd
+import re
 import signal
 import stat
 import subprocess
 import sys
-import time
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Protocol
 
-import asyncpg
 import pytest
 
-from newton.db import embedded
-from newton.db.embedded import DATABASE, MAJOR, EmbeddedServer, Place, discard, log_of
-from newton.errors import DatabaseError
+from newton.db.embedded import DATABASE, EmbeddedServer, discard
+from newton.db.place import MAJOR, SOCKET, SOCKET_PATH_LIMIT, Place
+from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run, wait
 
 # A process that holds the server until its input ends.
 HOLDER = """
@@ -29,24 +27,10 @@ print(server.dsn("postgres"), flush=True)
 sys.stdin.read()
 server.stop()
 """
-SLOW = 30.0
 
 
 class Hold(Protocol):
     def __call__(self, home: Path, *, durable: bool = True) -> "subprocess.Popen[str]": ...
-
-
-@contextmanager
-def fresh(home: Path) -> Generator[Path]:
-    """A home that leaves nothing behind, whatever happened to its server."""
-    try:
-        yield home
-    finally:
-        if (home / "server.place").exists() or (home / "postgres").exists():
-            if pid := postmaster(home):
-                os.kill(pid, signal.SIGKILL)
-                wait(lambda: not alive(pid))
-            discard(home)
 
 
 @pytest.fixture
@@ -61,30 +45,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with fresh(tmp_path_factory.mktemp("kept") / "home") as made:
         EmbeddedServer.start(made).stop()
         yield made
-
-
-def wait(holds: Callable[[], object], *, seconds: float = SLOW) -> None:
-    end = time.monotonic() + seconds
-    while not holds():
-        assert time.monotonic() < end, "it never came true"
-
-
-def alive(pid: int) -> bool:
-    """Whether there is such a process; one that has died and was not yet buried counts, as it does for PostgreSQL."""
-    return Path(f"/proc/{pid}").exists()
-
-
-def data(home: Path) -> Path:
-    return log_of(home).parent / "postgres"
-
-
-def postmaster(home: Path) -> int | None:
-    """The process id of this home's running server."""
-    try:
-        pid = int((data(home) / "postmaster.pid").read_text(encoding="ascii").split("\n")[0])
-    except (OSError, ValueError):
-        return None
-    return pid if alive(pid) else None
 
 
 @pytest.fixture
@@ -119,14 +79,6 @@ def leave(process: "subprocess.Popen[str]") -> None:
 def kill(process: "subprocess.Popen[str]") -> None:
     process.kill()
     process.communicate(timeout=SLOW)
-
-
-async def run(dsn: str, sql: str) -> object:
-    conn = await asyncpg.connect(dsn)
-    try:
-        return await conn.fetchval(sql)
-    finally:
-        await conn.close()
 
 
 async def test_a_server_answers_from_start_to_stop(kept: Path) -> None:
@@ -233,10 +185,8 @@ def ready_dsn(home: Path) -> str:
 
 
 def half_made(home: Path) -> list[Path]:
-    """Data folders in the making. It looks only: to ask Newton for the place would make one."""
-    pointer = home / "server.place"
-    base = Path(pointer.read_text(encoding="utf-8").strip()) if pointer.is_file() else home
-    return list(base.glob("postgres.*.part"))
+    """Data folders in the making."""
+    return list(base(home).glob("postgres.*.part"))
 
 
 async def test_a_first_start_that_was_killed_half_way_is_begun_anew(home: Path, hold: Hold) -> None:
@@ -275,41 +225,11 @@ def test_a_long_base_has_its_sockets_at_a_short_place_of_its_own(tmp_path: Path)
     def place(base: Path) -> Place:
         return Place(home=base, base=base, binaries=tmp_path, user=None)
 
-    one, two = place(tmp_path / ("x" * 150)), place(tmp_path / ("y" * 150))
-    assert one.sockets != two.sockets
-    for made in (one, two):
-        assert len(os.fsencode(made.sockets / ".s.PGSQL.5432")) < embedded.SOCKET_PATH_LIMIT
+    bases = [tmp_path / ("x" * 150), tmp_path / ("y" * 150), Path("/tmp/a b"), Path("/tmp/a,b"), Path('/tmp/"$HOME"')]
+    sockets = [place(base).sockets for base in bases]
+    assert len(set(sockets)) == len(bases)
+    for made in sockets:
+        assert len(os.fsencode(made / SOCKET)) < SOCKET_PATH_LIMIT
+        assert re.fullmatch(r"[\w/.-]+", str(made))
     short = place(Path("/tmp/x"))
     assert short.sockets == short.base
-
-
-def test_data_of_another_major_version_is_refused_with_a_remedy(kept: Path) -> None:
-    version = data(kept) / "PG_VERSION"
-    version.write_text("16\n", encoding="ascii")
-    try:
-        with pytest.raises(DatabaseError, match=f"made by PostgreSQL 16, and this is {MAJOR}") as refused:
-            EmbeddedServer.start(kept)
-        assert "DATABASE_URL" in refused.value.hint
-    finally:
-        version.write_text(f"{MAJOR}\n", encoding="ascii")
-    EmbeddedServer.start(kept).stop()
-
-
-def test_a_home_that_cannot_be_made_is_an_error_with_a_remedy(tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("in the way", encoding="utf-8")
-    with pytest.raises(DatabaseError, match="cannot be made") as refused:
-        EmbeddedServer.start(tmp_path / "file" / "home")
-    assert "NEWTON_DATA_DIR" in refused.value.hint
-
-
-def test_a_server_that_cannot_start_says_what_its_log_says(kept: Path) -> None:
-    config = data(kept) / "postgresql.conf"
-    good = config.read_text(encoding="utf-8")
-    config.write_text(f"{good}no_such_setting = 1\n", encoding="utf-8")
-    try:
-        with pytest.raises(DatabaseError, match="no_such_setting") as refused:
-            EmbeddedServer.start(kept)
-        assert "DATABASE_URL" in refused.value.hint
-    finally:
-        config.write_text(good, encoding="utf-8")
-    EmbeddedServer.start(kept).stop()

@@ -1,19 +1,22 @@
 """Import: what the format takes, what it refuses and says so, and that repeating it changes nothing."""
 
+import asyncio
 import json
 from pathlib import Path
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from newton.clock import SteppedClock
 from newton.db.pool import Database
+from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.outbox import Outbox, backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from newton.runtime.transfer.importing import BATCH, Importer, Report
 from newton.runtime.transfer.lines import LONGEST_LINE, read
-from tests.support import NOON, count
+from tests.support import NOON, count, until
 
 AT = "2023-05-08T13:56:00Z"
 
@@ -95,6 +98,33 @@ async def everything(db: Database, agent: UUID) -> list[str]:
             " join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' where c.relkind = 'r'"
         )
         return sorted([row[0] for n in names for row in await tx.fetch(f"select t::text from {n['name']} as t")])
+
+
+async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
+    db: Database, dsn: str, agent: UUID, tmp_path: Path
+) -> None:
+    await take(db, agent, tmp_path, message("one"), message("one", session="s2"))
+    async with db.work(agent) as tx:
+        rows = await tx.fetch("select session_id from dialogue.sessions where agent_id = $1 order by ref", agent)
+    first, second = [row["session_id"] for row in rows]
+    other = await asyncpg.connect(dsn)
+    await other.execute("set deadlock_timeout = '30s'")  # so that it is the import which the database undoes
+
+    async def lock(session_id: UUID) -> None:
+        await sessions.SQL["lock_session"].run(other, agent_id=agent, session_id=session_id)
+
+    async def waits() -> bool:
+        return await other.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
+
+    async with other.transaction():
+        await lock(second)
+        told = (message("two"), message("two", session="s2"))
+        running = asyncio.create_task(take(db, agent, tmp_path, *told))
+        await until(waits)
+        await lock(first)
+    report = await running
+    await other.close()
+    assert (report.new, report.known, report.refused) == (2, 0, [])
 
 
 async def test_a_longer_file_adds_only_what_is_new(db: Database, agent: UUID, tmp_path: Path) -> None:

@@ -54,6 +54,7 @@ async def _findings(chosen: Settings) -> AsyncGenerator[Finding]:
         async with opened(chosen) as newton:
             yield Finding("ok", f"{len(newton.frames)} frames and {len(newton.profiles)} profiles are valid")
             yield await _database(newton)
+            yield await _words(newton)
             yield await _isolation(newton)
             yield await _memories(newton)
             yield await _embedder(newton)
@@ -71,6 +72,16 @@ async def _database(newton: Newton) -> Finding:
     if not server.durable:
         return Finding("wrong", f"{what} may lose what was written.", "Turn fsync, full_page_writes and commits on.")
     return Finding("ok", what)
+
+
+async def _words(newton: Newton) -> Finding:
+    async with newton.db.work(newton.agent_id) as tx:
+        server = await health.server(tx)
+    if not server.literate:
+        what = "the database's locale knows only ASCII: words beside typographic quotes or with accents are not found."
+        make = "create database NAME template template0 encoding 'UTF8' locale 'C.UTF-8'"
+        return Finding("wrong", what, f"Make another with `{make}`, name it in DATABASE_URL, and import again.")
+    return Finding("ok", "words of every script are found")
 
 
 async def _isolation(newton: Newton) -> Finding:

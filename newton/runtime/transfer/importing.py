@@ -89,8 +89,7 @@ class Importer:
     async def _take(self, batch: Sequence[Numbered], report: Report) -> None:
         """The batch in one unit of work; if one of its lines is refused, each in its own, so that only that one is."""
         try:
-            async with self.db.work(self.agent_id) as tx:
-                new = await self._keep(tx, [item for _, item in batch])
+            new = await self.db.retried(self.agent_id, lambda tx: self._keep(tx, [item for _, item in batch]))
         except NewtonError as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))

@@ -1,0 +1,217 @@
+"""A unit of work lands whole or not at all, and what the database does to it is said in words."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import suppress
+from urllib.parse import urlsplit
+from uuid import uuid4
+
+import asyncpg
+import pytest
+
+from newton.content.shipped import shipped
+from newton.db import health
+from newton.db.door import prepare
+from newton.db.pool import Database, Tx
+from newton.errors import DatabaseError, SchemaError
+from tests.conftest import on
+from tests.support import ANA, until
+
+WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+
+
+@pytest.fixture
+async def owner(dsn: str) -> AsyncIterator[Tx]:
+    """The owner of the test's database, who has made a table for whoever wants to write."""
+    conn = await asyncpg.connect(dsn)
+    await conn.execute("create table public.slots (slot integer primary key, taken integer not null default 0)")
+    await conn.execute("insert into public.slots values (1), (2)")
+    await conn.execute("grant select, update on public.slots to newton_app")
+    yield conn
+    await conn.close()
+
+
+@pytest.fixture
+async def stranger(server: str) -> AsyncIterator[str]:
+    """A user of the server who owns nothing: name and password."""
+    name = f"newton_stranger_{uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create role {name} login password 'secret'")
+    yield f"{name}:secret"
+    await admin.execute(f"drop owned by {name}")
+    await admin.execute(f"drop role {name}")
+    await admin.close()
+
+
+async def end(tx: Tx, *, by: Tx) -> None:
+    """The server ends the connection, and its client has heard of it."""
+    await by.execute("select pg_terminate_backend($1)", tx.get_server_pid())
+
+    async def closed() -> bool:
+        with suppress(asyncpg.InterfaceError):  # the pool has taken it away
+            return tx.is_closed()
+        return True
+
+    await until(closed)
+
+
+async def test_a_connection_that_ends_between_two_statements_is_a_failure_of_the_database(
+    db: Database, owner: Tx
+) -> None:
+    with pytest.raises(DatabaseError, match="The database failed: it ended the connection"):
+        async with db.work(ANA) as tx:
+            await end(tx, by=owner)
+            await tx.execute("select 1")
+    async with db.work(ANA) as tx:
+        assert await tx.fetchval("select 1") == 1, "the next one gets a new connection"
+
+
+async def test_a_connection_that_ends_in_a_statement_is_a_failure_of_the_database(db: Database, owner: Tx) -> None:
+    async def ended() -> None:
+        async with db.work(ANA) as tx:
+            await tx.execute("select pg_sleep(60)")
+
+    sleeping = asyncio.create_task(ended())
+
+    async def asleep() -> bool:
+        query = "select count(pg_terminate_backend(pid)) from pg_stat_activity where wait_event = 'PgSleep'"
+        return await owner.fetchval(f"{query} and datname = current_database()") == 1
+
+    await until(asleep)
+    with pytest.raises(DatabaseError, match="The database failed: "):
+        await sleeping
+
+
+async def test_a_statement_that_takes_too_long_is_not_a_server_out_of_reach(db: Database) -> None:
+    with pytest.raises(DatabaseError, match="did not finish a statement within 60 seconds") as slow:
+        async with db.work(ANA) as tx:
+            await tx.execute("select pg_sleep(60)", timeout=0.01)
+    assert "pg_stat_activity" in slow.value.hint
+
+
+async def test_a_statement_that_the_server_cancels_says_so(db: Database) -> None:
+    with pytest.raises(DatabaseError, match="failed: canceling statement due to statement timeout"):
+        async with db.work(ANA) as tx:
+            await tx.execute("set local statement_timeout = 1")
+            await tx.execute("select pg_sleep(60)")
+
+
+async def test_a_wrong_call_is_no_failure_of_the_database(db: Database) -> None:
+    with pytest.raises(asyncpg.InterfaceError, match="expects 1 argument"):
+        async with db.work(ANA) as tx:
+            await tx.fetch("select $1::integer")
+
+
+async def take(tx: Tx, slot: int) -> None:
+    await tx.execute("update public.slots set taken = taken + 1 where slot = $1", slot)
+
+
+async def test_of_two_writers_that_wait_for_each_other_one_begins_again(db: Database, owner: Tx) -> None:
+    both = asyncio.Barrier(2)
+    attempts: list[int] = []
+
+    async def cross(first: int, second: int) -> int:
+        async def work(tx: Tx) -> int:
+            attempts.append(first)
+            await take(tx, first)
+            if len(attempts) <= 2:
+                await both.wait()
+            await take(tx, second)
+            return first
+
+        return await db.retried(ANA, work)
+
+    assert await asyncio.gather(cross(1, 2), cross(2, 1)) == [1, 2]
+    assert len(attempts) == 3
+    assert [row["taken"] for row in await owner.fetch("select taken from public.slots")] == [2, 2]
+
+
+async def test_a_unit_that_is_not_begun_again_says_that_nothing_was_kept(db: Database, owner: Tx) -> None:
+    async def crossed() -> None:
+        async with db.work(ANA) as tx:
+            await take(tx, 1)
+            await take(tx, 2)
+
+    await owner.execute("set deadlock_timeout = '30s'")  # so that it is the other whom the database undoes
+    other = owner.transaction()
+    await other.start()
+    await take(owner, 2)
+    work = asyncio.create_task(crossed())
+
+    async def waits() -> bool:
+        return await owner.fetchval(WAITING) == 1
+
+    await until(waits)
+    await take(owner, 1)
+    with pytest.raises(DatabaseError, match="nothing of this was kept"):
+        await work
+    await other.rollback()
+    assert [row["taken"] for row in await owner.fetch("select taken from public.slots")] == [0, 0]
+
+
+async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, stranger: str) -> None:
+    name = f"newton_bare_{uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {name}")
+    try:
+        with pytest.raises(SchemaError, match="may not set up the schema: permission denied for database") as refused:
+            await prepare(on(server, name, user=stranger), schema=shipped("schema"))
+    finally:
+        await admin.execute(f"drop database {name} with (force)")
+        await admin.close()
+    assert "must own the database" in refused.value.hint
+
+
+async def test_who_does_not_own_a_migrated_database_is_told_what_it_takes(dsn: str, stranger: str) -> None:
+    mine = on(dsn, urlsplit(dsn).path[1:], user=stranger)
+    with pytest.raises(SchemaError, match="may not set up the schema: permission denied for schema runtime"):
+        await prepare(mine, schema=shipped("schema"))
+
+
+async def test_who_may_not_be_the_application_is_told_who_can_change_that(dsn: str, stranger: str) -> None:
+    database = await Database.open(on(dsn, urlsplit(dsn).path[1:], user=stranger))
+    try:
+        with pytest.raises(SchemaError, match="may not work as newton_app") as refused:
+            async with database.work(ANA):
+                pass
+    finally:
+        await database.close()
+    assert "grant newton_app to" in refused.value.hint
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "postgresql://ana:s3cr#et@127.0.0.1:9/none",
+        "postgresql://ana:s3cr/et@127.0.0.1:9/none",
+        "postgresql://ana:s3cr?et@127.0.0.1:9/none",
+        "postgresql://ana:s3cr@et@127.0.0.1:9/none",
+        "postgresql://ana:s3cr[et@127.0.0.1:9/none",
+        "postgresql://ana:s3cret@127.0.0.1:99999/none",
+        "postgresql://ana:s3cret@127.0.0.1:9/none?sslmode=s3cret",
+        "s3cret://ana@127.0.0.1:9/none",
+        f"postgresql://ana:x@{'s3cret' * 20}:9/none",
+    ],
+)
+async def test_no_part_of_an_unusable_address_is_repeated(url: str) -> None:
+    for opening in (prepare(url, schema=shipped("schema")), Database.open(url)):
+        with pytest.raises(DatabaseError) as refused:
+            await opening
+        assert "s3c" not in f"{refused.value} {refused.value.__cause__}"
+        assert "DATABASE_URL" in str(refused.value)
+
+
+async def test_a_database_that_knows_only_ascii_is_noticed(server: str, db: Database) -> None:
+    async with db.work(ANA) as tx:
+        assert (await health.server(tx)).literate
+    name = f"newton_ascii_{uuid4().hex[:8]}"
+    admin = await asyncpg.connect(server)
+    await admin.execute(f"create database {name} template template0 encoding 'UTF8' locale 'C'")
+    conn = await asyncpg.connect(on(server, name))
+    try:
+        await conn.execute("create extension vector")
+        assert not (await health.server(conn)).literate
+    finally:
+        await conn.close()
+        await admin.execute(f"drop database {name} with (force)")
+        await admin.close()
