@@ -5,6 +5,7 @@ NewtonError
 ├── InputError          the caller's words cannot be taken
 ├── NotFoundError       the caller named a thing that does not exist
 ├── ConflictError       the request contradicts what is stored
+├── CensoredError       a censor forbids it
 ├── DatabaseError       the database cannot be reached or started
 ├── SchemaError         the database is not at the version this code needs
 └── ProviderError       an outside model failed
@@ -38,6 +39,10 @@ class NotFoundError(NewtonError):
 
 class ConflictError(NewtonError):
     code = "conflict"
+
+
+class CensoredError(NewtonError):
+    code = "censored"
 
 
 class DatabaseError(NewtonError):

@@ -50,6 +50,9 @@ class Settings(BaseModel):
         Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
     )
     frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    procedures_dir: Path | None = Field(
+        None, description="A folder of your own procedures, NAME/SKILL.md; a procedure of the same name wins."
+    )
     embedding: Literal["local", "openai", "none"] = Field(
         "local", description="Who embeds: the model that ships with Newton, the OpenAI endpoint, or nobody."
     )
@@ -64,6 +67,17 @@ class Settings(BaseModel):
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
+    core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")
+    facts_per_attribute: int = Field(10, ge=2, description="More current facts of one attribute are generalised.")
+    same_fact: float = Field(0.95, gt=0, le=1, description="From this likeness on two statements are one fact.")
+    near_fact: float = Field(0.85, gt=0, le=1, description="From this likeness on a model judges, or they are linked.")
+    summarized_days: int = Field(30, ge=1, description="An episode this old keeps the beginning of its text.")
+    archived_days: int = Field(90, ge=1, description="An episode this old keeps its summary; its text is stored cold.")
+    procedure_trials: int = Field(5, ge=1, description="Activations before a procedure's record counts.")
+    procedure_effective: float = Field(0.6, ge=0, le=1, description="A share of successes above it: effective.")
+    procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
+    censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
+    censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
 
     @property
     def home(self) -> Path:

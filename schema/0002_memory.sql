@@ -24,15 +24,20 @@ create table memory.memories (
     ref text check (ref <> ''),
     thread uuid,
     place integer check (place >= 0),
+    quarantined boolean not null,
     content_hash bytea not null check (length(content_hash) = 32),
     primary key (agent_id, memory_id),
     unique (agent_id, kind, content_hash),
     unique (agent_id, kind, thread, place),
     check ((thread is null) = (place is null)),
-    check (
+    constraint states check (
         (kind = 'exchange' and state = 'ACTIVE')
         or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
         or (kind = 'fact' and state in ('NEW', 'CONFIRMED', 'CORE', 'SUPERSEDED', 'INACTIVE'))
+        or (kind = 'procedure' and state in ('ACTIVE', 'EFFECTIVE', 'INEFFECTIVE', 'RETIRED'))
+        or (kind = 'censor' and state in ('CREATED', 'ACTIVE', 'ESCALATED', 'RETIRED'))
+        or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
+        or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED'))
     )
 );
 
@@ -44,17 +49,23 @@ comment on column memory.memories.micro_tokens is 'Tokens of the line as a conte
 comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
 comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
 comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
+comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
 comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
 
 create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
 nulls not distinct
 where ref is not null;
-create index memories_corpus_idx on memory.memories (agent_id) include (words);
+create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
+create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state)
+where quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED');
+create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');
 grant select, insert on memory.memories to newton_app;
 -- Origin, trust, kind and hash are not in this list, so no statement of the application can change them.
-grant update (state, confirmations, confirmed_at, accessed_at, uses, importance, outcome, confidence)
+grant update (
+    state, quarantined, confirmations, confirmed_at, accessed_at, uses, importance, outcome, confidence, full_text
+)
 on memory.memories to newton_app;
 
 -- What a derived memory was made from. Its trust is never above theirs.
@@ -80,14 +91,71 @@ create table memory.confirmations (
     at timestamptz not null,
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
+    source text not null check (source <> ''),
     primary key (agent_id, memory_id, ref),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
+
+comment on column memory.confirmations.source is
+'Where it was said, such as a session or a door on one day: tellings of one source are not independent.';
 
 create index confirmations_ref_idx on memory.confirmations (agent_id, ref);
 
 call runtime.isolate('memory.confirmations');
 grant select, insert on memory.confirmations to newton_app;
+
+-- What one memory is to another. Links are only ever added.
+create table memory.links (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    link text not null check (link in ('supersedes', 'was_wrong', 'corroborates', 'near', 'evidence', 'part_of')),
+    other_id uuid not null check (other_id <> memory_id),
+    at timestamptz not null,
+    primary key (agent_id, memory_id, link, other_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, other_id) references memory.memories (agent_id, memory_id)
+);
+
+create index links_other_idx on memory.links (agent_id, other_id, link);
+
+comment on column memory.links.link is
+'memory_id supersedes other_id, or says that it was wrong; corroborates it; is near it in meaning, undecided;
+is evidence for it; was born in it (part_of).';
+
+call runtime.isolate('memory.links');
+grant select, insert on memory.links to newton_app;
+
+-- Every change of a memory's state, with its reason. The state before the first change after a moment was the state then.
+create table memory.transitions (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    transition_id uuid not null,
+    at timestamptz not null,
+    event text not null check (event <> ''),
+    from_state text not null check (from_state <> ''),
+    to_state text not null check (to_state <> ''),
+    because text not null check (because <> ''),
+    origin text not null check (origin <> ''),
+    primary key (agent_id, memory_id, transition_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+call runtime.isolate('memory.transitions');
+grant select, insert on memory.transitions to newton_app;
+
+-- Full texts that are rarely read: compressed, and given back whole.
+create table memory.cold (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    packed bytea not null,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column memory.cold.packed is 'zlib of the UTF-8 text.';
+
+call runtime.isolate('memory.cold');
+grant select, insert on memory.cold to newton_app;
 
 -- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (

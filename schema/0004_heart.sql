@@ -1,21 +1,63 @@
--- What is known, and what was lived through.
+-- What is known, what was lived through, how things are done, what must not be done, and who there is.
 create table heart.facts (
     agent_id uuid not null,
     memory_id uuid not null,
     subject text check (subject <> ''),
+    subject_key text check (subject_key <> ''),
     attribute text check (attribute <> ''),
+    single boolean not null,
     valid_from timestamptz not null,
-    valid_to timestamptz check (valid_to > valid_from),
+    valid_to timestamptz check (valid_to >= valid_from),
+    again_from timestamptz,
+    source text not null check (source <> ''),
+    marked boolean not null,
+    retracted boolean not null,
+    compared boolean not null,
+    same_as uuid,
+    generalises boolean not null,
+    holds boolean not null,
     primary key (agent_id, memory_id),
-    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, same_as) references heart.facts (agent_id, memory_id),
+    check ((subject is null) = (subject_key is null)),
+    check (not single or (subject_key is not null and attribute is not null)),
+    constraint one_value exclude using btree (agent_id with =, subject_key with =, attribute with =)
+    where (single and holds) deferrable initially deferred
 );
 
-create index facts_subject_idx on heart.facts (agent_id, subject, attribute);
+create index facts_subject_idx on heart.facts (agent_id, subject_key, attribute);
+create index facts_same_idx on heart.facts (agent_id, same_as) where same_as is not null;
+create index facts_compared_idx on heart.facts (agent_id, memory_id) where not compared;
 
 comment on column heart.facts.valid_from is 'When it became true in the world; when Newton learnt it is memories.created_at.';
+comment on column heart.facts.again_from is
+'The latest time from which a telling said it again, outside ones left out: who moves back lives there again.';
+comment on column heart.facts.subject_key is 'The subject as it is compared: case and white space do not count.';
+comment on column heart.facts.single is 'Its attribute has one value at a time, so a newer fact supersedes it.';
+comment on column heart.facts.source is 'Where it was told first; what is told there again is no independent source.';
+comment on column heart.facts.marked is 'Somebody said that it is a core fact.';
+comment on column heart.facts.retracted is 'Somebody said that it was never so.';
+comment on column heart.facts.compared is 'Its meaning was compared with what is known of its subject.';
+comment on column heart.facts.same_as is 'The fact that this one tells again, in other words.';
+comment on column heart.facts.generalises is 'It tells in one what its sources told one by one.';
+comment on column heart.facts.holds is
+'It is current knowledge. Follows from its state, and stands here so that the database itself allows one value.';
 
 call runtime.isolate('heart.facts');
 grant select, insert on heart.facts to newton_app;
+grant update (marked, retracted, compared, same_as, again_from, holds) on heart.facts to newton_app;
+
+-- Which attributes have one value at a time, where a person has said so; the others are as the shipped list says.
+create table heart.attributes (
+    agent_id uuid not null references runtime.agents (agent_id),
+    attribute text not null check (attribute <> ''),
+    single boolean not null,
+    primary key (agent_id, attribute)
+);
+
+call runtime.isolate('heart.attributes');
+grant select, insert on heart.attributes to newton_app;
+grant update (single) on heart.attributes to newton_app;
 
 create table heart.episodes (
     agent_id uuid not null,
@@ -27,6 +69,7 @@ create table heart.episodes (
     started_at timestamptz not null,
     ended_at timestamptz not null check (ended_at >= started_at),
     participants text[] not null,
+    extracted_at timestamptz,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
@@ -41,5 +84,204 @@ create index episodes_covered_idx on heart.episodes (agent_id, session_id, last_
 
 comment on column heart.episodes.first_position is 'An episode made from a session covers these lines of it; no line is in two.';
 
+comment on column heart.episodes.extracted_at is 'When a model has read its lines for facts; null as long as none has.';
+
 call runtime.isolate('heart.episodes');
 grant select, insert on heart.episodes to newton_app;
+grant update (extracted_at) on heart.episodes to newton_app;
+
+-- How something is done. A changed procedure is a new memory that supersedes the one before, so a record is of one text.
+create table heart.procedures (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    name text not null check (name <> ''),
+    version integer not null check (version > 0),
+    description text not null check (description <> ''),
+    domain text not null check (domain <> ''),
+    triggers text[] not null,
+    frames text[] not null,
+    tools text[] not null,
+    goals text[] not null,
+    core text[] not null check (cardinality(core) > 0),
+    details text not null,
+    retired boolean not null,
+    primary key (agent_id, memory_id),
+    unique (agent_id, name, version),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column heart.procedures.goals is 'The upper fringe: what it is good for.';
+comment on column heart.procedures.core is 'The steps: the only band that enters a context.';
+comment on column heart.procedures.details is 'The lower fringe: how it was done, displaced by what is at hand.';
+
+comment on column heart.procedures.retired is 'Another version has taken its place, or nobody wants it any more.';
+
+call runtime.isolate('heart.procedures');
+grant select, insert on heart.procedures to newton_app;
+grant update (retired) on heart.procedures to newton_app;
+
+-- What must not be done.
+create table heart.censors (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    sense text not null check (sense in ('phrase', 'pattern', 'meaning')),
+    trigger text not null check (trigger <> ''),
+    action text not null check (action in ('warn', 'block')),
+    reason text not null check (reason <> ''),
+    domain text check (domain <> ''),
+    threshold integer not null check (threshold > 0),
+    retired boolean not null,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column heart.censors.sense is 'How the trigger is met: as words, as a regular expression, or by its meaning.';
+comment on column heart.censors.threshold is 'After so many activations that were right a warning becomes a block.';
+comment on column heart.censors.retired is 'Somebody took it out of force.';
+
+call runtime.isolate('heart.censors');
+grant select, insert on heart.censors to newton_app;
+grant update (retired) on heart.censors to newton_app;
+
+-- Each time a procedure was followed or a censor met, and what came of it.
+create table heart.activations (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    activation_id uuid not null,
+    at timestamptz not null,
+    place text not null check (place <> ''),
+    result text check (result in ('success', 'failure', 'neutral', 'false_positive')),
+    judged_at timestamptz,
+    primary key (agent_id, memory_id, activation_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    check ((result is null) = (judged_at is null))
+);
+
+comment on column heart.activations.place is 'Where it happened: input, action, output, or what the caller names.';
+
+call runtime.isolate('heart.activations');
+grant select, insert on heart.activations to newton_app;
+grant update (result, judged_at) on heart.activations to newton_app;
+
+-- Who and what there is, found by name.
+create table heart.entities (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    name text not null check (name <> ''),
+    key text not null check (key <> ''),
+    type text not null check (type <> ''),
+    aliases text[] not null,
+    properties jsonb not null,
+    mentions integer not null check (mentions >= 0),
+    mentioned_at timestamptz not null,
+    primary key (agent_id, memory_id),
+    unique (agent_id, key),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column heart.entities.key is 'The name as it is compared.';
+
+call runtime.isolate('heart.entities');
+grant select, insert on heart.entities to newton_app;
+grant update (type, aliases, properties, mentions, mentioned_at) on heart.entities to newton_app;
+
+-- Which memories name an entity.
+create table heart.mentions (
+    agent_id uuid not null,
+    entity_id uuid not null,
+    memory_id uuid not null,
+    primary key (agent_id, entity_id, memory_id),
+    foreign key (agent_id, entity_id) references heart.entities (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+create index mentions_memory_idx on heart.mentions (agent_id, memory_id);
+
+call runtime.isolate('heart.mentions');
+grant select, insert on heart.mentions to newton_app;
+
+-- How far a job that reads memory by memory has come. It begins a little before that, for ids are not made in the order
+-- in which they are written.
+create table heart.watermarks (
+    agent_id uuid not null references runtime.agents (agent_id),
+    job text not null check (job <> ''),
+    memory_id uuid not null,
+    primary key (agent_id, job)
+);
+
+call runtime.isolate('heart.watermarks');
+grant select, insert on heart.watermarks to newton_app;
+grant update (memory_id) on heart.watermarks to newton_app;
+
+-- How two entities belong together. Its evidence are the memories linked to it.
+create table heart.relations (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    source_id uuid not null,
+    type text not null check (type <> ''),
+    target_id uuid not null,
+    weight real not null check (weight between 0 and 1),
+    primary key (agent_id, memory_id),
+    unique (agent_id, source_id, type, target_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, source_id) references heart.entities (agent_id, memory_id),
+    foreign key (agent_id, target_id) references heart.entities (agent_id, memory_id)
+);
+
+create index relations_target_idx on heart.relations (agent_id, target_id);
+
+call runtime.isolate('heart.relations');
+grant select, insert on heart.relations to newton_app;
+grant update (weight) on heart.relations to newton_app;
+
+-- What happened: a file read or written, a command run, an error, or what the caller names.
+create table heart.events (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    session_id uuid,
+    type text not null check (type <> ''),
+    payload jsonb not null,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('heart.events');
+grant select, insert on heart.events to newton_app;
+
+-- Documents that were taken in, each as passages.
+create table heart.documents (
+    agent_id uuid not null references runtime.agents (agent_id),
+    document_id uuid not null,
+    ref text not null check (ref <> ''),
+    title text not null check (title <> ''),
+    format text not null check (format <> ''),
+    content_hash bytea not null check (length(content_hash) = 32),
+    taken_at timestamptz not null,
+    primary key (agent_id, document_id),
+    unique (agent_id, ref)
+);
+
+comment on column heart.documents.ref is 'Where it came from: its path, or the name its caller gave it.';
+comment on column heart.documents.content_hash is 'Of its passages: the same document again changes nothing.';
+
+call runtime.isolate('heart.documents');
+grant select, insert on heart.documents to newton_app;
+grant update (title, format, content_hash, taken_at) on heart.documents to newton_app;
+
+create table heart.passages (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    document_id uuid not null,
+    position integer not null check (position >= 0),
+    heading text not null,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    foreign key (agent_id, document_id) references heart.documents (agent_id, document_id)
+);
+
+create index passages_document_idx on heart.passages (agent_id, document_id, position);
+
+call runtime.isolate('heart.passages');
+grant select, insert on heart.passages to newton_app;
+grant update (position) on heart.passages to newton_app;

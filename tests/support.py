@@ -6,6 +6,8 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from newton import ids
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller, Trust
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
@@ -20,6 +22,10 @@ def count(text: str) -> int:
 
 def teller(agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test", now: datetime = NOON) -> Teller:
     return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust)
+
+
+def ground(by: Teller | None = None) -> Ground:
+    return Ground(by=by or teller(), thresholds=Thresholds())
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:

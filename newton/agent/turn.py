@@ -2,10 +2,12 @@
 
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
 from newton.cognition.assemble import InView
@@ -14,7 +16,7 @@ from newton.cognition.context import Contexts, Request
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
-from newton.errors import ProviderError
+from newton.errors import CensoredError, ProviderError
 from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
@@ -22,6 +24,7 @@ from newton.providers.chat import ChatMessage, ChatModel, Reply
 
 ORIGIN = "chat"
 MOST_HISTORY_LINES = 200
+FORBIDDEN = "A censor forbids this input."
 SILENCE = "…"  # what is kept of a reply without a word
 
 INSTRUCTION = (
@@ -49,13 +52,32 @@ class Said:
     frame: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a turn ended. `degraded` says why no model answered, when none did."""
+    """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory."""
 
     text: str
     bundle: Bundle
-    degraded: str | None
+    degraded: str | None = None
+    quoted: bool = False
+
+    @property
+    def caveat(self) -> str | None:
+        """What to know about the answer besides its words."""
+        if self.degraded is None:
+            return None
+        if self.quoted:
+            return f"{self.degraded} This answer only quotes memory."
+        return None if self.degraded == FORBIDDEN else f"{self.degraded} The answer breaks off there."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Prepared:
+    """A context, and what the model is asked with it; or why it is not asked."""
+
+    bundle: Bundle
+    prompt: Sequence[ChatMessage] = ()
+    degraded: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,70 +89,118 @@ class Turns:
     clock: Clock
     count: Count
     contexts: Contexts
+    gate: Gate
     model: ChatModel | None
     limits: Limits
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
         """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
         text = clean(said.text, what="message")
-        degraded = await self._why_no_model()
-        # Without a model nobody reads the conversation, so its lines may be quoted like any other memory.
-        history = [] if degraded else await self._history(said.session_id)
-        bundle = await self.contexts.build(self._request(said, text, history))
+        ruling = await self.gate.check(text, "input")
+        ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
+        degraded = ready.degraded
         await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
         pieces: list[str] = []
+        stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
             if self.model and degraded is None:
-                async for piece in self._streamed(self.model, _prompt(bundle, history, text)):
-                    pieces.append(piece)
-                    yield piece
+                async with aclosing(self.gate.watched(self._streamed(self.model, ready.prompt))) as stream:
+                    async for piece in stream:
+                        pieces.append(piece)
+                        yield piece
         except ProviderError as error:
             degraded = str(error)
+        except CensoredError as error:
+            degraded = stopped = error.what
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
             if pieces:
                 await asyncio.shield(self._record_reply(said.session_id, "".join(pieces), memorable=True))
-        if not pieces:
-            pieces = [quoted(bundle)]
+        if quoting := not pieces:
+            pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
             await self._record_reply(said.session_id, pieces[0], memorable=False)
-        yield Answer("".join(pieces), bundle, degraded)
+        quoting = quoting and stopped is None
+        yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
 
-    def _request(self, said: Said, text: str, history: Sequence[Placed]) -> Request:
+    async def _prepared(self, said: Said, text: str) -> _Prepared:
+        if why := await self._why_not_ask(self.count(text)):
+            return await self._unasked(said, text, why)
+        lines = await self._lines(said.session_id)
+        history = within(spoken(lines), tokens=self.limits.history)
+        bundle = await self.contexts.build(self._request(said, text, _in_view(said.session_id, lines, history)))
+        prompt = _prompt(bundle, history, text)
+        if why := await self._why_not_ask(self._tokens(prompt)):
+            return await self._unasked(said, text, why)
+        return _Prepared(bundle=bundle, prompt=prompt)
+
+    async def _unasked(self, said: Said, text: str, why: str) -> _Prepared:
+        """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
+        return _Prepared(bundle=await self.contexts.build(self._request(said, text, None)), degraded=why)
+
+    def _request(self, said: Said, text: str, in_view: InView | None) -> Request:
         return Request(
             agent_id=self.agent_id,
             input=text,
             tokens=self.limits.context,
             frame=said.frame,
             session_id=said.session_id,
-            in_view=InView(session_id=said.session_id, first=history[0].position) if history else None,
+            in_view=in_view,
         )
 
-    async def _history(self, session_id: UUID) -> list[Placed]:
-        """The end of the session that is sent word for word: as many whole lines as its ceiling holds."""
+    async def _lines(self, session_id: UUID) -> list[Placed]:
         async with self.db.work(self.agent_id) as tx:
-            lines = await sessions.last_lines(
-                tx, agent_id=self.agent_id, session_id=session_id, most=MOST_HISTORY_LINES
-            )
-        return within(lines, tokens=self.limits.history)
+            return await sessions.last_lines(tx, agent_id=self.agent_id, session_id=session_id, most=MOST_HISTORY_LINES)
 
-    async def _why_no_model(self) -> str | None:
+    async def _why_not_ask(self, tokens: int) -> str | None:
+        """Why the model may not be asked with so many tokens; each call has to fit below the ceiling beforehand."""
         if self.model is None:
             return "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
         async with self.db.work(self.agent_id) as tx:
             spent = await ledger.spent(tx, agent_id=self.agent_id, now=self.clock.now())
-        if spent >= self.limits.per_day:
-            return f"Today's ceiling of {self.limits.per_day:,} model tokens is reached (NEWTON_LLM_TOKENS_PER_DAY)."
-        return None
+        if (cost := tokens + self.limits.reply) <= self.limits.per_day - spent:
+            return None
+        return (
+            f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - spent, 0):,}"
+            f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
+        )
 
     async def _streamed(self, model: ChatModel, prompt: Sequence[ChatMessage]) -> AsyncGenerator[str]:
+        """The reply. Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""
         assert not in_unit_of_work()
-        async for piece in model.stream(prompt, max_tokens=self.limits.reply):
-            if isinstance(piece, Reply):
-                async with self.db.work(self.agent_id) as tx:
-                    await ledger.record(tx, piece, agent_id=self.agent_id, purpose="turn", now=self.clock.now())
-            else:
-                yield piece
+        heard: list[str] = []
+        told = False
+        try:
+            async for piece in model.stream(prompt, max_tokens=self.limits.reply):
+                if isinstance(piece, Reply):
+                    told = True
+                    await self._record_cost(piece)
+                else:
+                    heard.append(piece)
+                    yield piece
+        except ProviderError:
+            told = True  # a model that fails has told its cost before, or had none
+            raise
+        finally:
+            if not told:
+                await asyncio.shield(self._record_cost(self._estimated(model, prompt, "".join(heard))))
+
+    def _estimated(self, model: ChatModel, prompt: Sequence[ChatMessage], text: str) -> Reply:
+        return Reply(
+            text=text,
+            model=model.name,
+            input_tokens=self._tokens(prompt),
+            output_tokens=self.count(text),
+            estimated=True,
+            finish="interrupted",
+        )
+
+    def _tokens(self, prompt: Sequence[ChatMessage]) -> int:
+        return sum(self.count(message.text) for message in prompt)
+
+    async def _record_cost(self, reply: Reply) -> None:
+        async with self.db.work(self.agent_id) as tx:
+            await ledger.record(tx, reply, agent_id=self.agent_id, purpose="turn", now=self.clock.now())
 
     async def _record_reply(self, session_id: UUID, text: str, *, memorable: bool) -> None:
         """A reply that only quotes memories stays in the log, but does not become a memory once more."""
@@ -144,6 +214,11 @@ class Turns:
             await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
 
 
+def spoken(lines: Sequence[Placed]) -> list[Placed]:
+    """What the two said to each other. What a tool said is quarantined, and a transcript's system is not ours. Pure."""
+    return [placed for placed in lines if placed.line.role in ("user", "assistant")]
+
+
 def within(lines: Sequence[Placed], *, tokens: int) -> list[Placed]:
     """The longest end of the lines that costs at most so many tokens. Pure."""
     kept: list[Placed] = []
@@ -153,6 +228,14 @@ def within(lines: Sequence[Placed], *, tokens: int) -> list[Placed]:
             break
         kept.insert(0, placed)
     return kept
+
+
+def _in_view(session_id: UUID, lines: Sequence[Placed], history: Sequence[Placed]) -> InView:
+    """Where the conversation that is sent begins; behind the last line, when nothing of it is."""
+    sent = {placed.position for placed in history}
+    end = lines[-1].position + 1 if lines else 0
+    first = min(sent, default=end)
+    return InView(session_id=session_id, first=first, unsent=frozenset(range(first, end)) - sent)
 
 
 def _prompt(bundle: Bundle, history: Sequence[Placed], text: str) -> list[ChatMessage]:

@@ -12,19 +12,19 @@ from newton.errors import InputError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Learnt, Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
-from newton.memory.hygiene import clean
-from newton.memory.memory import KINDS, QUARANTINED, Kind, Teller
-from newton.memory.outbox import Drained, Outbox
+from newton.memory.hygiene import clean, moment, name
+from newton.memory.memory import KINDS, Kind, Teller
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
-# After writing, so many waiting memories are embedded before the door answers; the rest follows later.
-DRAIN = 64
 SEARCHED = 100
+MOST_RECALLED = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,6 +36,7 @@ class Verbs:
     db: Database
     clock: Clock
     count: Count
+    thresholds: Thresholds
     embedder: "Embedder | None"
 
     async def remember(
@@ -49,20 +50,21 @@ class Verbs:
     ) -> Learnt:
         """Keeps a fact, or confirms it when it is known word for word.
 
-        Raises InputError for an empty text, a confidence outside [0, 1] or a time without a zone.
+        Raises InputError for an empty text, a name of several lines, a confidence outside [0, 1] or a time without a
+        zone.
         """
         if confidence is not None and not 0 <= confidence <= 1:
             raise InputError(f"A confidence of {confidence} is not possible.", hint="It runs from 0 to 1.")
         told = Statement(
             ref=str(new_id()),
             content=clean(content),
-            subject=clean(subject, what="subject") if subject is not None else None,
-            attribute=clean(attribute, what="attribute") if attribute is not None else None,
+            subject=name(subject, what="subject") if subject is not None else None,
+            attribute=name(attribute, what="attribute") if attribute is not None else None,
             confidence=confidence,
             at=_zoned(at) or self.clock.now(),
         )
         async with self.db.work(self.agent_id) as tx:
-            learnt = await facts.learn(tx, [told], by=self._teller(), count=self.count)
+            learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
         return learnt[0]
 
     async def relive(self, content: str, *, title: str, at: datetime | None = None) -> bool:
@@ -70,7 +72,7 @@ class Verbs:
         when = _zoned(at) or self.clock.now()
         experience = Experience(
             ref=str(new_id()),
-            title=clean(title, what="title"),
+            title=name(title, what="title"),
             content=clean(content),
             started_at=when,
             ended_at=when,
@@ -79,33 +81,42 @@ class Verbs:
             return await episodes.keep(tx, [experience], by=self._teller(), count=self.count) == 1
 
     async def recall(
-        self, text: str, *, kinds: Sequence[Kind] = KINDS, most: int = 10, quarantined: bool = False
+        self,
+        text: str,
+        *,
+        kinds: Sequence[Kind] = KINDS,
+        most: int = 10,
+        quarantined: bool = False,
+        as_of: datetime | None = None,
     ) -> Recollection:
-        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request."""
+        """The memories most likely meant by the text, at most `most`; what tools and the web said only on request.
+
+        What is superseded ranks lower, what was wrong is left out. With `as_of` it is as it was known at that moment.
+        """
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
+        if most > MOST_RECALLED:
+            raise InputError(f"A limit of {most:,} is too wide.", hint=f"Give at most {MOST_RECALLED:,}.")
         asked = clean(text, what="question")
         width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
-        search = Search(db=self.db, agent_id=self.agent_id, widths=dict.fromkeys(kinds, width))
+        search = Search(
+            db=self.db,
+            agent_id=self.agent_id,
+            widths=dict.fromkeys(kinds, width),
+            quarantined=quarantined,
+            past={"INACTIVE", "RETIRED"},
+            moment=_zoned(as_of),
+        )
         recalled = await recall(asked, embedder=self.embedder, search=search)
-        shown = [
-            found
-            for found in recalled.found
-            if found.state != "INACTIVE" and (quarantined or found.trust not in QUARANTINED) and not found.echoes(asked)
-        ]
+        shown = [found for found in recalled.found if not found.echoes(asked)]
         return replace(recalled, found=shown[:most])
 
-    async def settle(self, most: int | None = DRAIN) -> Drained:
-        """Embeds what waits in the outbox, at most so many."""
-        if self.embedder is None:
-            return Drained(0, 0, down="no embedding model is set")
-        return await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
+    def _ground(self) -> Ground:
+        return Ground(by=self._teller(), thresholds=self.thresholds)
 
     def _teller(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
 
 
 def _zoned(at: datetime | None) -> datetime | None:
-    if at is not None and at.tzinfo is None:
-        raise InputError(f"The time {at.isoformat()} has no zone.", hint="Write it as 2026-03-01T09:00:00Z.")
-    return at
+    return None if at is None else moment(at)

@@ -1,6 +1,6 @@
 """From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -10,30 +10,40 @@ from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
-from newton.memory.memory import QUARANTINED
+from newton.heart.procedures import section
+from newton.memory.memory import PAST
 from newton.memory.recall import Found
+from newton.memory.representations import bullet
+
+# A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
+FITS = 0.35
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InView:
-    """The part of a session that is sent as conversation anyway: its lines from `first` on."""
+    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`."""
 
     session_id: UUID
     first: int
+    unsent: Set[int] = frozenset()
 
     def holds(self, found: Found) -> bool:
-        return found.thread == self.session_id and found.place is not None and found.place >= self.first
+        if found.thread != self.session_id or found.place is None:
+            return False
+        return found.place >= self.first and found.place not in self.unsent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into."""
+    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first."""
 
     input: str
     budget: Budget
     profile: Profile
     approach: Block
+    constraints: Sequence[Block]
     focus: Sequence[Found]
+    triggered: frozenset[UUID]
     in_view: InView | None
     header_tokens: Mapping[str, int]
 
@@ -50,9 +60,11 @@ class Assembly:
 def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     """Fills the context. Never costs more than the budget, however small."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
-    focus = _focus(setting)
-    fixed = render({"frame": [setting.approach], "working": focus}, header_tokens=setting.header_tokens)
-    refused = _refused(ordered, setting)
+    focus = _focused(setting)
+    working = [item(found.summary, found.summary_tokens) for found in focus]
+    always = {"censors": setting.constraints, "frame": [setting.approach], "working": working}
+    fixed = render(always, header_tokens=setting.header_tokens)
+    refused = _refused(ordered, setting, focus=focus)
     placed = fill(
         [_candidate(s) for s in ordered if s.found.memory_id not in refused],
         room=setting.budget.total - fixed.tokens,
@@ -62,7 +74,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     )
     verdicts = refused | {p.memory_id: p for p in placed}
     considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]
-    sections = {"frame": [setting.approach], "working": focus, **_sections(considered, setting.profile)}
+    sections = {**always, **_sections(considered, setting.profile)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
 
@@ -72,13 +84,13 @@ def _candidate(scored: Scored) -> Candidate:
     return Candidate(found.memory_id, scored.layer, scored.score, found.summary_tokens, found.micro_tokens)
 
 
-def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
+def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
-    taken = {found.memory_id for found in setting.focus}
-    seen: set[str] = set()
+    taken = {found.memory_id for found in focus}
+    seen = {found.heard for found in focus}
     refused: dict[UUID, Placed] = {}
     for s in ordered:
-        words = s.found.said.casefold()
+        words = s.found.heard
         why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
@@ -87,31 +99,35 @@ def _refused(ordered: Sequence[Scored], setting: Setting) -> dict[UUID, Placed]:
     return refused
 
 
-def excluded(found: Found, setting: Setting, *, taken: set[UUID]) -> str | None:
+def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.trust in QUARANTINED:
-        return f"quarantined: it comes from a {found.trust}"
-    if found.state == "INACTIVE":
-        return "proven wrong"
+    if found.state in PAST or found.quarantined:
+        return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
+    if found.kind == "procedure" and not _fits(found, setting):
+        return "not a procedure for this"
     return None
 
 
-def _focus(setting: Setting) -> list[Block]:
+def _fits(found: Found, setting: Setting) -> bool:
+    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
+
+
+def _focused(setting: Setting) -> list[Found]:
     """The latest lines of the session that are out of view, oldest first, as many as the layer holds."""
     left = setting.budget.layers["working"] - setting.header_tokens["working"]
-    blocks: list[Block] = []
+    shown: list[Found] = []
     for found in setting.focus:
         if found.summary_tokens > left:
             break
         left -= found.summary_tokens
-        blocks.insert(0, item(found.summary, found.summary_tokens))
-    return blocks
+        shown.insert(0, found)
+    return shown
 
 
 def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:
@@ -123,8 +139,16 @@ def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, l
         chosen.sort(key=lambda c: (c.scored.found.occurred_at, c.memory_id))
     sections: dict[str, list[Block]] = {}
     for c in chosen:
-        sections.setdefault(c.layer, []).append(item(c.text, c.tokens))
+        sections.setdefault(c.layer, []).append(_block(c))
     return sections
+
+
+def _block(considered: Considered) -> Block:
+    """As it stands in the context. A procedure has a section of its own; its micro begins with its name."""
+    if considered.kind != "procedure":
+        return item(considered.text, considered.tokens)
+    name = considered.scored.found.micro.partition(":")[0]
+    return Block(section(name) + bullet(considered.text), considered.tokens)
 
 
 def _layers(sections: Mapping[str, Sequence[Block]], setting: Setting) -> dict[str, Layer]:

@@ -10,6 +10,7 @@ from newton.cognition import bundles, framing
 from newton.cognition.assemble import Assembly, InView, Setting, assemble
 from newton.cognition.budget import Budget, allocate
 from newton.cognition.bundle import Bundle
+from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.render import approach
 from newton.cognition.score import scorer
@@ -18,6 +19,8 @@ from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
+from newton.heart import censors, procedures
+from newton.heart.censors import Censor
 from newton.ids import new_id
 from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, recall
@@ -26,7 +29,13 @@ from newton.memory.representations import Count
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
-FACTS, EPISODES = Width(searched=30, kept=30), Width(searched=10, kept=10)
+FEW: Mapping[Kind, Width] = {
+    "fact": Width(searched=30, kept=30),
+    "episode": Width(searched=10, kept=10),
+    "procedure": Width(searched=10, kept=10),
+    "passage": Width(searched=20, kept=20),
+    "event": Width(searched=10, kept=10),
+}
 LINES_SEARCHED = 200
 TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 250
@@ -49,10 +58,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What the session brings along: the frame it was last looked at in, and its lines just out of view."""
+    """What does not come from the search: the session's last frame, its lines just out of view, what is forbidden, and
+    the procedures that the input asks for in so many words."""
 
     frame: str | None = None
     focus: tuple[Found, ...] = ()
+    censors: Sequence[Censor] = ()
+    triggered: frozenset[UUID] = frozenset()
 
 
 @dataclass(slots=True)
@@ -117,13 +129,16 @@ class Contexts:
         return await recall(request.input, embedder=self.embedder, search=search)
 
     async def _look_back(self, request: Request) -> Past:
-        """What the session holds that is not in view."""
-        if request.session_id is None:
-            return Past()
+        """What the session holds that is not in view, and what is forbidden."""
         async with self.db.work(request.agent_id) as tx:
+            known = await censors.in_force(tx, agent_id=request.agent_id, model_id=None)
+            triggers = await procedures.triggers(tx, agent_id=request.agent_id)
+            asked = procedures.triggered(triggers, request.input)
+            if request.session_id is None:
+                return Past(censors=known, triggered=asked)
             frame = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
             focus = await self._focus(tx, request) if request.in_view else ()
-        return Past(frame=frame, focus=focus)
+            return Past(frame=frame, focus=focus, censors=known, triggered=asked)
 
     async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
         assert request.in_view is not None
@@ -154,7 +169,13 @@ class Contexts:
             budget=plan.budget,
             profile=plan.profile,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most),
+            constraints=constraints(
+                past.censors,
+                domains=plan.frame.domains,
+                most=plan.budget.layers["censors"] - self.header_tokens["censors"],
+            ),
             focus=past.focus,
+            triggered=past.triggered,
             in_view=request.in_view,
             header_tokens=self.header_tokens,
         )
@@ -191,4 +212,4 @@ class Contexts:
 def widths(tokens: int) -> dict[Kind, Width]:
     """How widely each kind is searched, and how many are kept: of lines no more than could fit, for each takes time."""
     lines = min(max(tokens // TOKENS_A_LINE, FEWEST_LINES), MOST_LINES)
-    return {"exchange": Width(LINES_SEARCHED, lines), "fact": FACTS, "episode": EPISODES}
+    return {"exchange": Width(LINES_SEARCHED, lines), **FEW}

@@ -18,7 +18,7 @@ TITLES: Mapping[str, str] = {
     "working": "Current Focus",
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
-    "procedures": "Procedures",
+    "procedures": "",  # each has a header of its own
     "episodes": "Past Experience",
     "note": "Note",
 }
@@ -33,7 +33,7 @@ class Block:
 
 
 def header(layer: str) -> str:
-    return f"## {TITLES[layer]}\n"
+    return f"## {TITLES[layer]}\n" if TITLES[layer] else ""
 
 
 def headers(count: Count) -> dict[str, int]:
@@ -64,7 +64,7 @@ def render(sections: Mapping[str, Sequence[Block]], *, header_tokens: Mapping[st
     blocks: list[Block] = []
     for layer in TITLES:
         if held := [block for block in sections.get(layer, ()) if block.text]:
-            if layer != "frame":
+            if layer != "frame" and TITLES[layer]:
                 blocks.append(Block(header(layer), header_tokens[layer]))
             blocks += held
     return Block("".join(block.text for block in blocks), sum(block.tokens for block in blocks))

@@ -7,10 +7,21 @@ from typing import Literal, NamedTuple
 
 from newton.content.frames import Frame
 from newton.content.profiles import Clock, Profile
+from newton.memory.memory import Outcome
 from newton.memory.recall import Found
 
 # Where each kind is shown.
-LAYER_OF: Mapping[str, str] = {"fact": "facts", "exchange": "episodes", "episode": "episodes"}
+LAYER_OF: Mapping[str, str] = {
+    "fact": "facts",
+    "passage": "facts",
+    "procedure": "procedures",
+    "exchange": "episodes",
+    "episode": "episodes",
+    "event": "episodes",
+}
+
+# A procedure's own outcome is what its record says of it.
+RECORDS: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
 NEUTRAL = 1.0  # what an unknown feature counts: it neither helps nor hurts
 
@@ -55,7 +66,7 @@ def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found]
             priorities[found.kind],
             decay.left(now - _clock(found, decay.clock)),
             found.importance,
-            outcomes.of(found.outcome),
+            outcomes.of(RECORDS.get(found.state, found.outcome)),
             usage.of(found.uses),
             NEUTRAL if found.confidence is None else found.confidence,
         )

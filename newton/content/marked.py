@@ -1,4 +1,4 @@
-"""Reads a YAML file into plain values and keeps the line of each, so that a complaint can point at it."""
+"""Reads YAML, a file of it or front matter, and keeps the line of each value, so that a complaint can point at it."""
 
 import re
 from dataclasses import dataclass
@@ -25,6 +25,8 @@ _MARKUP = "Write it out in plain YAML: no anchors, no tags."
 _OPENS = re.compile(r"[\[{?-]")
 _MOST_OPENED = 5_000
 _DEEPEST = 20
+_MOST_BYTES = 1_000_000
+_FENCE = "---"
 
 
 class _Constructor(Protocol):
@@ -48,35 +50,62 @@ class Document:
         return self.lines.get(place, 1)
 
     def error(self, place: Place, what: str, hint: str) -> ConfigError:
-        return _error(self.path, self.line(place), what, hint)
+        return mistake(self.path, self.line(place), what, hint)
 
 
 def load(path: Path) -> Document:
     """Mappings become dicts and lists tuples. Raises ConfigError with file and line for whatever is not plain YAML."""
-    text = _text(path)
+    document = _document(path, _text(path))
+    if document.value is None:
+        raise mistake(path, 1, "the file is empty.", "Fill it or delete it.")
+    return document
+
+
+def load_front(path: Path) -> tuple[Document, str]:
+    """The front matter between the first line, `---`, and the next such line; and the text after it.
+
+    In the text a blank line stands for each line of the front matter, so that it counts lines as the file does.
+    Raises ConfigError as `load` does, and for front matter that does not begin or does not end.
+    """
+    lines = re.sub(r"\r\n?", "\n", _text(path)).split("\n")
+    fences = [number for number, line in enumerate(lines) if line.rstrip() == _FENCE]
+    if not fences or fences[0] != 0:
+        hint = f"Begin it with a line {_FENCE}, then fields such as 'name: ...', then another line {_FENCE}."
+        raise mistake(path, 1, "the file does not begin with front matter.", hint)
+    if len(fences) == 1:
+        raise mistake(path, 1, "the front matter has no end.", f"Close it with a line {_FENCE}.")
+    end = fences[1]
+    return _document(path, "\n".join(["", *lines[1:end]])), "\n".join([""] * (end + 1) + lines[end + 1 :])
+
+
+def _document(path: Path, text: str) -> Document:
+    if len(_OPENS.findall(text)) > _MOST_OPENED:
+        raise mistake(path, 1, "the file holds too many lists.", "Split it.")
     walk = _Walk(path, text)
     return Document(path, walk.document(), walk.lines)
 
 
-def _error(path: Path, line: int, what: str, hint: str) -> ConfigError:
+def mistake(path: Path, line: int, what: str, hint: str) -> ConfigError:
+    """The error that points at a line of a file, counted from 1."""
     return ConfigError(f"{path}:{line}: {what}", hint=hint)
 
 
 def _text(path: Path) -> str:
     try:
-        raw = path.read_bytes()
+        with path.open("rb") as file:
+            raw = file.read(_MOST_BYTES + 1)
     except OSError as error:
         raise ConfigError(f"{path} cannot be read: {error.strerror}.", hint="Mend or remove it.") from None
+    if len(raw) > _MOST_BYTES:
+        raise mistake(path, 1, f"the file is larger than {_MOST_BYTES:,} bytes.", "Split it.")
     try:
         text = raw.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         line = raw.count(b"\n", 0, error.start) + 1
-        raise _error(path, line, "the text is not UTF-8.", "Save the file as UTF-8.") from None
+        raise mistake(path, line, "the text is not UTF-8.", "Save the file as UTF-8.") from None
     if bad := Reader.NON_PRINTABLE.search(text):
         line = text.count("\n", 0, bad.start()) + 1
-        raise _error(path, line, f"the character {bad.group()!r} is not allowed.", "Remove it.")
-    if len(_OPENS.findall(text)) > _MOST_OPENED:
-        raise _error(path, 1, "the file holds too many lists.", "Split it.")
+        raise mistake(path, line, f"the character {bad.group()!r} is not allowed.", "Remove it.")
     return text
 
 
@@ -92,9 +121,7 @@ class _Walk:
     def document(self) -> object:
         try:
             node = self._loader.get_single_node()
-            if node is None:
-                raise _error(self.path, 1, "the file is empty.", "Fill it or delete it.")
-            return self._value(node, ())
+            return None if node is None else self._value(node, ())
         except yaml.MarkedYAMLError as error:
             raise self._syntax(error) from None
         finally:
@@ -106,7 +133,7 @@ class _Walk:
         context = f" {error.context}" if error.context else ""
         begun = error.context_mark.line + 1 if error.context_mark else line
         since = f" begun in line {begun}" if begun != line else ""
-        return _error(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Mend that line.")
+        return mistake(self.path, line, f"not valid YAML: {error.problem}{context}{since}.", "Mend that line.")
 
     def _value(self, node: yaml.Node, place: Place) -> object:
         self.lines.setdefault(place, node.start_mark.line + 1)
@@ -149,4 +176,4 @@ class _Walk:
             raise self._at(node, f"{node.value!r} is neither a text nor a number.", "Quote it if it is text.") from None
 
     def _at(self, node: yaml.Node, what: str, hint: str) -> ConfigError:
-        return _error(self.path, node.start_mark.line + 1, what, hint)
+        return mistake(self.path, node.start_mark.line + 1, what, hint)

@@ -24,6 +24,7 @@ class Named(Content):
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file's name, in lower case.")
 
 
+C = TypeVar("C", bound=Content)
 M = TypeVar("M", bound=Named)
 
 # Pydantic speaks to programmers; these are its words for what a person writes in YAML.
@@ -38,22 +39,32 @@ _WORDS = {
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
     """Each `*.yaml` of the folder by its name, or ConfigError for the first mistake: all of them or none."""
+    return {path.stem: read(path, model, context) for path in within(folder) if _is_content(path)}
+
+
+def within(folder: Path) -> list[Path]:
+    """What the folder holds, by name. Raises ConfigError when there is no such folder."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder.", hint="Make it or name another.")
-    return {path.stem: read(path, model, context) for path in sorted(folder.iterdir()) if _is_content(path)}
+    return sorted(folder.iterdir())
 
 
 def read(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
     """The file as a model. `context` reaches the model's validators."""
     document = load(path)
-    try:
-        made = model.model_validate(document.value, context=dict(context or {}))
-    except ValidationError as error:
-        raise _explained(document, model, error) from None
+    made = checked(document, model, context)
     if made.name != path.stem:
         what = f"the {_noun(model)} is named {made.name!r} but its file {path.stem!r}."
         raise document.error(("name",), what, "Rename one of them.")
     return made
+
+
+def checked(document: Document, model: type[C], context: Mapping[str, object] | None = None) -> C:
+    """The document's value as a model, or ConfigError with the line of its first mistake."""
+    try:
+        return model.model_validate(document.value, context=dict(context or {}))
+    except ValidationError as error:
+        raise _explained(document, model, error) from None
 
 
 def pick(items: Mapping[str, M], name: str, noun: str) -> M:
@@ -102,6 +113,8 @@ def _complaint(error: ErrorDetails) -> str:
     for subject in ("Input ", "String ", "Tuple ", "Value error, "):
         said = said.removeprefix(subject)
     given = error["input"]
+    if error["type"] == "string_too_long":
+        return f"{said}, not {len(given)}"
     tells = error["type"] == "value_error" or not isinstance(given, str | int | float)
     return said if tells else f"{said}, not {given!r}"
 

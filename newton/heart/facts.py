@@ -1,17 +1,20 @@
-"""Facts: statements with a subject, a confidence, and the time from which they hold."""
+"""Facts: statements with a subject, a confidence, and the time in which they hold."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
+from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import ConflictError
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.attributes import normal, single_valued, subject_key
+from newton.heart.lifecycle.engine import Ground, Key, lock, review
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller, digest
+from newton.memory.memory import OUTSIDE, Draft, Teller, digest
 from newton.memory.representations import Count, forms, one_line
 from newton.memory.store import Telling
 
@@ -19,40 +22,172 @@ SQL = load("newton.heart", "facts.sql")
 
 Learnt = Literal["new", "confirmed", "unchanged"]
 
+# Who says what supersedes what, and so could close a circle, does so alone.
+CIRCLE: Key = ("", "")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What somebody says is so. `at` is when it became true; `ref` names this telling of it."""
+    """What somebody says is so.
+
+    It holds from `at`, and until `until` when that is known. `ref` names this telling of it; `source` is where it was
+    told, if that is more than the door it came through. One that generalises others has them as `sources`.
+    """
 
     ref: str
     content: str
     at: datetime
+    until: datetime | None = None
     subject: str | None = None
     attribute: str | None = None
     confidence: float | None = None
+    source: str | None = None
+    core: bool = False
+    generalises: bool = False
+    sources: tuple[UUID, ...] = ()
+
+    def __post_init__(self) -> None:
+        if self.until is not None and self.until < self.at:
+            raise InputError("The fact ends before it begins.", hint="Give an end that is after its time.")
 
     @property
     def content_hash(self) -> bytes:
         """Of the words alone: who says the same again confirms it."""
         return digest(one_line(self.content))
 
+    @property
+    def key(self) -> Key | None:
+        """Subject and attribute as they are compared; None when it lacks one of them."""
+        if self.subject is None or self.attribute is None:
+            return None
+        return subject_key(self.subject), normal(self.attribute)
 
-async def learn(tx: Tx, statements: Sequence[Statement], *, by: Teller, count: Count) -> list[Learnt]:
+    def told_by(self, by: Teller) -> str:
+        return self.source or f"{by.origin} {self.at:%Y-%m-%d}"
+
+
+class Found(NamedTuple):
+    """A fact that was named, or the one that it only tells again, as it is."""
+
+    memory_id: UUID
+    state: str
+    quarantined: bool
+
+
+async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, count: Count) -> list[Learnt]:
     """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
 
     Raises ConflictError when a known ref comes with other words.
     """
+    by = ground.by
     told = await _told_before(tx, statements, by=by)
     fresh = {s.ref: s for s in statements if s.ref not in told}
-    first = {s.content_hash: s for s in reversed(fresh.values())}
+    single = await _single(tx, list(fresh.values()), by=by)
+    await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
+    first: dict[bytes, Statement] = {}
+    for statement in fresh.values():
+        first.setdefault(statement.content_hash, statement)
     drafts = {s.ref: _draft(s, by=by, count=count) for s in first.values()}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
-    rows = [_row(fresh[ref], drafts[ref]) for ref in new]
+    rows = [_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].told_by(by)) for ref in new]
     await SQL["insert_facts"].run(tx, agent_id=by.agent_id, facts=json.dumps(rows))
-    again = [Telling(content_hash=s.content_hash, ref=ref) for ref, s in fresh.items() if ref not in new]
-    counted = await store.confirm(tx, again, kind="fact", by=by)
+    again = [s for ref, s in fresh.items() if ref not in new]
+    counted, touched = await _confirmed(tx, again, by=by)
+    await review(tx, ground, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
     return ["new" if s.ref in new else "confirmed" if s.ref in counted else "unchanged" for s in statements]
+
+
+async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+    """Puts one fact in the place of another, and of no other.
+
+    Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
+    or was said to be wrong.
+    """
+    old, new = await _between(tx, memory_id, by_fact, ground=ground)
+    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
+    if row and row["cyclic"]:
+        raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
+    await store.connect(tx, "supersedes", [(new, old)], by=ground.by)
+    await review(tx, ground, "fact", [old, new])
+
+
+async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+    """One fact says that another was never so. What that other had superseded is restored. Raises as `supersede`."""
+    old, new = await _between(tx, memory_id, by_fact, ground=ground)
+    await store.connect(tx, "was_wrong", [(new, old)], by=ground.by)
+    await _retracted(tx, old, ground=ground)
+
+
+async def retract(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """A person says that it was never so. What it had superseded is restored."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    await _retracted(tx, found.memory_id, ground=ground)
+
+
+async def _retracted(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    await SQL["retract"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
+    await review(tx, ground, "fact", [memory_id])
+
+
+async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ground: Ground) -> bool:
+    """Somebody says that it is so, now. False when this telling was counted before."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    telling = Telling(memory_id=found.memory_id, ref=ref, source=source)
+    counted = await store.confirm(tx, [telling], by=ground.by)
+    if counted:
+        await _retold(tx, [(found.memory_id, ground.by.now)], by=ground.by)
+    await review(tx, ground, "fact", [found.memory_id])
+    return bool(counted)
+
+
+async def mark(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """A person says that this is a core fact."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=found.memory_id)
+    await review(tx, ground, "fact", [found.memory_id])
+
+
+async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
+    """Subject and attribute of a fact as they were told. Raises NotFoundError."""
+    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    if row is None:
+        raise _unknown(memory_id)
+    return row["subject"], row["attribute"]
+
+
+async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
+    """The fact that has these words, or that they tell again. The statement must have been learnt."""
+    rows = await SQL["by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
+    return rows[0]["memory_id"]
+
+
+async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: Sequence[Key] = ()) -> list[Found]:
+    """The facts that these stand for; from here on nobody else writes values of their attributes.
+
+    Raises NotFoundError when one of them is no fact of this agent.
+    """
+    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+    await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], by=ground.by)
+    found = {row["named"]: Found(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
+    for memory_id in memory_ids:
+        if memory_id not in found:
+            raise _unknown(memory_id)
+    return [found[memory_id] for memory_id in memory_ids]
+
+
+async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tuple[UUID, UUID]:
+    """The facts that both stand for, of which the second has a say."""
+    old, new = await _found(tx, [old_id, new_id], ground=ground, alone=[CIRCLE])
+    if old.memory_id == new.memory_id:
+        raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
+    if new.quarantined:
+        raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
+    if new.state == "INACTIVE":
+        raise ConflictError(
+            f"The fact {new.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
+        )
+    return old.memory_id, new.memory_id
 
 
 async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -65,12 +200,50 @@ async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -
     return set(known)
 
 
+def _unknown(memory_id: UUID) -> NotFoundError:
+    return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
+
+
 def _same_words(statement: Statement, content_hash: bytes) -> None:
     if statement.content_hash != content_hash:
-        raise ConflictError(
-            f"The fact {statement.ref!r} is there with other words.",
-            hint="Send the new statement under a ref of its own.",
-        )
+        raise _other_words(statement)
+
+
+def _other_words(statement: Statement) -> ConflictError:
+    return ConflictError(
+        f"The fact {statement.ref!r} is there with other words.", hint="Send the new statement under a ref of its own."
+    )
+
+
+async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
+    """The refs of those that tell a value of an attribute which has one at a time."""
+    keys = {s.ref: s.key for s in statements if s.key}
+    attributes = {attribute for _, attribute in keys.values()}
+    single = await single_valued(tx, sorted(attributes), agent_id=by.agent_id) if attributes else set[str]()
+    return {ref for ref, (_, attribute) in keys.items() if attribute in single}
+
+
+async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> tuple[set[str], list[UUID]]:
+    """Counts statements whose words are known. Returns the refs not counted before, and the facts they are about."""
+    if not statements:
+        return set(), []
+    hashes = [s.content_hash for s in statements]
+    rows = await SQL["by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
+    known = {row["content_hash"]: row["memory_id"] for row in rows}
+    for statement in statements:
+        if statement.content_hash not in known:
+            raise _other_words(statement)  # somebody took its ref a moment ago
+    tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
+    counted = await store.confirm(tx, tellings, by=by)
+    await _retold(tx, [(known[s.content_hash], s.at) for s in statements], by=by)
+    return counted, list(known.values())
+
+
+async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, by: Teller) -> None:
+    """Each holds again from then on, if those who say so may be believed."""
+    if by.trust not in OUTSIDE:
+        memory_ids, ats = zip(*tellings, strict=True)
+        await SQL["retell"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, ats=ats)
 
 
 def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
@@ -89,13 +262,20 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         content_hash=statement.content_hash,
         ref=statement.ref,
         confidence=statement.confidence,
+        sources=statement.sources,
     )
 
 
-def _row(statement: Statement, draft: Draft) -> dict[str, object]:
+def _row(statement: Statement, draft: Draft, *, single: bool, source: str) -> Mapping[str, object]:
     return {
         "memory_id": str(draft.memory_id),
         "subject": statement.subject,
-        "attribute": statement.attribute,
+        "subject_key": subject_key(statement.subject) if statement.subject else None,
+        "attribute": normal(statement.attribute) if statement.attribute else None,
+        "single": single,
         "valid_from": statement.at.isoformat(),
+        "valid_to": statement.until.isoformat() if statement.until else None,
+        "source": source,
+        "marked": statement.core,
+        "generalises": statement.generalises,
     }

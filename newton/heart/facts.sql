@@ -1,4 +1,71 @@
 -- name: insert_facts(agent_id, facts)
-insert into heart.facts (agent_id, memory_id, subject, attribute, valid_from)
-select $1, d.memory_id, d.subject, d.attribute, d.valid_from
-from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, subject text, attribute text, valid_from timestamptz);
+insert into heart.facts (
+    agent_id, memory_id, subject, subject_key, attribute, single, valid_from, valid_to, source, marked, compared,
+    generalises, retracted, holds
+)
+select
+    $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.source, d.marked,
+    d.generalises, d.generalises, false, false
+from jsonb_to_recordset($2::jsonb) as d (
+    memory_id uuid, subject text, subject_key text, attribute text, single boolean, valid_from timestamptz,
+    valid_to timestamptz, source text, marked boolean, generalises boolean
+);
+
+-- name: by_hash(agent_id, hashes)
+-- The facts of these words; what only tells another again stands for that one.
+select m.content_hash, coalesce(f.same_as, f.memory_id) as memory_id
+from memory.memories as m
+join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
+
+-- name: find(agent_id, memory_ids)
+-- For each fact the one it stands for: itself, or what it only tells again.
+select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single, m.state, m.quarantined
+from heart.facts as f
+join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.same_as, f.memory_id)
+join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
+where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
+
+-- name: about(agent_id, memory_id)
+select subject, attribute
+from heart.facts
+where agent_id = $1 and memory_id = $2;
+
+-- name: retract(agent_id, memory_id)
+update heart.facts
+set retracted = true
+where agent_id = $1 and memory_id = $2;
+
+-- name: retell(agent_id, memory_ids, ats)
+update heart.facts as f
+set again_from = greatest(f.again_from, told.at)
+from (
+    select t.memory_id, max(t.at) as at
+    from unnest($2::uuid[], $3::timestamptz[]) as t (memory_id, at)
+    group by t.memory_id
+) as told
+where f.agent_id = $1 and f.memory_id = told.memory_id and told.at > f.valid_from;
+
+-- name: mark(agent_id, memory_id)
+update heart.facts
+set marked = true
+where agent_id = $1 and memory_id = $2;
+
+-- name: supersedes_in_turn(agent_id, memory_id, other_id)
+-- Whether the other one supersedes the memory already, directly or by way of others. What was told again since, holds.
+with recursive step as (
+    select l.memory_id, l.other_id
+    from memory.links as l
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.other_id
+    where l.agent_id = $1 and l.link = 'supersedes' and l.at >= coalesce(f.again_from, '-infinity')
+),
+chain as (
+    select other_id as memory_id
+    from step
+    where memory_id = $3
+    union
+    select s.other_id
+    from chain as c
+    join step as s on s.memory_id = c.memory_id
+)
+select exists (select from chain where memory_id = $2) as cyclic;

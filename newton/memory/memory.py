@@ -1,23 +1,26 @@
 """What every memory is, whatever its kind."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 from uuid import UUID
 
-Kind = Literal["exchange", "episode", "fact"]
+Kind = Literal["exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage"]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
-KINDS: tuple[Kind, ...] = ("exchange", "episode", "fact")
+KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # From the most trusted to the least.
 TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
 
-# What such a source says is kept, but is only found by those who ask for it.
-QUARANTINED: frozenset[Trust] = frozenset({"tool", "web"})
+# What such a source says is quarantined: kept, but only found by those who ask for it, until it is corroborated.
+OUTSIDE: frozenset[Trust] = frozenset({"tool", "web"})
+
+# What is in one of these states is kept and may be searched, but is not held to be so any more.
+PAST: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
 DEFAULT_IMPORTANCE = 0.1  # 1.0 on the 0-10 scale that people see
 
@@ -48,7 +51,10 @@ class Forms:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A memory about to be written. `indexed` is searched by its words; the vector of `cue` stands for it."""
+    """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it.
+
+    One that is `held` is quarantined whoever said it, until a person approves of it.
+    """
 
     memory_id: UUID
     kind: Kind
@@ -56,7 +62,7 @@ class Draft:
     forms: Forms
     full_text: str | None
     indexed: str
-    cue: str
+    cue: str | None
     occurred_at: datetime
     created_at: datetime
     origin: str
@@ -68,6 +74,7 @@ class Draft:
     thread: UUID | None = None
     place: int | None = None
     sources: tuple[UUID, ...] = ()
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -80,6 +80,14 @@ class Outbox:
                 seen(landed)
         return Drained(embedded, failed)
 
+    async def requeue(self) -> int:
+        """Puts back what another model has embedded and this one has not; how many memories that were."""
+        async with self._db.work(self._agent) as tx:
+            models = {row["model_id"] for row in await SQL["models"].all(tx, agent_id=self._agent)}
+            if not models - {self._model}:
+                return 0
+            return len(await SQL["requeue"].all(tx, agent_id=self._agent, model_id=self._model))
+
     async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
         async with self._db.work(self._agent) as tx:
             rows = await SQL["waiting"].all(tx, agent_id=self._agent, after=after, most=most, attempts=MOST_ATTEMPTS)

@@ -1,7 +1,8 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
@@ -13,9 +14,10 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
-from newton.memory.memory import Kind, Trust
+from newton.memory.memory import PAST, Kind, Trust
 from newton.memory.ranking import Hit, relevances, stretched
 from newton.memory.representations import one_line
+from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -23,6 +25,10 @@ if TYPE_CHECKING:
 SQL = load("newton.memory", "recall.sql")
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
+
+PAST_FACTOR = 0.5  # what is past ranks lower, for those who ask for it
+
+WIDER, MOST_WIDENED = 4, 2  # so much wider, and so many times, when most of what is found says the same
 
 
 class Width(NamedTuple):
@@ -56,6 +62,7 @@ class Found(NamedTuple):
     accessed_at: datetime | None
     confirmed_at: datetime | None
     trust: Trust
+    quarantined: bool
     ref: str | None
     thread: UUID | None
     place: int | None
@@ -68,9 +75,14 @@ class Found(NamedTuple):
         """Its words without the date and speaker of a line."""
         return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
 
+    @property
+    def heard(self) -> str:
+        """Who says which words, whatever the day: what says the same need not stand twice."""
+        return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
+
     def echoes(self, text: str) -> bool:
-        """Whether it only says the same words again, as a question does that was asked before."""
-        return self.said.casefold() == one_line(text).casefold()
+        """Whether it is a line that only says the same words again, as a question does that was asked before."""
+        return self.kind == "exchange" and self.said.casefold() == one_line(text).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -93,35 +105,85 @@ class Recollection:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Search:
-    """Where is looked, and how widely."""
+    """Where is looked, how widely, and what may be found.
+
+    `past` names the states that are left out. With a `moment` only what was known then is found, as it was then.
+    """
 
     db: Database
     agent_id: UUID
     widths: Mapping[Kind, Width]
+    quarantined: bool = False
+    past: Set[str] = frozenset(PAST)
+    moment: datetime | None = None
+    hidden: Sequence[UUID] = ()
 
     @property
     def spread(self) -> dict[str, object]:
-        """How the queries take the widths."""
+        """How the queries take it."""
         searched = [width.searched for width in self.widths.values()]
-        return {"agent_id": self.agent_id, "kinds": list(self.widths), "limits": searched}
+        return {
+            "agent_id": self.agent_id,
+            "kinds": list(self.widths),
+            "limits": searched,
+            "quarantined": self.quarantined,
+            "past": list(self.past) if self.moment is None else [],
+            "hidden": self.hidden,
+        }
+
+    def wider(self) -> "Search":
+        widths = {kind: Width(w.searched * WIDER, w.kept * WIDER) for kind, w in self.widths.items()}
+        return replace(self, widths=widths)
 
 
 async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> Recollection:
     """The memories of each kind most likely meant, best first.
 
     Words are searched while the text is embedded and its meaning searched. Without a vector the words decide alone. The
-    search is wide and light; only what it keeps is read in full.
+    search is wide and light; only what it keeps is read in full. It is made wider when most of that says the same.
     """
+    if search.moment is not None:
+        search = await _as_of(search, search.moment)
     async with together() as tasks:
-        meaning = tasks.create_task(_by_meaning(text, embedder, search))
+        embedding = tasks.create_task(_near(text, embedder, search))
         wording = tasks.create_task(_by_words(text, search))
-    (cue, missing, near), worded = meaning.result(), wording.result()
+    (cue, missing, near), worded = embedding.result(), wording.result()
+    found = await _found(cue, near, worded, search)
+    for _ in range(MOST_WIDENED):
+        if not crowded(found, text, search.widths):
+            break
+        search = search.wider()
+        found = await _found(cue, await _by_meaning(cue, search), await _by_words(text, search), search)
+    return Recollection(cue=cue, found=found, missing=missing)
+
+
+def crowded(found: Sequence[Found], text: str, widths: Mapping[Kind, Width]) -> bool:
+    """Whether what says the same, or only what the input says, takes most of the room of some kind. Pure."""
+    distinct = Counter(kind for kind, _ in {(f.kind, f.heard) for f in found if not f.echoes(text)})
+    full = Counter(f.kind for f in found)
+    return any(full[kind] >= width.kept > 2 * distinct[kind] for kind, width in widths.items())
+
+
+async def _as_of(search: Search, moment: datetime) -> Search:
+    async with search.db.work(search.agent_id) as tx:
+        rows = await SQL["hidden_at"].all(
+            tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
+        )
+    # what is quarantined or past by now may have been neither then
+    return replace(search, hidden=[row[0] for row in rows], quarantined=True)
+
+
+async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
     async with search.db.work(search.agent_id) as tx:
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
         kept = best(_united(near, worded, far), search.widths)
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
-    found = [Found._make((*row, *kept[row[0]])) for row in rows]
-    return Recollection(cue=cue, found=sorted(found, key=lambda f: (-f.relevance, f.memory_id)), missing=missing)
+        found = [Found._make((*row, *kept[row[0]])) for row in rows]
+        if search.moment is not None:
+            were = await states_at(tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment)
+            found = [f._replace(state=were[f.memory_id][0], quarantined=were[f.memory_id][1]) for f in found]
+    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if f.state in PAST else f for f in found]
+    return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
 
 
 def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[float, float, float]]:
@@ -147,15 +209,19 @@ async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, s
     return Cue(text=text, vector=vector, model_id=model_id(embedder.identity)), {}
 
 
-async def _by_meaning(
+async def _near(
     text: str, embedder: "Embedder | None", search: Search
 ) -> tuple[Cue, dict[str, str], dict[UUID, Record]]:
     cue, missing = await _cue(text, embedder)
+    return cue, missing, await _by_meaning(cue, search)
+
+
+async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
     if cue.vector is None:
-        return cue, missing, {}
+        return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
-    return cue, missing, {row[0]: row for row in rows}
+    return {row[0]: row for row in rows}
 
 
 async def _by_words(text: str, search: Search) -> dict[UUID, Record]:

@@ -1,12 +1,25 @@
--- name: by_meaning(agent_id, model_id, embedding, kinds, limits)
+-- name: by_meaning(agent_id, model_id, embedding, kinds, limits, quarantined, past, hidden)
 -- The nearest of each kind, with what their relevance depends on. The scan is exact and reads the agent's vectors once,
--- from the covering index.
+-- from the covering index. What may not be found is left out before the nearest are taken, so it crowds out nothing.
+with past as materialized (
+    select memory_id
+    from memory.memories
+    where
+        agent_id = $1
+        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
+        and ((quarantined and not $6::boolean) or state = any($7::text[]))
+)
 select hit.memory_id, wanted.kind, m.words, m.thread, m.place, -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, most)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
     from memory.embeddings as e
-    where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
+    where
+        e.agent_id = $1
+        and e.model_id = $2
+        and e.kind = wanted.kind
+        and e.memory_id not in (select memory_id from past)
+        and e.memory_id <> all($8::uuid[])
     order by e.embedding <#> $3
     limit wanted.most
 ) as hit
@@ -18,12 +31,20 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: by_words(agent_id, input, kinds, limits, k1, b)
+-- name: by_words(agent_id, input, kinds, limits, k1, b, quarantined, past, hidden)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
-with corpus as materialized (
+with past as materialized (
+    select memory_id
+    from memory.memories
+    where
+        agent_id = $1
+        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
+        and ((quarantined and not $7::boolean) or state = any($8::text[]))
+),
+corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
     from memory.memories
-    where agent_id = $1
+    where agent_id = $1 and words > 0
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
@@ -56,6 +77,7 @@ scored as (
 ranked as (
     select memory_id, kind, score, row_number() over (partition by kind order by score desc, memory_id) as place
     from scored
+    where memory_id not in (select memory_id from past) and memory_id <> all($9::uuid[])
 )
 select r.memory_id, r.kind, m.words, m.thread, m.place, r.score / b.score as share
 from ranked as r
@@ -77,15 +99,42 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 -- name: details(agent_id, memory_ids)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
+    place
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: before(agent_id, thread, place, most)
+-- What is quarantined does not stand among what was said.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, ref, thread, place
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
+    place
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3
+where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and trust not in ('tool', 'web')
 order by place desc
 limit $4;
+
+-- name: hidden_at(agent_id, moment, quarantined, past)
+-- What was not there at a moment, or was not to be found then.
+with was as (
+    select
+        m.memory_id,
+        m.created_at,
+        coalesce(later.from_state, m.state) as state,
+        m.quarantined or coalesce(later.released, false) as quarantined
+    from memory.memories as m
+    left join (
+        select distinct on (t.memory_id)
+            t.memory_id,
+            t.from_state,
+            bool_or(t.event = 'released') over (partition by t.memory_id) as released
+        from memory.transitions as t
+        where t.agent_id = $1 and t.at > $2
+        order by t.memory_id, t.at, t.transition_id
+    ) as later on later.memory_id = m.memory_id
+    where m.agent_id = $1
+)
+select memory_id
+from was
+where created_at > $2 or (quarantined and not $3::boolean) or state = any($4::text[]);

@@ -24,10 +24,13 @@ def one_line(text: str) -> str:
     return " ".join(text.split())
 
 
-def forms(text: str, *, count: Count, prefix: str = "") -> Forms:
-    """Micro and summary of `text`; each starts with `prefix` (who, when), which is never cut away."""
+def forms(text: str, *, count: Count, prefix: str = "", most: int = SUMMARY_TOKENS) -> Forms:
+    """Micro and summary of `text`; each starts with `prefix` (who, when), which is never cut away.
+
+    `most` is what the summary may cost.
+    """
     line = one_line(text)
-    summary, summary_tokens = _fitted(line, limit=SUMMARY_TOKENS, count=count, prefix=prefix)
+    summary, summary_tokens = _fitted(line, limit=most, count=count, prefix=prefix)
     if summary_tokens <= MICRO_TOKENS:
         return Forms(micro=summary, summary=summary, micro_tokens=summary_tokens, summary_tokens=summary_tokens)
     micro, micro_tokens = _fitted(line, limit=MICRO_TOKENS, count=count, prefix=prefix)

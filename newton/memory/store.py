@@ -3,21 +3,29 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Literal
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import Draft, Kind, Teller
+from newton.memory.memory import OUTSIDE, Draft, Kind, Teller
 
 SQL = load("newton.memory", "store.sql")
 
 
+Link = Literal["supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of"]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Telling:
-    """One time something known was said again. `ref` names the telling, so that it counts once."""
+    """One time something known was said again. `ref` names the telling, so that it counts once.
 
-    content_hash: bytes
+    `source` is where it was said: tellings of one source are not independent of each other.
+    """
+
+    memory_id: UUID
     ref: str
+    source: str
 
 
 async def remember(tx: Tx, *, agent_id: UUID, drafts: Sequence[Draft]) -> set[UUID]:
@@ -43,21 +51,34 @@ async def hashes_by_ref(tx: Tx, *, agent_id: UUID, kind: Kind, refs: Sequence[st
     return {row["ref"]: row["content_hash"] for row in rows}
 
 
-async def confirm(tx: Tx, tellings: Sequence[Telling], *, kind: Kind, by: Teller) -> set[str]:
-    """Counts what was met again; returns the refs not counted before. A new fact becomes a confirmed one."""
+async def confirm(tx: Tx, tellings: Sequence[Telling], *, by: Teller) -> set[str]:
+    """Counts what was met again; returns the refs not counted before."""
     if not tellings:
         return set()
     rows = await SQL["confirm"].all(
         tx,
         agent_id=by.agent_id,
-        kind=kind,
-        hashes=[telling.content_hash for telling in tellings],
+        memory_ids=[telling.memory_id for telling in tellings],
         refs=[telling.ref for telling in tellings],
+        sources=[telling.source for telling in tellings],
         now=by.now,
         origin=by.origin,
         trust=by.trust,
     )
     return {row["ref"] for row in rows}
+
+
+async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, by: Teller) -> None:
+    """Links the first of each pair to the second; a link that is there already stays as it was."""
+    if pairs:
+        await SQL["link"].run(
+            tx,
+            agent_id=by.agent_id,
+            memory_ids=[memory_id for memory_id, _ in pairs],
+            link=link,
+            other_ids=[other_id for _, other_id in pairs],
+            now=by.now,
+        )
 
 
 async def counts(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
@@ -81,6 +102,7 @@ def _row(draft: Draft) -> dict[str, object]:
         "created_at": draft.created_at.isoformat(),
         "origin": draft.origin,
         "trust": draft.trust,
+        "quarantined": draft.held or draft.trust in OUTSIDE,
         "content_hash": draft.content_hash.hex(),
         "ref": draft.ref,
         "confidence": draft.confidence,

@@ -5,7 +5,8 @@ with draft as materialized (
     from jsonb_to_recordset($2::jsonb) as d (
         memory_id uuid, kind text, state text, micro text, summary text, full_text text,
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
-        occurred_at timestamptz, created_at timestamptz, origin text, trust text, content_hash text, ref text,
+        occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
+        content_hash text, ref text,
         confidence real, importance real, thread uuid, place integer
     )
 ),
@@ -23,13 +24,13 @@ sized as (
 written as (
     insert into memory.memories (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, importance, occurred_at, created_at, origin, trust, ref, thread, place,
-        content_hash
+        confidence, importance, occurred_at, created_at, origin, trust, quarantined, ref, thread,
+        place, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.words, 0), d.confidence, d.importance, d.occurred_at, d.created_at, d.origin, d.trust, d.ref,
-        d.thread, d.place, decode(d.content_hash, 'hex')
+        coalesce(s.words, 0), d.confidence, d.importance, d.occurred_at, d.created_at, d.origin, d.trust,
+        d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
     on conflict do nothing
@@ -47,6 +48,7 @@ queued as (
     select $1, d.memory_id, d.cue
     from draft as d
     join written as w on w.memory_id = d.memory_id
+    where d.cue is not null
 )
 select memory_id
 from written;
@@ -68,12 +70,11 @@ from memory.confirmations as c
 join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
--- name: confirm(agent_id, kind, hashes, refs, now, origin, trust)
+-- name: confirm(agent_id, memory_ids, refs, sources, now, origin, trust)
 with met as (
-    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust)
-    select $1, m.memory_id, g.ref, $5, $6, $7
-    from unnest($3::bytea[], $4::text[]) as g (content_hash, ref)
-    join memory.memories as m on m.agent_id = $1 and m.kind = $2 and m.content_hash = g.content_hash
+    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust, source)
+    select $1, g.memory_id, g.ref, $5, $6, $7, g.source
+    from unnest($2::uuid[], $3::text[], $4::text[]) as g (memory_id, ref, source)
     on conflict do nothing
     returning memory_id, ref
 ),
@@ -84,15 +85,18 @@ counted as (
 ),
 updated as (
     update memory.memories as m
-    set
-        confirmations = m.confirmations + c.times,
-        confirmed_at = $5,
-        state = case when m.kind = 'fact' and m.state = 'NEW' then 'CONFIRMED' else m.state end
+    set confirmations = m.confirmations + c.times, confirmed_at = $5
     from counted as c
     where m.agent_id = $1 and m.memory_id = c.memory_id
 )
 select ref
 from met;
+
+-- name: link(agent_id, memory_ids, link, other_ids, now)
+insert into memory.links (agent_id, memory_id, link, other_id, at)
+select $1, l.memory_id, $3, l.other_id, $5
+from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
+on conflict do nothing;
 
 -- name: counts(agent_id)
 select kind, count(*) as memories

@@ -30,6 +30,11 @@ class Reply:
 
 
 class ChatModel(Protocol):
+    @property
+    def name(self) -> str:
+        """What it is called in the record of costs."""
+        ...
+
     def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
         """Pieces of the reply as they come, and then the Reply, whose text is their sum.
 

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import pairwise
 
 import numpy as np
+from pydantic import BaseModel
 
 from newton.errors import ProviderError
 from newton.providers.chat import ChatMessage, Reply
@@ -55,11 +56,15 @@ class BrokenEmbedder:
 class ScriptedChat:
     """Says what it was told to say, a word at a time, and remembers what it heard. Its tokens are words."""
 
+    name = "scripted"
+
     def __init__(self, *lines: str) -> None:
         self._lines = list(lines)
         self.heard: list[Sequence[ChatMessage]] = []
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
         self.heard.append(messages)
         if not self._lines:
             raise ProviderError("The scripted model has nothing left to say.", hint="Give it more lines.")
@@ -70,7 +75,7 @@ class ScriptedChat:
         text = "".join(pieces)
         yield Reply(
             text=text,
-            model="scripted",
+            model=self.name,
             input_tokens=sum(len(message.text.split()) for message in messages),
             output_tokens=len(text.split()),
             estimated=True,

@@ -10,6 +10,7 @@ from typing import TypeVar
 import numpy as np
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.shared_params import ResponseFormatJSONSchema
 from pydantic import BaseModel, ConfigDict
 
 from newton.errors import ProviderError
@@ -109,6 +110,7 @@ class OpenAIChat:
     """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
 
     def __init__(self, settings: Settings) -> None:
+        self.name = settings.openai_model
         self._endpoint = Endpoint(
             client=client(settings),
             model=settings.openai_model,
@@ -116,11 +118,13 @@ class OpenAIChat:
             seconds=settings.llm_timeout,
         )
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
-        """As ChatModel says. The deadline of `llm_timeout` seconds is for the whole reply."""
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
+        """As ChatModel and FormModel say. The deadline of `llm_timeout` seconds is for the whole reply."""
         heard, failure = _Heard(), None
         try:
-            async with aclosing(self._chunks(messages, max_tokens)) as chunks:
+            async with aclosing(self._chunks(messages, max_tokens, form)) as chunks:
                 async for chunk in chunks:
                     if piece := heard.take(chunk):
                         yield piece
@@ -132,10 +136,12 @@ class OpenAIChat:
         if not heard.pieces or reply.finish == "interrupted":
             raise failure or self._unsaid(reply)
 
-    async def _chunks(self, messages: Sequence[ChatMessage], max_tokens: int) -> AsyncGenerator[ChatCompletionChunk]:
+    async def _chunks(
+        self, messages: Sequence[ChatMessage], max_tokens: int, form: type[BaseModel] | None
+    ) -> AsyncGenerator[ChatCompletionChunk]:
         """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
         deadline = self._endpoint.deadline()
-        async with await tried(lambda: self._begun(messages, max_tokens), deadline=deadline) as stream:
+        async with await tried(lambda: self._begun(messages, max_tokens, form), deadline=deadline) as stream:
             while True:
                 async with asyncio.timeout_at(deadline):
                     chunk = await anext(stream, None)
@@ -143,13 +149,16 @@ class OpenAIChat:
                     return
                 yield chunk
 
-    async def _begun(self, messages: Sequence[ChatMessage], max_tokens: int) -> openai.AsyncStream[ChatCompletionChunk]:
+    async def _begun(
+        self, messages: Sequence[ChatMessage], max_tokens: int, form: type[BaseModel] | None
+    ) -> openai.AsyncStream[ChatCompletionChunk]:
         return await self._endpoint.client.chat.completions.create(
             model=self._endpoint.model,
             messages=[_wire(message) for message in messages],
             max_tokens=max_tokens,
             stream=True,
             stream_options={"include_usage": True},
+            response_format=_format(form) if form else openai.omit,
         )
 
     def _unsaid(self, reply: Reply) -> ProviderError:
@@ -223,6 +232,11 @@ class _Heard:
             estimated=self.usage is None,
             finish=self.finish or "interrupted",
         )
+
+
+def _format(form: type[BaseModel]) -> ResponseFormatJSONSchema:
+    schema = form.model_json_schema()
+    return {"type": "json_schema", "json_schema": {"name": form.__name__.lower(), "schema": schema}}
 
 
 def _wire(message: ChatMessage) -> ChatCompletionMessageParam:

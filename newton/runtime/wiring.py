@@ -4,11 +4,18 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.acquaintance import Acquaintance
+from newton.agent.asking import Asking
+from newton.agent.curation import Curation
+from newton.agent.gate import Gate
+from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
+from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
@@ -18,9 +25,13 @@ from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
 from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
+from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
+from newton.heart.comparing import Bounds
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.procedures import FROM_DISK
 from newton.ids import new_id
 from newton.memory import agents
 from newton.memory.memory import Teller
@@ -30,8 +41,10 @@ from newton.runtime.transfer.importing import Importer
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.ingest import Ingest
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
+    from newton.providers.openai_models import OpenAIChat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,12 +68,97 @@ class Newton:
             db=self.db,
             clock=self.clock,
             count=self.count,
+            thresholds=self.thresholds,
             embedder=self.embedder,
+        )
+
+    def curation(self, origin: str) -> Curation:
+        return Curation(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+        )
+
+    def practice(self, origin: str) -> Practice:
+        return Practice(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+        )
+
+    def acquaintance(self) -> Acquaintance:
+        return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
+
+    def gate(self, origin: str) -> Gate:
+        return Gate(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            embedder=self.embedder,
+        )
+
+    def ingest(self, origin: str) -> "Ingest":
+        module = import_module("newton.agent.ingest")
+        return module.Ingest(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+
+    def upkeep(self, origin: str) -> Upkeep:
+        return Upkeep(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
+            embedder=self.embedder,
+            asking=self._asking(),
+        )
+
+    def _asking(self) -> Asking | None:
+        model = chat_model(self.settings)
+        return model and Asking(
+            agent_id=self.agent_id,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            model=model,
+            per_day=self.settings.llm_tokens_per_day,
+        )
+
+    @property
+    def thresholds(self) -> Thresholds:
+        given = self.settings
+        return Thresholds(
+            core_sources=given.core_sources,
+            facts_per_attribute=given.facts_per_attribute,
+            summarized_after=timedelta(days=given.summarized_days),
+            archived_after=timedelta(days=given.archived_days),
+            procedure_trials=given.procedure_trials,
+            effective_above=given.procedure_effective,
+            ineffective_below=given.procedure_ineffective,
+            censor_trials=given.censor_trials,
+            false_positives_above=given.censor_false_share,
         )
 
     def importer(self) -> Importer:
         outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
-        return Importer(db=self.db, agent_id=self.agent_id, clock=self.clock, count=self.count, outbox=outbox)
+        return Importer(
+            db=self.db,
+            agent_id=self.agent_id,
+            clock=self.clock,
+            count=self.count,
+            thresholds=self.thresholds,
+            outbox=outbox,
+        )
 
     async def session(self, name: str | None) -> UUID:
         """The session of that name, begun if it is new; without a name, a new one."""
@@ -87,6 +185,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             contexts=self.contexts,
+            gate=self.gate("chat"),
             model=model,
             limits=limits,
         )
@@ -96,13 +195,14 @@ class Newton:
 async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
     frames, profiles = load_frames(settings.frames_dir), load_profiles()
+    skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         async with together() as tasks:
             loading = tasks.create_task(asyncio.to_thread(_models, settings))
             opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
         (embedder, count), db = loading.result(), opening.result()
-        yield Newton(
+        newton = Newton(
             settings=settings,
             agent_id=await agents.agent(db, settings.agent, now=clock.now()),
             db=db,
@@ -122,9 +222,11 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 header_tokens=headers(count),
             ),
         )
+        await newton.practice(FROM_DISK).follow(skills)
+        yield newton
 
 
-def chat_model(settings: Settings) -> "ChatModel | None":
+def chat_model(settings: Settings) -> "OpenAIChat | None":
     """The model to talk with, or None when neither a key nor an endpoint is set."""
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None

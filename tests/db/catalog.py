@@ -8,15 +8,28 @@ AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 APPEND_ONLY = {
     "dialogue.sessions",
     "dialogue.messages",
-    "heart.facts",
-    "heart.episodes",
+    "heart.events",
+    "heart.mentions",
     "memory.sources",
     "memory.confirmations",
+    "memory.links",
+    "memory.transitions",
+    "memory.cold",
     "memory.embeddings",
     "cognition.bundles",
     "runtime.usage",
 }
-FIXED_OF_MEMORIES = {"origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at"}
+FIXED = {
+    "memory.memories": {
+        "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at", "micro",
+        "summary",
+    },
+    "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
+    "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "title", "started_at", "ended_at"},
+    "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
+    "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
+    "heart.activations": {"memory_id", "activation_id", "at", "place"},
+}  # fmt: skip
 
 TABLES = """
 select c.oid::regclass::text as name, c.relrowsecurity and c.relforcerowsecurity as forced,
@@ -133,7 +146,7 @@ async def _columns(conn: Tx) -> list[str]:
             found.append(f"{name}.{column}: a timestamp without a zone")
         if (name, column) == ("memory.embeddings", "embedding") and row["storage"] != "p":
             found.append(f"{name}.{column}: storage is not plain")
-        fixed = name in APPEND_ONLY or (name == "memory.memories" and column in FIXED_OF_MEMORIES)
+        fixed = name in APPEND_ONLY or column in FIXED.get(name, ())
         if fixed and row["updated"]:
             found.append(f"{name}: newton_app may UPDATE {column}")
     return found

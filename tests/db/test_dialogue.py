@@ -14,6 +14,7 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed, Role
 from newton.errors import ConflictError
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory import agents
 from tests.support import ANA, NOON, count, teller
 
@@ -172,7 +173,9 @@ async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, a
         said = [line("the vault code is in the manual", role="tool"), line("where is the vault manual")]
         await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
     clock = SteppedClock(NOON + timedelta(days=1))
-    verbs = Verbs(agent_id=agent, origin="test", db=db, clock=clock, count=count, embedder=None)
+    verbs = Verbs(
+        agent_id=agent, origin="test", db=db, clock=clock, count=count, thresholds=Thresholds(), embedder=None
+    )
     usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", quarantined=True)
     assert [f.trust for f in usual.found] == ["user"]
     assert {f.trust for f in asked.found} == {"tool", "user"}

@@ -8,13 +8,13 @@ import pytest
 from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.heart.facts import Learnt, Statement, learn
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, count, ground, teller
 
 COLD = Statement(ref="a", content="Oslo is cold", at=NOON, subject="Oslo", attribute="climate", confidence=0.9)
 
 
 async def tell(tx: Tx, *statements: Statement) -> list[Learnt]:
-    return await learn(tx, statements, by=teller(), count=count)
+    return await learn(tx, statements, ground=ground(), count=count)
 
 
 async def state(tx: Tx) -> tuple[str, int]:
@@ -40,7 +40,7 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
     await tell(tx, COLD)
     assert await state(tx) == ("NEW", 0)
     later = teller(now=NOON + timedelta(days=3))
-    assert await learn(tx, [replace(COLD, ref="b")], by=later, count=count) == ["confirmed"]
+    assert await learn(tx, [replace(COLD, ref="b")], ground=ground(later), count=count) == ["confirmed"]
     assert await state(tx) == ("CONFIRMED", 1)
     assert await tx.fetchval("select confirmed_at from memory.memories") == later.now
     await tell(tx, replace(COLD, ref="c"))
@@ -50,7 +50,7 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
 async def test_who_confirmed_it_is_kept(tx: Tx) -> None:
     await tell(tx, COLD)
     by = teller(trust="operator", origin="door")
-    await learn(tx, [replace(COLD, ref="b")], by=by, count=count)
+    await learn(tx, [replace(COLD, ref="b")], ground=ground(by), count=count)
     row = await tx.fetchrow("select ref, at, origin, trust from memory.confirmations")
     assert row is not None
     assert tuple(row) == ("b", NOON, "door", "operator")

@@ -15,6 +15,7 @@ from newton.cognition.context import Request
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.heart import episodes, facts
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory import store
 from newton.memory.outbox import backlog
 from newton.memory.recall import before
@@ -22,7 +23,7 @@ from newton.providers.offline import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 DATABASE = f"newton_isolation_{uuid4().hex[:8]}"
 
@@ -129,7 +130,13 @@ async def test_every_function_of_the_stores_answers_from_its_own_agent(world: Wo
         own = {row["memory_id"] for row in await tx.fetch("select memory_id from memory.memories")}
         totals = await store.counts(tx, agent_id=world.ana)
     verbs = Verbs(
-        agent_id=world.ana, origin="test", db=world.db, clock=SteppedClock(NOON), count=count, embedder=HashEmbedder()
+        agent_id=world.ana,
+        origin="test",
+        db=world.db,
+        clock=SteppedClock(NOON),
+        count=count,
+        thresholds=Thresholds(),
+        embedder=HashEmbedder(),
     )
     found = (await verbs.recall("where is the blue kettle?", most=100)).found
     assert found
@@ -163,7 +170,7 @@ async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> Non
             async with world.db.work(world.ana) as tx:
                 match attempt:
                     case 0:
-                        await facts.learn(tx, [statement("new", "Ben is watched")], by=by, count=count)
+                        await facts.learn(tx, [statement("new", "Ben is watched")], ground=ground(by), count=count)
                     case 1:
                         await episodes.keep(tx, [told("new")], by=by, count=count)
                     case _:

@@ -10,14 +10,17 @@ import pytest
 from newton.agent.verbs import Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, in_unit_of_work
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
 from newton.errors import ProviderError
 from newton.heart import facts
 from newton.heart.facts import Statement
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
 from newton.memory.outbox import BATCH, MOST_ATTEMPTS, Outbox, backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 POISON = "poison"
 
@@ -37,13 +40,21 @@ class Picky(HashEmbedder):
 
 
 def verbs(db: Database, agent: UUID, embedder: Embedder | None) -> Verbs:
-    return Verbs(agent_id=agent, origin="test", db=db, clock=SteppedClock(NOON), count=count, embedder=embedder)
+    return Verbs(
+        agent_id=agent,
+        origin="test",
+        db=db,
+        clock=SteppedClock(NOON),
+        count=count,
+        thresholds=Thresholds(),
+        embedder=embedder,
+    )
 
 
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     told = [Statement(ref=content, content=content, at=NOON) for content in contents]
     async with db.work(agent) as tx:
-        await facts.learn(tx, told, by=teller(agent), count=count)
+        await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
 
 
 async def waiting(db: Database, agent: UUID) -> tuple[int, int]:
@@ -65,7 +76,7 @@ async def embedded(db: Database, agent: UUID) -> list[str]:
 async def test_a_memory_is_kept_and_found_by_its_words_while_no_model_answers(db: Database, agent: UUID) -> None:
     down = verbs(db, agent, BrokenEmbedder())
     assert await down.remember("The spare key hangs behind the boiler") == "new"
-    drained = await down.settle()
+    drained = await Outbox(db, BrokenEmbedder(), agent).drain()
     found = await down.recall("where is the spare key?")
     assert drained.down == "The embedding endpoint does not answer."
     assert (drained.embedded, drained.failed) == (0, 0)
@@ -154,6 +165,30 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
     with pytest.raises(RuntimeError, match="changed my mind"):
         async with db.work(agent) as tx:
             told = [Statement(ref="r", content="never mind", at=NOON)]
-            await facts.learn(tx, told, by=teller(agent), count=count)
+            await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)
+
+
+class Other(Picky):
+    identity = "hashed-words/other"
+
+
+async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one(db: Database, agent: UUID) -> None:
+    await know(db, agent, "Oslo is cold", "Rome  is\nwarm")
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+        said = [
+            Line(role="user", content="I like  it here", said_at=NOON),
+            Line(role="user", name="Ana", content="So do I", said_at=NOON),
+        ]
+        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
+    first, other = Picky(), Other()
+    await Outbox(db, first, agent).drain()
+    assert await Outbox(db, first, agent).requeue() == 0, "nothing to do for the model that made them"
+    assert await Outbox(db, other, agent).requeue() == 4
+    assert await Outbox(db, other, agent).requeue() == 0, "they wait already"
+    assert (await Outbox(db, other, agent).drain()).embedded == 4
+    assert sorted(other.asked) == sorted(first.asked), "the same words stand for each"
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.embeddings") == 8

@@ -23,7 +23,7 @@ from newton.memory.recall import K1, B, Found, Recollection, Search, Width, befo
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 VOCABULARY = (
     *("harbour", "boat", "winter", "kettle", "garden", "cellar", "bread", "violin"),
@@ -55,7 +55,7 @@ def sentences(number: int) -> list[str]:
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     learnt = [Statement(ref=content, content=content, at=NOON) for content in contents]
     async with db.work(agent) as tx:
-        await facts.learn(tx, learnt, by=teller(agent), count=count)
+        await facts.learn(tx, learnt, ground=ground(teller(agent)), count=count)
 
 
 async def relive(db: Database, agent: UUID, *contents: str) -> None:
@@ -252,7 +252,7 @@ async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: 
         for ref, day in (("a", 0), ("b", 2)):
             said = Statement(ref=ref, content="the boat is blue", at=NOON - timedelta(days=9), confidence=0.75)
             by = teller(agent, now=NOON + timedelta(days=day))
-            await facts.learn(tx, [said], by=by, count=count)
+            await facts.learn(tx, [said], ground=ground(by), count=count)
     (f,) = await found(db, agent, "boat")
     assert (f.kind, f.state, f.trust, f.ref, f.confidence) == ("fact", "CONFIRMED", "user", "a", 0.75)
     assert (f.occurred_at, f.created_at) == (NOON - timedelta(days=9), NOON)

@@ -1,5 +1,7 @@
 """Two agents with the same life, and every row of it, for tests of who sees what."""
 
+from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
@@ -8,19 +10,29 @@ from newton.cognition.context import Contexts, Request
 from newton.cognition.render import headers
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
-from newton.db.pool import Database
+from newton.content.skills import Skill
+from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
-from newton.heart import episodes, facts
+from newton.heart import activations, attributes, censors, documents, entities, episodes, events, facts, procedures
+from newton.heart.censors import Rule
+from newton.heart.chunking import Chunk
+from newton.heart.documents import Source
 from newton.heart.episodes import Experience
+from newton.heart.events import Happening
 from newton.heart.facts import Statement
-from newton.memory import agents
+from newton.heart.happenings import checked
+from newton.heart.lifecycle.engine import review
+from newton.memory import agents, store
+from newton.memory.forgetting import forget
+from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
-from tests.support import NOON, count, teller
+from tests.support import NOON, count, ground, teller
 
 SESSION = "kitchen"
+FACTS = "select memory_id from memory.memories where kind = 'fact' and agent_id = $1"
 WORDS = ("the kettle is in the blue cupboard", "thanks", "and the cups", "beside it", "good")
 
 
@@ -37,11 +49,15 @@ async def live(db: Database, name: str) -> UUID:
         lines = [Line(role="user", content=words, said_at=NOON) for words in WORDS]
         await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
         await facts.learn(
-            tx, [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")], by=by, count=count
+            tx,
+            [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")],
+            ground=ground(by),
+            count=count,
         )
-        await facts.learn(tx, [statement("f3", "The kettle is blue")], by=by, count=count)
+        await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
+        await all_kinds(tx, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -49,6 +65,38 @@ async def live(db: Database, name: str) -> UUID:
         Request(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
     return agent_id
+
+
+async def all_kinds(tx: Tx, by: Teller) -> None:
+    """What facts and dialogue do not bring along."""
+    lifted = ground(by)
+    rule = Rule(trigger="boil the kettle dry", reason="it breaks")
+    (censor,) = await censors.forbid(tx, [rule], ground=lifted, count=count)
+    await activations.activate(tx, "censor", [censor], place="input", ground=lifted)
+    await attributes.declare(tx, "place", agent_id=by.agent_id, single=False)
+    skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
+    await procedures.learn(tx, skill, ground=lifted, count=count)
+    source = Source(ref="/kettle.md", title="Kettles", format="markdown")
+    await documents.take(tx, source, [Chunk("Use", "Fill it with water.", 6)], by=by, count=count)
+    await episodes.keep(tx, [replace(told("e2"), content="Tea and talk. " * 300)], by=by, count=count)
+    much_later = replace(lifted, by=replace(by, now=NOON + timedelta(days=100)))
+    rows = await tx.fetch("select memory_id from memory.memories where kind = 'episode' and agent_id = $1", by.agent_id)
+    await review(tx, much_later, "episode", [row["memory_id"] for row in rows])
+    first, second = [
+        row["memory_id"]
+        for row in await tx.fetch(
+            "select memory_id from memory.memories where kind = 'fact' and agent_id = $1", by.agent_id
+        )
+    ]
+    await store.connect(tx, "near", [(first, second)], by=by)
+    named = Statement(ref="f4", content="Mira met Priya in Oslo", at=NOON)
+    await facts.learn(tx, [named], ground=lifted, count=count)
+    await entities.read(tx, by=by, count=count)
+    happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))
+    await events.record(tx, [happened], by=by, count=count)
+    gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
+    await facts.learn(tx, [gone], ground=lifted, count=count)
+    await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
 
 
 def told(ref: str) -> Experience:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 import pytest
 
+from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Turns
 from newton.agent.verbs import Verbs
 from newton.clock import SteppedClock
@@ -16,7 +17,9 @@ from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
+from newton.memory.outbox import Outbox
 from newton.providers import tokens
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder
@@ -54,6 +57,19 @@ class Mind:
             db=self.db,
             clock=self.clock,
             count=tokens.count,
+            thresholds=Thresholds(),
+            embedder=self.embedder,
+        )
+
+    @property
+    def gate(self) -> Gate:
+        return Gate(
+            agent_id=self.agent_id,
+            origin="test",
+            db=self.db,
+            clock=self.clock,
+            count=tokens.count,
+            thresholds=Thresholds(),
             embedder=self.embedder,
         )
 
@@ -64,6 +80,7 @@ class Mind:
             clock=self.clock,
             count=tokens.count,
             contexts=self.contexts,
+            gate=self.gate,
             model=model,
             limits=Limits(context=2_000, history=1_000, reply=200, per_day=per_day),
         )
@@ -76,20 +93,25 @@ class Mind:
         async with self.db.work(self.agent_id) as tx:
             return await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
 
-    async def hear(self, *said: str, session: str = "s1", role: str = "user") -> UUID:
+    async def hear(self, *said: str, session: str = "s1", role: str = "user", name: str | None = None) -> UUID:
         """Lines of dialogue, written and embedded."""
         session_id = await self.session(session)
-        lines = [Line(role=role, content=text, said_at=self.clock.now()) for text in said]  # pyright: ignore[reportArgumentType]  # a role
+        at = self.clock.now()
+        lines = [Line(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin="test", trust="user")
         async with self.db.work(self.agent_id) as tx:
             await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)
-        await self.verbs.settle(most=None)
+        await self.settle()
         return session_id
+
+    async def settle(self) -> None:
+        if self.embedder:
+            await Outbox(self.db, self.embedder, self.agent_id).drain()
 
     async def know(self, *facts: str) -> None:
         for fact in facts:
             await self.verbs.remember(fact)
-        await self.verbs.settle(most=None)
+        await self.settle()
 
 
 @pytest.fixture

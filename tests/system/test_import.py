@@ -12,6 +12,7 @@ from newton.clock import SteppedClock
 from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.errors import InputError
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox, backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from newton.runtime.transfer.importing import BATCH, Importer, Report
@@ -53,7 +54,9 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
 
 
 def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None) -> Importer:
-    return Importer(db=db, agent_id=agent, clock=SteppedClock(NOON), count=count, outbox=outbox)
+    return Importer(
+        db=db, agent_id=agent, clock=SteppedClock(NOON), count=count, thresholds=Thresholds(), outbox=outbox
+    )
 
 
 async def take(db: Database, agent: UUID, folder: Path, *lines: "dict[str, object] | bytes") -> Report:

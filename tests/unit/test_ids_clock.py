@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from newton import ids
 from newton.clock import SteppedClock, SystemClock, stopwatch
-from newton.memory.memory import QUARANTINED, TIERS, Trust, digest, least
+from newton.memory.memory import OUTSIDE, TIERS, Trust, digest, least
 from tests.support import NOON
 
 
@@ -70,6 +70,6 @@ def test_what_is_derived_is_trusted_as_its_least_trusted_source(tiers: list[Trus
 
 
 def test_tools_and_the_web_are_the_quarantined_tiers() -> None:
-    assert QUARANTINED == set(TIERS[3:]) == {"tool", "web"}
+    assert OUTSIDE == set(TIERS[3:]) == {"tool", "web"}
     with pytest.raises(ValueError, match="empty"):
         least([])

@@ -35,6 +35,7 @@ def found(**changed: object) -> Found:
         accessed_at=None,
         confirmed_at=None,
         trust="user",
+        quarantined=False,
         ref=None,
         thread=None,
         place=None,

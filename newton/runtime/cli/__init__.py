@@ -1,6 +1,7 @@
 """`newton …`: parses words, calls what wiring built, prints the answer. Nothing is loaded before it is needed."""
 
 import sys
+from collections.abc import Mapping
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -18,13 +19,46 @@ COMMANDS = {
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
     "import": ("newton.runtime.cli.importing:import_", "Import messages, facts and episodes from NDJSON."),
+    "ingest": ("newton.runtime.cli.ingest:ingest", "Take in documents: Markdown, text, HTML, PDF."),
+    "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
+    "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
+    "confirm": ("newton.runtime.cli.curating:confirm", "Say that a fact is so."),
+    "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
+    "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
+    "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
+    "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
+}
+PROCEDURES = {
+    "list": ("newton.runtime.cli.procedures:list_", "List the procedures with their records."),
+    "show": ("newton.runtime.cli.procedures:show_", "Show a procedure with its three bands."),
+    "used": ("newton.runtime.cli.procedures:used", "Say that a procedure was followed."),
+    "judged": ("newton.runtime.cli.procedures:judged", "Say how its last use went."),
+}
+JOBS = {
+    "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
+}
+CENSORS = {
+    "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
+    "add": ("newton.runtime.cli.censors:add", "Forbid something."),
+    "check": ("newton.runtime.cli.censors:check", "Ask the censors about a text."),
+    "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
+    "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
 }
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
+    "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
 }
+
+
+GROUPS = (
+    ("procedures", "How things are done.", PROCEDURES),
+    ("censors", "What must not be done.", CENSORS),
+    ("jobs", "Maintenance.", JOBS),
+    ("bench", "Measure Newton.", BENCHES),
+)
 
 
 def made_app() -> App:
@@ -33,12 +67,17 @@ def made_app() -> App:
         version=__version__,
         help="A mind your agent can keep: it remembers, and gives each input the context that fits.",
     )
-    bench = App(name="bench", help="Measure Newton.")
-    for target, commands in ((app, COMMANDS), (bench, BENCHES)):
-        for name, (where, does) in commands.items():
-            target.command(where, name=name, help=does)
-    app.command(bench)
+    for name, does, commands in GROUPS:
+        group = App(name=name, help=does)
+        _fill(group, commands)
+        app.command(group)
+    _fill(app, COMMANDS)
     return app
+
+
+def _fill(app: App, commands: Mapping[str, tuple[str, str]]) -> None:
+    for name, (where, does) in commands.items():
+        app.command(where, name=name, help=does)
 
 
 def main() -> NoReturn:

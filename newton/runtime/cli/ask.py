@@ -5,7 +5,7 @@ from newton.cognition.context import Request
 from newton.content.frames import frame_named
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, settings
+from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -28,16 +28,23 @@ async def ask(
     session:
         Go on with the conversation of this name; without it the question begins a new one.
     """
-    chosen = settings(agent)
+    chosen, session, question = settings(agent), session_name(session), clean(question, what="question")
     async with opened(chosen) as newton:
         if frame:
             frame_named(newton.frames, frame)
-        turns, question = newton.turns(chat_model(chosen)), clean(question, what="question")
+        turns = newton.turns(chat_model(chosen))
         said = Said(session_id=await newton.session(session), text=question, frame=frame)
         answer = await (_collected(turns, said) if json else _printed(turns, said))
-        await newton.verbs("cli").settle()
+        await newton.upkeep("cli").settle()
     if json:
-        show.as_json({"answer": answer.text, "degraded": answer.degraded, "context": answer.bundle.as_json()})
+        show.as_json(
+            {
+                "answer": answer.text,
+                "degraded": answer.degraded,
+                "quoted": answer.quoted,
+                "context": answer.bundle.as_json(),
+            }
+        )
 
 
 async def context(
@@ -58,12 +65,12 @@ async def context(
     question:
         The input.
     """
-    chosen = settings(agent)
+    chosen, question = settings(agent), clean(question, what="question")
     async with opened(chosen) as newton:
         bundle = await newton.contexts.build(
             Request(
                 agent_id=newton.agent_id,
-                input=clean(question, what="question"),
+                input=question,
                 tokens=chosen.context_tokens if budget is None else budget,
                 frame=frame,
                 profile=profile or chosen.profile,
@@ -87,8 +94,8 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     assert answer is not None
     print()
     show.missing(answer.bundle.missing)
-    if answer.degraded:
-        show.notice(f"({answer.degraded} This answer only quotes memory.)")
+    if answer.caveat:
+        show.notice(f"({answer.caveat})")
     return answer
 
 

@@ -15,8 +15,9 @@ from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.bundle import Bundle
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
+from newton.memory.hygiene import mended
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, settings
+from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.wiring import Newton, chat_model, opened
 
 HELP = """\
@@ -41,7 +42,22 @@ class Conversation:
     frame: str | None = None
     bundle: Bundle | None = None
 
-    async def run(self) -> None:
+    async def hold(self) -> None:
+        """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
+        # The rest of the vectors is made while the person thinks.
+        settling = asyncio.ensure_future(self.newton.upkeep("chat").settle(most=None))
+        try:
+            await self._converse()
+        finally:
+            settling.cancel()
+            try:
+                await self.newton.close_session(self.session_id, origin="chat")
+                await self.newton.upkeep("chat").settle()
+            finally:
+                with suppress(asyncio.CancelledError):
+                    await settling
+
+    async def _converse(self) -> None:
         while True:
             try:
                 words = (await self.read()).strip()
@@ -61,7 +77,7 @@ class Conversation:
                 await self._command(words)
             else:
                 await _interruptible(self._turn(words))
-                await self.newton.verbs("chat").settle()
+                await self.newton.upkeep("chat").settle()
         except NewtonError as error:
             show.notice(f"{error.what}\n  {error.hint}")
 
@@ -71,8 +87,8 @@ class Conversation:
             if isinstance(piece, Answer):
                 self.bundle = piece.bundle
                 show.missing(piece.bundle.missing)
-                if piece.degraded and self.turns.model:
-                    show.notice(f"\n({piece.degraded} This answer only quotes memory.)")
+                if piece.caveat and self.turns.model:
+                    show.notice(f"\n({piece.caveat})")
             else:
                 print(piece, end="", flush=True)
         print("\n")
@@ -104,7 +120,7 @@ class Conversation:
 
     async def _remember(self, text: str) -> None:
         learnt = await self.newton.verbs("chat").remember(text)
-        await self.newton.verbs("chat").settle()
+        await self.newton.upkeep("chat").settle()
         print(show.LEARNT[learnt])
 
     def _last(self) -> Bundle:
@@ -125,7 +141,7 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
     frame:
         Look at every input in this frame instead of choosing one.
     """
-    chosen = settings(agent)
+    chosen, session = settings(agent), session_name(session)
     async with opened(chosen) as newton:
         if frame:
             frame_named(newton.frames, frame)
@@ -139,31 +155,29 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
         )
         who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
         show.notice(f"Newton, agent {chosen.agent}, {who}. /help for help.")
-        # The rest of the vectors is made while the person thinks.
-        settling = asyncio.ensure_future(newton.verbs("chat").settle(most=None))
-        try:
-            await conversation.run()
-        finally:
-            settling.cancel()
-            with suppress(asyncio.CancelledError):
-                await settling
-            await newton.close_session(conversation.session_id, origin="chat")
-            await newton.verbs("chat").settle()
+        await conversation.hold()
+
+
+class History(FileHistory):
+    """What was typed, for the next conversation. It is kept like anything else: without secrets."""
+
+    def store_string(self, string: str) -> None:
+        super().store_string(mended(string))
 
 
 def _reader(newton: Newton) -> Reader:
     """Lines from the person, with history and editing; from a pipe, just lines."""
     if not sys.stdin.isatty():
         return _piped
-    prompt: PromptSession[str] = PromptSession(history=FileHistory(str(newton.settings.home / "history")))
+    prompt: PromptSession[str] = PromptSession(history=History(str(newton.settings.home / "history")))
     return lambda: prompt.prompt_async("› ")
 
 
 async def _piped() -> str:
-    line = await asyncio.to_thread(sys.stdin.readline)
+    line = await asyncio.to_thread(sys.stdin.buffer.readline)
     if not line:
         raise EOFError
-    return line
+    return line.decode("utf-8", "surrogateescape")  # what is no text is refused as a message, and the next may be one
 
 
 async def _interruptible(turn: Awaitable[None]) -> None:

@@ -1,5 +1,6 @@
 """`newton import`."""
 
+import stat
 import sys
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from newton.runtime.transfer.importing import Report
 from newton.runtime.wiring import opened
 
 MOST_SHOWN = 20
+CHUNK = 1024 * 1024
 
 
 async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
@@ -54,10 +56,13 @@ async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> i
     return 2 if report.refused else 0
 
 
-def _lines(file: Path) -> int:
+def _lines(file: Path) -> int | None:
+    """How many lines are to come; None when only reading tells, for what comes through a pipe comes once."""
     try:
+        if not stat.S_ISREG(file.stat().st_mode):
+            return None
         with file.open("rb") as opened_file:
-            return sum(1 for _ in opened_file)
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: opened_file.read(CHUNK), b""))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
 

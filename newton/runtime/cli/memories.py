@@ -6,7 +6,8 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.errors import InputError
-from newton.memory.memory import KINDS, Kind
+from newton.memory.lookup import short
+from newton.memory.memory import KINDS, PAST, Kind
 from newton.memory.recall import Found
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
@@ -42,7 +43,7 @@ async def remember(
             learnt = "new" if await verbs.relive(content, title=episode, at=at) else "unchanged"
         else:
             learnt = await verbs.remember(content, subject=subject, attribute=attribute, confidence=confidence, at=at)
-        settled = await verbs.settle()
+        settled = await newton.upkeep("cli").settle()
     if json:
         show.as_json({"result": learnt, "embedder_down": settled.down})
         return
@@ -57,6 +58,7 @@ async def recall(
     kind: Annotated[list[Kind] | None, Parameter(help="Only these kinds; may be given more than once.")] = None,
     limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
     quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
+    as_of: Annotated[datetime | None, Parameter(help="What was known at that time, with zone.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -70,12 +72,15 @@ async def recall(
         What to look for.
     """
     async with opened(settings(agent)) as newton:
-        found = await newton.verbs("cli").recall(question, kinds=kind or KINDS, most=limit, quarantined=quarantined)
+        found = await newton.verbs("cli").recall(
+            question, kinds=kind or KINDS, most=limit, quarantined=quarantined, as_of=as_of
+        )
     if json:
         show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
         return
     for f in found.found:
-        print(f"{f.relevance:.3f}  {f.kind:<8}  {f.summary}")
+        past = f"  ({PAST[f.state]})" if f.state in PAST else ""
+        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<8}  {f.summary}{past}")
     if not found.found:
         print("Nothing like that is in memory.")
     show.missing(found.missing)

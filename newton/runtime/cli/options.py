@@ -4,6 +4,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.memory import hygiene
 from newton.settings import Settings, load
 
 Agent = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
@@ -16,4 +17,11 @@ Budget = Annotated[int | None, Parameter("--budget", help="The most tokens the c
 def settings(agent: str | None = None, **flags: object) -> Settings:
     """Settings with what was said on the command line on top."""
     given = {"agent": agent, **flags}
-    return load({name: value for name, value in given.items() if value is not None})
+    chosen = load({name: value for name, value in given.items() if value is not None})
+    hygiene.ref(chosen.agent, what="agent")
+    return chosen
+
+
+def session_name(session: str | None) -> str | None:
+    """The name of a session as it was given. Raises InputError when it is no name."""
+    return None if session is None else hygiene.ref(session, what="session")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby, islice
+from itertools import groupby
 from pathlib import Path
 from uuid import UUID
 
@@ -12,19 +12,24 @@ from newton.concurrency import together
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
-from newton.errors import NewtonError
+from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.lines import Item, read
 
+# A unit of work takes so many lines, or so many characters of them if that is less.
 BATCH = 100
+BATCH_CHARACTERS = 4_000_000
 ORIGIN = "import"
 
 Numbered = tuple[int, Item]
+Read = tuple[int, Item | NewtonError]
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +68,7 @@ class Importer:
     agent_id: UUID
     clock: Clock
     count: Count
+    thresholds: Thresholds
     outbox: Outbox | None
 
     async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
@@ -90,7 +96,7 @@ class Importer:
         """The batch in one unit of work; if one of its lines is refused, each in its own, so that only that one is."""
         try:
             new = await self.db.retried(self.agent_id, lambda tx: self._keep(tx, [item for _, item in batch]))
-        except NewtonError as error:
+        except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))
                 return
@@ -108,7 +114,9 @@ class Importer:
             new += await self._append(tx, ref, [line for _, line in group], by=by)
         statements = [item for item in items if isinstance(item, Statement)]
         if statements:
-            learnt = await facts.learn(tx, statements, by=by, count=self.count)
+            learnt = await facts.learn(
+                tx, statements, ground=Ground(by=by, thresholds=self.thresholds), count=self.count
+            )
             new += sum(what == "new" for what in learnt)
         lived = [item for item in items if isinstance(item, Experience)]
         return new + (await episodes.keep(tx, lived, by=by, count=self.count) if lived else 0)
@@ -138,6 +146,20 @@ class Importer:
             pace.more.clear()
 
 
-def _batches(lines: Iterator[tuple[int, Item | NewtonError]]) -> Iterator[list[tuple[int, Item | NewtonError]]]:
-    while batch := list(islice(lines, BATCH)):
+def _batches(lines: Iterator[Read]) -> Iterator[list[Read]]:
+    batch: list[Read] = []
+    room = BATCH_CHARACTERS
+    for number, item in lines:
+        room -= _characters(item)
+        if batch and (len(batch) == BATCH or room < 0):
+            yield batch
+            batch, room = [], BATCH_CHARACTERS - _characters(item)
+        batch.append((number, item))
+    if batch:
         yield batch
+
+
+def _characters(item: Item | NewtonError) -> int:
+    if isinstance(item, NewtonError):
+        return 0
+    return len((item[1] if isinstance(item, tuple) else item).content)

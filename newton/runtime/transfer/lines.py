@@ -1,65 +1,93 @@
 """The lines of an import file: one JSON object each. What cannot be taken is refused with its number and a reason."""
 
 import json
+import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated, Literal, TypeVar
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic_core import PydanticCustomError
 
 from newton.dialogue.lines import Line, Role
 from newton.errors import InputError, NewtonError
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
-from newton.memory.hygiene import clean, redacted
+from newton.memory import hygiene
 from newton.memory.memory import digest
 
 LONGEST_LINE = 8 * 1024 * 1024
 
+T = TypeVar("T")
 
-def _plain(text: str) -> str:
-    """A name or an id: one line of real characters, without secrets."""
-    if not text.isprintable() or not text.strip():
-        raise ValueError("must be one line of printable characters")
-    return redacted(text)
+_DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-Text = Annotated[str, Field(min_length=1, max_length=500), AfterValidator(_plain)]
+def _name(text: str) -> str:
+    return _checked(lambda: hygiene.name(text, what="text"))
+
+
+def _ref(text: str) -> str:
+    return _checked(lambda: hygiene.ref(text, what="text"))
+
+
+def _written(at: object) -> object:
+    """Of numbers, and of texts of digits alone, pydantic would make times in 1970."""
+    if not (isinstance(at, str) and _DATED.match(at)):
+        raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
+    return at
+
+
+def _moment(at: datetime) -> datetime:
+    return _checked(lambda: hygiene.moment(at))
+
+
+def _checked(rule: Callable[[], T]) -> T:
+    """What the rule says, as pydantic wants to hear it: then it names the field."""
+    try:
+        return rule()
+    except InputError as error:
+        raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Ref = Annotated[str, AfterValidator(_ref)]
+Time = Annotated[datetime, Field(strict=False), BeforeValidator(_written), AfterValidator(_moment)]
 
 
 class Given(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
-    ref: Text | None = None
+    ref: Ref | None = None
 
 
 class GivenMessage(Given):
     type: Literal["message"]
-    session: Text
+    session: Ref
     role: Role
-    name: Text | None = None
+    name: Name | None = None
     content: str
-    at: Annotated[datetime, Field(strict=False)]
+    at: Time
 
 
 class GivenFact(Given):
     type: Literal["fact"]
     content: str
-    subject: Text | None = None
-    attribute: Text | None = None
+    subject: Name | None = None
+    attribute: Name | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
-    at: Annotated[datetime, Field(strict=False)]
+    at: Time
 
 
 class GivenEpisode(Given):
     type: Literal["episode"]
-    title: Text
+    title: Name
     content: str
-    participants: list[Text] = []
-    at: Annotated[datetime, Field(strict=False)]
-    ended_at: Annotated[datetime, Field(strict=False)] | None = None
+    participants: list[Name] = []
+    at: Time
+    ended_at: Time | None = None
 
 
 GIVEN: TypeAdapter[GivenMessage | GivenFact | GivenEpisode] = TypeAdapter(
@@ -102,7 +130,7 @@ def parsed(raw: bytes, *, nth: int = 0) -> Item:
 
 
 def _item(given: GivenMessage | GivenFact | GivenEpisode, raw: bytes, nth: int) -> Item:
-    content, at = clean(given.content, what="content"), _zoned(given.at, "at")
+    content, at = hygiene.clean(given.content, what="content"), given.at
     # Without a ref of its own, the same line is the same thing when the file comes again.
     ref = given.ref or digest(raw.strip().decode()).hex()
     match given:
@@ -119,25 +147,17 @@ def _item(given: GivenMessage | GivenFact | GivenEpisode, raw: bytes, nth: int) 
                 at=at,
             )
         case GivenEpisode():
-            ended = _zoned(given.ended_at, "ended_at") if given.ended_at else at
+            ended = given.ended_at or at
             if ended < at:
                 raise InputError("'ended_at' is before 'at'.", hint="An episode ends after it begins.")
             return Experience(
                 ref=ref,
-                title=clean(given.title, what="title"),
+                title=given.title,
                 content=content,
                 started_at=at,
                 ended_at=ended,
                 participants=tuple(given.participants),
             )
-
-
-def _zoned(at: datetime, field: str) -> datetime:
-    if at.tzinfo is None:
-        raise InputError(f"{field!r} has no time zone: {at.isoformat()}.", hint="Write it as 2023-05-08T13:56:00Z.")
-    if not 2 <= at.year <= 9998:
-        raise InputError(f"{field!r} is not a usable year: {at.year}.", hint="Years run from 2 to 9998.")
-    return at
 
 
 def _invalid(error: ValidationError) -> InputError:
@@ -148,7 +168,8 @@ def _invalid(error: ValidationError) -> InputError:
     if first["type"] == "union_tag_not_found":
         return InputError("the object has no 'type'.", hint="Known types: message, fact, episode.")
     field = ".".join(str(part) for part in first["loc"][1:])
-    what = f"{field!r}: {first['msg'].lower()}" if field else first["msg"].lower()
+    said = first["msg"][:1].lower() + first["msg"][1:]
+    what = f"{field!r}: {said}" if field else said
     return InputError(f"{what}.", hint="`newton import --help` shows each line's fields.")
 
 

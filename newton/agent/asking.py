@@ -1,0 +1,61 @@
+"""Asks a model for forms off the hot path: within the day's ceiling, with every token recorded."""
+
+from dataclasses import dataclass
+from typing import TypeVar
+from uuid import UUID
+
+from pydantic import BaseModel
+
+from newton.agent import ledger
+from newton.clock import Clock
+from newton.db.pool import Database, in_unit_of_work
+from newton.errors import SpendError
+from newton.heart.extracting import Same, judging_prompt
+from newton.memory.representations import Count
+from newton.providers.chat import ChatMessage, Reply
+from newton.providers.structured import FormModel, filled
+
+F = TypeVar("F", bound=BaseModel)
+
+JUDGEMENT_TOKENS = 50
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asking:
+    """For one agent. It is also the Judge of whether two statements say the same."""
+
+    agent_id: UUID
+    db: Database
+    clock: Clock
+    count: Count
+    model: FormModel
+    per_day: int
+
+    async def fill(self, prompt: str, form: type[F], *, purpose: str, max_tokens: int) -> F | None:
+        """The form as the model filled it, or None when what it gave does not fit.
+
+        Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes.
+        """
+        assert not in_unit_of_work()
+        async with self.db.work(self.agent_id) as tx:
+            spent = await ledger.spent(tx, agent_id=self.agent_id, now=self.clock.now())
+        if spent + self.count(prompt) + max_tokens > self.per_day:
+            raise SpendError(
+                f"Today's ceiling of {self.per_day:,} model tokens leaves no room for this.",
+                hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
+            )
+        answer = ""
+        async for piece in self.model.stream([ChatMessage("user", prompt)], max_tokens=max_tokens, form=form):
+            if isinstance(piece, Reply):
+                answer = piece.text
+                await self._record(piece, purpose)
+        return filled(answer, form)
+
+    async def _record(self, reply: Reply, purpose: str) -> None:
+        async with self.db.work(self.agent_id) as tx:
+            await ledger.record(tx, reply, agent_id=self.agent_id, purpose=purpose, now=self.clock.now())
+
+    async def same(self, told: str, known: str) -> bool:
+        """Whether both say the same; what the model cannot answer is no."""
+        answer = await self.fill(judging_prompt(told, known), Same, purpose="judge", max_tokens=JUDGEMENT_TOKENS)
+        return answer is not None and answer.same

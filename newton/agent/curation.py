@@ -1,0 +1,88 @@
+"""What a person may do to what is known: confirm, correct, mark, forget; and see what became of it and why."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.db.pool import Database
+from newton.heart import facts
+from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.ids import new_id
+from newton.memory.forgetting import forget
+from newton.memory.hygiene import clean
+from newton.memory.lookup import Record, record, resolve
+from newton.memory.memory import Teller
+from newton.memory.representations import Count
+from newton.memory.transitions import Transition, history
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Curation:
+    """For one agent, by a person at the door `origin`. A memory is named by its id or the end of it."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    thresholds: Thresholds
+
+    async def look(self, given: str) -> tuple[Record, list[Transition]]:
+        """The whole memory and every change of its state."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            found = await record(tx, memory_id, agent_id=self.agent_id)
+            return found, await history(tx, agent_id=self.agent_id, memory_id=memory_id)
+
+    async def confirm(self, given: str) -> bool:
+        """The person says that this fact is so. False when the same door has said it today."""
+        now = self.clock.now()
+        source = f"{self.origin} {now:%Y-%m-%d}"
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            return await facts.corroborate(tx, memory_id, ref=source, source=source, ground=self._ground())
+
+    async def mark(self, given: str) -> None:
+        """The person says that this is a core fact."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            await facts.mark(tx, memory_id, ground=self._ground())
+
+    async def supersede(self, given: str, content: str, *, at: datetime | None = None) -> UUID:
+        """Puts a new statement in the place of a fact, of the same subject and attribute; returns its id."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            subject, attribute = await facts.about(tx, memory_id, agent_id=self.agent_id)
+            told = Statement(
+                ref=str(new_id()),
+                content=clean(content),
+                at=at or self.clock.now(),
+                subject=subject,
+                attribute=attribute,
+            )
+            await facts.learn(tx, [told], ground=self._ground(), count=self.count)
+            new = await facts.telling(tx, told, agent_id=self.agent_id)
+            await facts.supersede(tx, memory_id, by_fact=new, ground=self._ground())
+        return new
+
+    async def retract(self, given: str) -> None:
+        """The person says that this fact was never so."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            await facts.retract(tx, memory_id, ground=self._ground())
+
+    async def forget(self, given: Sequence[str], *, derived: bool, because: str) -> list[UUID]:
+        """Takes memories away for good; returns the ids of all that went."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_ids = [await resolve(tx, one, agent_id=self.agent_id) for one in given]
+            return await forget(tx, memory_ids, derived=derived, because=clean(because), by=self._by())
+
+    def _by(self) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+    def _ground(self) -> Ground:
+        return Ground(by=self._by(), thresholds=self.thresholds)

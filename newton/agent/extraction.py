@@ -1,0 +1,87 @@
+"""What a model takes from conversations, off the hot path: facts and proposed censors, never above their source."""
+
+from dataclasses import dataclass, replace
+
+from newton.agent.asking import Asking
+from newton.db.pool import Tx
+from newton.dialogue import conversations
+from newton.dialogue.conversations import Conversation
+from newton.errors import InputError
+from newton.heart import censors, facts
+from newton.heart.censors import Rule
+from newton.heart.extracting import Extracted, extraction_prompt
+from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.memory import store
+from newton.memory.hygiene import mended
+from newton.memory.memory import digest
+
+ANSWER_TOKENS = 1_500
+
+
+@dataclass(frozen=True, slots=True)
+class Harvest:
+    """What was taken from how many conversations."""
+
+    conversations: int
+    facts: int
+    censors: int
+
+
+async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
+    """Has a model read at most so many conversations that none has read yet, the oldest first.
+
+    Recalled text is not among the lines, nor what tools and the web said. Raises SpendError and ProviderError; what was
+    taken until then is kept, and the rest is read another time.
+    """
+    read = learnt = proposed = 0
+    async with asking.db.work(ground.by.agent_id) as tx:
+        unread = await conversations.unread(tx, agent_id=ground.by.agent_id, most=most)
+    for conversation in unread:
+        extracted = None
+        if conversation.lines:
+            prompt = extraction_prompt(conversation.lines, day=conversation.ended_at)
+            extracted = await asking.fill(prompt, Extracted, purpose="extract", max_tokens=ANSWER_TOKENS)
+        async with asking.db.work(ground.by.agent_id) as tx:
+            if await conversations.mark_read(tx, conversation.memory_id, by=ground.by):
+                read += 1
+                if extracted:
+                    own = replace(ground, by=replace(ground.by, trust=conversation.trust))
+                    learnt += await _learn(tx, conversation, extracted, ground=own, asking=asking)
+                    proposed += await _propose(tx, extracted, ground=own, asking=asking)
+    return Harvest(read, learnt, proposed)
+
+
+async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+    statements = {
+        s.content_hash: s
+        for s in (
+            Statement(
+                ref=f"extracted:{conversation.memory_id}:{digest(fact.content).hex()[:16]}",
+                content=mended(fact.content),
+                at=conversation.ended_at,
+                subject=mended(fact.subject) if fact.subject else None,
+                attribute=mended(fact.attribute) if fact.attribute and fact.subject else None,
+                source=f"session {conversation.session}",
+                sources=(conversation.memory_id,),
+            )
+            for fact in extracted.facts
+        )
+    }
+    learnt = await facts.learn(tx, list(statements.values()), ground=ground, count=asking.count)
+    born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]
+    await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], by=ground.by)
+    return sum(what == "new" for what in learnt)
+
+
+async def _propose(tx: Tx, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+    """Censors that a model proposes wait in quarantine for a person."""
+    rules = [rule for proposed in extracted.censors if (rule := _rule(proposed.trigger, proposed.reason))]
+    return len(await censors.forbid(tx, rules, ground=ground, count=asking.count))
+
+
+def _rule(trigger: str, reason: str) -> Rule | None:
+    try:
+        return Rule(trigger=mended(trigger), reason=mended(reason), sense="meaning")
+    except InputError:
+        return None

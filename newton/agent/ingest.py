@@ -1,0 +1,85 @@
+"""Documents from disk into passages, one unit of work for each document."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.content.documents import Document, documents_in, read_document
+from newton.db.pool import Database
+from newton.errors import InputError
+from newton.heart import documents
+from newton.heart.chunking import Chunk, passages
+from newton.heart.documents import Source, Taken
+from newton.memory.hygiene import redacted
+from newton.memory.memory import Teller, Trust
+from newton.memory.representations import Count
+
+Progress = Callable[[Path], None]
+
+
+@dataclass(slots=True)
+class Report:
+    """What taking documents in did. `refused` says of each file that could not be read why."""
+
+    new: int = 0
+    kept: int = 0
+    replaced: int = 0
+    documents: int = 0
+    refused: list[InputError] = field(default_factory=list[InputError])
+
+    def add(self, taken: Taken) -> None:
+        self.new += taken.new
+        self.kept += taken.kept
+        self.replaced += taken.replaced
+        self.documents += 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ingest:
+    """For one agent; `origin` names the door."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+
+    async def found(self, path: Path) -> Sequence[Path]:
+        """The documents that there are under a path. Raises InputError when there are none."""
+        found = await asyncio.to_thread(lambda: list(documents_in(path)))
+        if not found:
+            raise InputError(f"{path} holds no document.", hint="Markdown, text, HTML and PDF are read.")
+        return found
+
+    async def take(self, paths: Sequence[Path], *, trust: Trust, progress: Progress = lambda path: None) -> Report:
+        """Reads the documents and keeps what is new in them; one that cannot be read is refused, the rest goes in."""
+        report = Report()
+        for path in paths:
+            try:
+                document, chunks = await asyncio.to_thread(self._read, path)
+            except InputError as error:
+                report.refused.append(error)
+            else:
+                source = Source(ref=str(path.resolve()), title=redacted(document.title), format=document.format)
+                async with self.db.work(self.agent_id) as tx:
+                    report.add(await documents.take(tx, source, chunks, by=self._by(trust), count=self.count))
+            progress(path)
+        return report
+
+    async def listed(self) -> list[documents.Known]:
+        """Every document that was taken in."""
+        async with self.db.work(self.agent_id) as tx:
+            return await documents.listed(tx, agent_id=self.agent_id)
+
+    def _read(self, path: Path) -> tuple[Document, list[Chunk]]:
+        document = read_document(path)
+        chunks = passages(document.sections, count=self.count)
+        return document, [
+            chunk._replace(text=redacted(chunk.text), heading=redacted(chunk.heading)) for chunk in chunks
+        ]
+
+    def _by(self, trust: Trust) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)

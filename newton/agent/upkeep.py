@@ -1,0 +1,83 @@
+"""Keeps a mind in order: vectors for what waits, facts compared and generalised, every memory in its right state."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.agent.asking import Asking
+from newton.agent.extraction import Harvest, extract
+from newton.clock import Clock
+from newton.db.pool import Database
+from newton.errors import ConfigError
+from newton.heart import entities
+from newton.heart.comparing import Bounds, compare
+from newton.heart.generalising import generalise
+from newton.heart.lifecycle import engine
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.ids import model_id
+from newton.memory.memory import Teller
+from newton.memory.outbox import Drained, Outbox
+from newton.memory.representations import Count
+from newton.memory.transitions import Step
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+# After writing, so many waiting memories are seen to before the door answers; the rest follows later.
+AT_ONCE = 64
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Upkeep:
+    """For one agent; `origin` names who asks for it."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    thresholds: Thresholds
+    bounds: Bounds
+    embedder: "Embedder | None"
+    asking: Asking | None
+
+    async def settle(self, most: int | None = AT_ONCE) -> Drained:
+        """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
+
+        At most so many of each, or all.
+        """
+        await self._read_names(once=most is not None)
+        if self.embedder is None:
+            return Drained(0, 0, down="no embedding model is set")
+        drained = await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
+        model = model_id(self.embedder.identity)
+        await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.asking, most=most)
+        return drained
+
+    async def _read_names(self, *, once: bool) -> None:
+        by = self._ground().by
+        while True:
+            async with self.db.work(self.agent_id) as tx:
+                if not await entities.read(tx, by=by, count=self.count) or once:
+                    return
+
+    async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
+        """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""
+        if not dry:
+            if self.embedder:
+                await Outbox(self.db, self.embedder, self.agent_id).requeue()
+            await self.settle(most=None)
+            await generalise(self.db, self._ground(), count=self.count)
+        return await engine.live(self.db, self._ground(), dry=dry)
+
+    async def extract(self) -> Harvest:
+        """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""
+        if self.asking is None:
+            raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
+        return await extract(self.asking, self._ground(), most=AT_ONCE)
+
+    def _ground(self) -> Ground:
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="agent")
+        return Ground(by=by, thresholds=self.thresholds)

@@ -1,0 +1,139 @@
+"""Reads HTML: what a page says, without what it does."""
+
+import re
+from collections.abc import Iterator
+
+from selectolax.lexbor import LexborHTMLParser, LexborNode
+
+from newton.content.sections import Outline, Reading, folded
+
+_UNSPOKEN = frozenset({"script", "style", "nav", "template", "noscript", "svg", "iframe", "head"})
+_HEADINGS = {f"h{level}": level for level in range(1, 7)}
+_BLOCK_NAMES = (
+    "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form header hgroup hr html legend li main menu ol optgroup option p search section summary table tbody td "
+    "tfoot th thead ul"
+)
+_BLOCKS = frozenset(_BLOCK_NAMES.split())
+# A row that holds any of these lays out a page; it is no row of data.
+_NO_CELL = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
+
+
+def read(raw: bytes) -> Reading:
+    """Headings, paragraphs, items, rows and preformatted text, in the order of the source, which is UTF-8.
+
+    To be called in a process with limits: the time that the parser takes grows with the square of a page's depth, and
+    the tree of some short pages has billions of nodes.
+    """
+    page = LexborHTMLParser(raw.decode("utf-8"))
+    outline = Outline()
+    if page.body is not None:
+        _Page(outline).take(page.body)
+    title = page.head.css_first("title") if page.head is not None else None
+    return outline.reading(title=title.text() if title is not None else "")
+
+
+class _Page:
+    """From the events of a walk through the tree to an outline."""
+
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._lines: list[list[str]] = [[]]  # of the block that is open; <br> begins another
+        self._mark = ""  # of the item that has said nothing yet
+        self._row: list[str] | None = None
+        self._headings = 0  # how many are open
+        self._verbatim = 0  # how many <pre> are open
+
+    def take(self, root: LexborNode) -> None:
+        for node, opens in _walk(root):
+            tag = node.tag or ""
+            if tag == "-text" and opens:
+                self._lines[-1].append(node.text_content or "")
+            elif tag == "br":
+                self._break(opens=opens)
+            elif tag == "pre":
+                self._pre(opens=opens)
+            elif tag in _HEADINGS:
+                self._heading(_HEADINGS[tag], opens=opens)
+            elif tag == "tr":
+                self._tr(node, opens=opens)
+            elif tag in _BLOCKS:
+                self._block(tag, opens=opens)
+
+    def _break(self, *, opens: bool) -> None:
+        if opens and self._verbatim:
+            self._lines[-1].append("\n")
+        elif opens:
+            self._lines.append([])
+
+    def _pre(self, *, opens: bool) -> None:
+        if opens and not self._verbatim:
+            self._flush()
+        self._verbatim += 1 if opens else -1
+        if not opens and not self._verbatim:
+            self._outline.paragraph("".join(part for line in self._lines for part in line))
+            self._lines = [[]]
+
+    def _heading(self, level: int, *, opens: bool) -> None:
+        if opens and not self._headings:
+            self._flush()
+        self._headings += 1 if opens else -1
+        if not opens and not self._headings:
+            # Sphinx ends its headings with a sign that links to them.
+            self._outline.heading(level, " ".join(self._said()).removesuffix("¶"))
+
+    def _tr(self, node: LexborNode, *, opens: bool) -> None:
+        if self._row is not None and not opens:
+            self._outline.paragraph(" | ".join(self._row))
+            self._row = None
+            return
+        self._flush()
+        self._row = [] if opens and node.css_first(_NO_CELL) is None else None
+
+    def _block(self, tag: str, *, opens: bool) -> None:
+        if self._row is not None and tag in ("td", "th") and not opens:
+            self._row.append(folded(" ".join(self._said())))
+        elif self._row is not None or self._headings:
+            self._lines[-1].append(" ")
+        else:
+            self._flush()
+            if tag == "li":
+                self._mark = "- " if opens else ""
+
+    def _flush(self) -> None:
+        if self._verbatim:
+            return
+        for paragraph in re.split(r"\n{2,}", "\n".join(self._said())):
+            if paragraph.strip():
+                self._outline.paragraph(self._mark + paragraph.strip())
+                self._mark = ""
+
+    def _said(self) -> list[str]:
+        """The lines of the block that ends here."""
+        said = [folded("".join(line)) for line in self._lines]
+        self._lines = [[]]
+        return said
+
+
+def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
+    """Each node twice, when it opens and when it closes, but nothing of what is not meant to be read.
+
+    The tree may be deeper than Python's stack. Nodes are compared by their address: `==` would print both.
+    """
+    node = root
+    while True:
+        yield node, True
+        child = None if node.tag in _UNSPOKEN else node.first_child
+        if child is not None:
+            node = child
+            continue
+        while True:
+            yield node, False
+            if node.mem_id == root.mem_id:
+                return
+            if (following := node.next) is not None:
+                node = following
+                break
+            parent = node.parent
+            assert parent is not None, "every node but the root has one"
+            node = parent

@@ -1,0 +1,49 @@
+"""The record of procedures that were followed and censors that were met, and what came of it."""
+
+from collections.abc import Sequence
+from typing import Literal
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import NotFoundError
+from newton.heart.lifecycle.engine import Ground, review
+from newton.ids import new_id
+
+SQL = load("newton.heart", "activations.sql")
+
+Watched = Literal["procedure", "censor"]
+Result = Literal["success", "failure", "neutral", "false_positive"]
+
+
+async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: str, ground: Ground) -> list[UUID]:
+    """Writes down that these were met or followed, and moves on those whose record now asks for it."""
+    if not memory_ids:
+        return []
+    by, activation_ids = ground.by, [new_id() for _ in memory_ids]
+    await SQL["activate"].run(
+        tx, agent_id=by.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, place=place, now=by.now
+    )
+    await SQL["use"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, now=by.now)
+    await review(tx, ground, kind, memory_ids)
+    return activation_ids
+
+
+async def judge(
+    tx: Tx, kind: Watched, memory_id: UUID, result: Result, *, activation: UUID | None = None, ground: Ground
+) -> None:
+    """What came of an activation, by default of the last one that was not judged.
+
+    Raises NotFoundError when there is none to judge.
+    """
+    judged = await SQL["judge"].all(
+        tx,
+        agent_id=ground.by.agent_id,
+        memory_id=memory_id,
+        activation_id=activation,
+        result=result,
+        now=ground.by.now,
+    )
+    if not judged:
+        raise NotFoundError(f"The {kind} has no activation that waits for judgement.", hint="Activate it first.")
+    await review(tx, ground, kind, [memory_id])

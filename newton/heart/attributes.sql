@@ -1,0 +1,9 @@
+-- name: declare(agent_id, attribute, single)
+insert into heart.attributes (agent_id, attribute, single)
+values ($1, $2, $3)
+on conflict (agent_id, attribute) do update set single = excluded.single;
+
+-- name: declared(agent_id, attributes)
+select attribute, single
+from heart.attributes
+where agent_id = $1 and attribute = any($2::text[]);

@@ -1,0 +1,40 @@
+-- name: insert_censors(agent_id, censors)
+insert into heart.censors (agent_id, memory_id, sense, trigger, action, reason, domain, threshold, retired)
+select $1, d.memory_id, d.sense, d.trigger, d.action, d.reason, d.domain, d.threshold, false
+from jsonb_to_recordset($2::jsonb) as d (
+    memory_id uuid, sense text, trigger text, action text, reason text, domain text, threshold integer
+);
+
+-- name: in_force(agent_id, model_id)
+-- Every censor in force, the strictest first. Its vector is only needed where it is met by its meaning.
+select
+    m.memory_id, m.state, m.summary, m.summary_tokens, c.sense, c.trigger, c.action, c.reason, c.domain,
+    e.embedding
+from memory.memories as m
+join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join memory.embeddings as e
+    on
+        e.agent_id = $1
+        and e.model_id = $2
+        and e.kind = 'censor'
+        and e.memory_id = m.memory_id
+        and c.sense = 'meaning'
+where m.agent_id = $1 and m.kind = 'censor' and m.state <> 'RETIRED' and not m.quarantined
+order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations desc, m.memory_id;
+
+-- name: listed(agent_id)
+select
+    m.memory_id, m.state, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
+    count(a.activation_id)::integer as activations,
+    count(*) filter (where a.result = 'false_positive')::integer as false_positives
+from memory.memories as m
+join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join heart.activations as a on a.agent_id = $1 and a.memory_id = m.memory_id
+where m.agent_id = $1 and m.kind = 'censor'
+group by m.memory_id, m.state, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold
+order by m.state = 'RETIRED', m.memory_id;
+
+-- name: retire(agent_id, memory_id)
+update heart.censors
+set retired = true
+where agent_id = $1 and memory_id = $2;

@@ -1,0 +1,53 @@
+-- name: uncompared(agent_id, model_id, most)
+-- Facts that have their vector and were not compared yet, the oldest first.
+select m.memory_id, m.full_text as text, m.origin, m.trust, f.source
+from heart.facts as f
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+join memory.embeddings as e
+    on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = f.memory_id
+where f.agent_id = $1 and not f.compared
+order by m.created_at, m.memory_id
+limit $3;
+
+-- name: kin(agent_id, model_id, memory_ids, most)
+-- The facts of the same subject, told before, that are nearest to each; `stands_for` is the fact that such a one tells.
+select
+    n.memory_id, kin.memory_id as known_id, coalesce(kin.same_as, kin.memory_id) as stands_for, kin.full_text,
+    kin.cosine
+from unnest($3::uuid[]) as n (memory_id)
+join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id
+join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
+join memory.embeddings as e
+    on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = n.memory_id
+cross join lateral (
+    select k.memory_id, k.same_as, km.full_text, -(ke.embedding <#> e.embedding) as cosine
+    from heart.facts as k
+    join memory.memories as km on km.agent_id = $1 and km.memory_id = k.memory_id
+    join memory.embeddings as ke
+        on ke.agent_id = $1 and ke.model_id = $2 and ke.kind = 'fact' and ke.memory_id = k.memory_id
+    where
+        k.agent_id = $1
+        and k.subject_key is not distinct from f.subject_key
+        and (k.attribute is null or f.attribute is null or k.attribute = f.attribute)
+        and not k.generalises
+        and (km.created_at, km.memory_id) < (m.created_at, m.memory_id)
+        and km.state <> 'INACTIVE'
+        and km.quarantined = m.quarantined
+    order by ke.embedding <#> e.embedding
+    limit $4
+) as kin;
+
+-- name: compared(agent_id, memory_ids, same_as)
+-- Whoever compares a fact first has decided; the others change nothing.
+update heart.facts as f
+set compared = true, same_as = c.same_as
+from unnest($2::uuid[], $3::uuid[]) as c (memory_id, same_as)
+where f.agent_id = $1 and f.memory_id = c.memory_id and not f.compared
+returning f.memory_id;
+
+-- name: straighten(agent_id)
+-- What tells a fact that itself only tells another, tells that other.
+update heart.facts as f
+set same_as = t.same_as
+from heart.facts as t
+where f.agent_id = $1 and f.same_as is not null and t.agent_id = $1 and t.memory_id = f.same_as and t.same_as is not null;

@@ -1,0 +1,291 @@
+"""Who and what there is: found by name in what people said and what is known, without a model, with their relations."""
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import pairwise
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart.attributes import normal
+from newton.heart.happenings import entity_line, relation_line
+from newton.heart.naming import Index, Known, key, names_in, salience
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import Draft, Kind, Teller, digest
+from newton.memory.representations import Count, forms
+
+SQL = load("newton.heart", "entities.sql")
+
+JOB = "entities"
+BATCH = 500
+OVERLAP_MS = 60_000  # ids are made before they are written, so the last ones of a batch may not be the last to come
+DOUBT = 2.0  # so much evidence makes a relation weigh one half
+TOGETHER = "mentioned with"
+MOST_NAMES = 12  # of one memory; more is a list, and a list says little of who belongs to whom
+DEEPEST = 5
+
+
+class Readable(NamedTuple):
+    """A memory as it is read for names. Of a line the speaker is one, of a fact its subject."""
+
+    memory_id: UUID
+    kind: Kind
+    text: str
+    occurred_at: datetime
+    trust: str
+    speaker: str | None
+    subject: str | None
+    attribute: str | None
+
+    @property
+    def declared(self) -> str | None:
+        return self.subject or self.speaker
+
+
+class Relation(NamedTuple):
+    """How two entities belong together; `weight` in [0, 1) grows with the evidence."""
+
+    memory_id: UUID
+    source_id: UUID
+    source: str
+    type: str
+    target_id: UUID
+    target: str
+    weight: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """An entity as a list shows it."""
+
+    memory_id: UUID
+    name: str
+    type: str
+    aliases: Sequence[str]
+    mentions: int
+    mentioned_at: datetime
+    state: str
+
+    def salience(self, now: datetime) -> float:
+        return salience(self.mentions, (now - self.mentioned_at).total_seconds() / 86_400)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reached:
+    """A relation found by going from the entities asked for, and how many steps away."""
+
+    relation: Relation
+    depth: int
+
+
+async def read(tx: Tx, *, by: Teller, count: Count) -> int:
+    """Reads the next batch of memories for names and relations; how many were read, 0 when none is left."""
+    agent_id = by.agent_id
+    await SQL["lock_entities"].run(tx, agent_id=agent_id)
+    row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
+    last = row["memory_id"] if row else UUID(int=0)
+    found_rows = await SQL["readable"].all(tx, agent_id=agent_id, after=_before(last), most=BATCH)
+    rows = [Readable(*row) for row in found_rows]
+    if not rows or rows[-1].memory_id <= last:
+        return 0
+    known = await index(tx, agent_id=agent_id)
+    found = _named(rows, known)
+    entities = await _entities(tx, rows, found, known, by=by, count=count)
+    await _mention(tx, rows, found, entities, by=by)
+    await _relate(tx, rows, found, entities, by=by, count=count)
+    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=rows[-1].memory_id)
+    return len(rows)
+
+
+async def index(tx: Tx, *, agent_id: UUID) -> Index:
+    """Every entity, to be found by name."""
+    return Index(Known(*row) for row in await SQL["known"].all(tx, agent_id=agent_id))
+
+
+async def listed(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
+    """The entities most often named."""
+    return [Listed(**row) for row in await SQL["listed_entities"].all(tx, agent_id=agent_id, most=most)]
+
+
+async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[Reached]:
+    """The relations around entities, in both directions, breadth first to a depth; a cycle is gone round once."""
+    seen: set[UUID] = set()
+    front, reached = set(entity_ids), list[Reached]()
+    visited = set(front)
+    for step in range(1, min(depth, DEEPEST) + 1):
+        rows = await SQL["neighbours"].all(tx, agent_id=agent_id, entity_ids=list(front))
+        fresh = [Relation(*row) for row in rows if row["memory_id"] not in seen]
+        reached += [Reached(relation=relation, depth=step) for relation in fresh]
+        seen |= {relation.memory_id for relation in fresh}
+        front = {end for relation in fresh for end in (relation.source_id, relation.target_id)} - visited
+        visited |= front
+        if not front:
+            break
+    return reached
+
+
+def _before(memory_id: UUID) -> UUID:
+    """An id made a little earlier: the first 48 bits are its milliseconds."""
+    return UUID(int=max(memory_id.int - (OVERLAP_MS << 80), 0))
+
+
+def _named(rows: Sequence[Readable], known: Index) -> dict[UUID, list[str]]:
+    """The names of each memory, the declared one first, each once.
+
+    A word that may only begin a sentence is a name when it is known as one, or stands as one elsewhere.
+    """
+    names = {memory.memory_id: names_in(memory.text) for memory in rows}
+    sure = {key(memory.declared) for memory in rows if memory.declared}
+    sure |= {key(name.text) for found in names.values() for name in found if name.sure}
+    told: dict[UUID, list[str]] = {}
+    for memory in rows:
+        meant = [n.text for n in names[memory.memory_id] if n.sure or key(n.text) in sure or known.resolve(n.text)]
+        each = {key(name): name for name in ([memory.declared] if memory.declared else []) + meant if key(name)}
+        told[memory.memory_id] = list(each.values())[:MOST_NAMES]
+    return told
+
+
+async def _entities(
+    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], index: Index, *, by: Teller, count: Count
+) -> Index:
+    """Every entity there is, those of the batch included."""
+    fresh: dict[str, tuple[str, datetime]] = {}
+    for memory in rows:
+        for name in found[memory.memory_id]:
+            if index.resolve(name) is None:
+                fresh.setdefault(key(name), (name, memory.occurred_at))
+    drafts = {k: _entity(name, at, by=by, count=count) for k, (name, at) in fresh.items()}
+    await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    made = [(draft.memory_id, *fresh[k], k) for k, draft in drafts.items()]
+    await SQL["insert_entities"].run(
+        tx,
+        agent_id=by.agent_id,
+        entities=json.dumps(
+            [
+                {
+                    "memory_id": str(memory_id),
+                    "name": name,
+                    "key": k,
+                    "type": "thing",
+                    "aliases": [],
+                    "properties": {},
+                    "mentioned_at": at.isoformat(),
+                }
+                for memory_id, name, at, k in made
+            ]
+        ),
+    )
+    for memory_id, name, _, _ in made:
+        index.add(Known(memory_id, name, ()))
+    return index
+
+
+async def _mention(
+    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], entities: Index, *, by: Teller
+) -> None:
+    met = [
+        (known.entity_id, memory.memory_id, memory.occurred_at)
+        for memory in rows
+        for name in found[memory.memory_id]
+        if (known := entities.resolve(name))
+    ]
+    if met:
+        await SQL["mention"].run(
+            tx,
+            agent_id=by.agent_id,
+            entity_ids=[entity for entity, _, _ in met],
+            memory_ids=[memory for _, memory, _ in met],
+            times=[at for _, _, at in met],
+        )
+
+
+Triple = tuple[UUID, str, UUID]
+
+
+async def _relate(
+    tx: Tx,
+    rows: Sequence[Readable],
+    found: Mapping[UUID, Sequence[str]],
+    entities: Index,
+    *,
+    by: Teller,
+    count: Count,
+) -> None:
+    """Facts relate their subject to the first they name, by their attribute; others were named together."""
+    evidence = [
+        (triple, memory.memory_id)
+        for memory in rows
+        if memory.kind == "fact"
+        for triple in _triples(memory, found[memory.memory_id], entities)
+    ]
+    if not evidence:
+        return
+    ids = await _relations(tx, {triple for triple, _ in evidence}, entities, by=by, count=count)
+    await store.connect(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], by=by)
+    await SQL["weigh"].run(tx, agent_id=by.agent_id, memory_ids=list(set(ids.values())), doubt=DOUBT)
+
+
+def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
+    ids = [known.entity_id for name in names if (known := entities.resolve(name))]
+    ids = list(dict.fromkeys(ids))
+    pairs = list(pairwise(ids))
+    if memory.subject and memory.attribute and pairs:
+        value, *others = pairs
+        return [(value[0], normal(memory.attribute), value[1]), *((one, TOGETHER, other) for one, other in others)]
+    return [(one, TOGETHER, other) for one, other in pairs]
+
+
+async def _relations(
+    tx: Tx, triples: Iterable[Triple], entities: Index, *, by: Teller, count: Count
+) -> dict[Triple, UUID]:
+    wanted = sorted(triples)
+    columns = {
+        "source_ids": [source for source, _, _ in wanted],
+        "types": [kind for _, kind, _ in wanted],
+        "target_ids": [target for _, _, target in wanted],
+    }
+    rows = await SQL["related"].all(tx, agent_id=by.agent_id, **columns)
+    ids: dict[Triple, UUID] = {(row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows}
+    drafts = {triple: _relation(triple, entities, by=by, count=count) for triple in wanted if triple not in ids}
+    await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    await SQL["insert_relations"].run(
+        tx,
+        agent_id=by.agent_id,
+        memory_ids=[draft.memory_id for draft in drafts.values()],
+        source_ids=[source for source, _, _ in drafts],
+        types=[kind for _, kind, _ in drafts],
+        target_ids=[target for _, _, target in drafts],
+    )
+    return ids | {triple: draft.memory_id for triple, draft in drafts.items()}
+
+
+def _entity(name: str, at: datetime, *, by: Teller, count: Count) -> Draft:
+    return _draft("entity", entity_line(name, "thing", {}), digest(key(name)), at=at, by=by, count=count)
+
+
+def _relation(triple: Triple, entities: Index, *, by: Teller, count: Count) -> Draft:
+    source, kind, target = triple
+    line = relation_line(entities.name_of(source), kind, entities.name_of(target))
+    return _draft("relation", line, digest(str(source), kind, str(target)), at=by.now, by=by, count=count)
+
+
+def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, by: Teller, count: Count) -> Draft:
+    """Entities and relations are found by name and by going from one to the next, so neither words nor a vector."""
+    return Draft(
+        memory_id=new_id(),
+        kind=kind,
+        state="ACTIVE",
+        forms=forms(line, count=count),
+        full_text=line,
+        indexed="",
+        cue=None,
+        occurred_at=at,
+        created_at=by.now,
+        origin=by.origin,
+        trust=by.trust,
+        content_hash=content_hash,
+    )

@@ -1,0 +1,102 @@
+-- name: watermark(agent_id, job)
+select memory_id
+from heart.watermarks
+where agent_id = $1 and job = $2;
+
+-- name: set_watermark(agent_id, job, memory_id)
+insert into heart.watermarks (agent_id, job, memory_id)
+values ($1, $2, $3)
+on conflict (agent_id, job) do update set memory_id = greatest(watermarks.memory_id, excluded.memory_id);
+
+-- name: readable(agent_id, after, most)
+-- What people and the agent said and know, in the order of its ids.
+select
+    m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at, m.trust, d.name as speaker,
+    f.subject, f.attribute
+from memory.memories as m
+left join dialogue.messages as d
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+left join heart.facts as f on f.agent_id = $1 and m.kind = 'fact' and f.memory_id = m.memory_id
+where m.agent_id = $1 and m.memory_id > $2 and m.kind in ('exchange', 'fact') and not m.quarantined
+order by m.memory_id
+limit $3;
+
+-- name: known(agent_id)
+select e.memory_id, e.name, e.aliases
+from heart.entities as e
+join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
+where e.agent_id = $1 and m.state = 'ACTIVE';
+
+-- name: lock_entities(agent_id)
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));
+
+-- name: insert_entities(agent_id, entities)
+insert into heart.entities (
+    agent_id, memory_id, name, key, type, aliases, properties, mentions, mentioned_at
+)
+select $1, d.memory_id, d.name, d.key, d.type, d.aliases, d.properties, 0, d.mentioned_at
+from jsonb_to_recordset($2::jsonb) as d (
+    memory_id uuid, name text, key text, type text, aliases text[], properties jsonb, mentioned_at timestamptz
+);
+
+-- name: mention(agent_id, entity_ids, memory_ids, times)
+with met as (
+    insert into heart.mentions (agent_id, entity_id, memory_id)
+    select $1, n.entity_id, n.memory_id
+    from unnest($2::uuid[], $3::uuid[]) as n (entity_id, memory_id)
+    on conflict do nothing
+    returning entity_id, memory_id
+),
+counted as (
+    select m.entity_id, count(*)::integer as times, max(t.at) as latest
+    from met as m
+    join (
+        select distinct memory_id, at from unnest($3::uuid[], $4::timestamptz[]) as u (memory_id, at)
+    ) as t on t.memory_id = m.memory_id
+    group by m.entity_id
+)
+update heart.entities as e
+set mentions = e.mentions + c.times, mentioned_at = greatest(e.mentioned_at, c.latest)
+from counted as c
+where e.agent_id = $1 and e.memory_id = c.entity_id;
+
+-- name: related(agent_id, source_ids, types, target_ids)
+select r.memory_id, r.source_id, r.type, r.target_id
+from heart.relations as r
+join unnest($2::uuid[], $3::text[], $4::uuid[]) as w (source_id, type, target_id)
+    on w.source_id = r.source_id and w.type = r.type and w.target_id = r.target_id
+where r.agent_id = $1;
+
+-- name: insert_relations(agent_id, memory_ids, source_ids, types, target_ids)
+insert into heart.relations (agent_id, memory_id, source_id, type, target_id, weight)
+select $1, r.memory_id, r.source_id, r.type, r.target_id, 0
+from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id);
+
+-- name: weigh(agent_id, memory_ids, doubt)
+-- A relation weighs more with every piece of evidence, and never everything.
+update heart.relations as r
+set weight = e.pieces / (e.pieces + $3::float8)
+from (
+    select other_id, count(*)::float8 as pieces
+    from memory.links
+    where agent_id = $1 and link = 'evidence' and other_id = any($2::uuid[])
+    group by other_id
+) as e
+where r.agent_id = $1 and r.memory_id = e.other_id;
+
+-- name: listed_entities(agent_id, most)
+select e.memory_id, e.name, e.type, e.aliases, e.mentions, e.mentioned_at, m.state
+from heart.entities as e
+join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
+where e.agent_id = $1
+order by e.mentions desc, e.name
+limit $2;
+
+-- name: neighbours(agent_id, entity_ids)
+select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
+from heart.relations as r
+join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id and m.state = 'ACTIVE'
+join heart.entities as s on s.agent_id = $1 and s.memory_id = r.source_id
+join heart.entities as t on t.agent_id = $1 and t.memory_id = r.target_id
+where r.agent_id = $1 and (r.source_id = any($2::uuid[]) or r.target_id = any($2::uuid[]))
+order by r.weight desc, r.memory_id;

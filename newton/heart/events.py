@@ -1,0 +1,65 @@
+"""Events: what happened, with its payload. One that carries words from outside is a tool's word, so quarantined."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.heart.happenings import Event, carries_output, told
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import Draft, Teller, Trust, digest, least
+from newton.memory.representations import Count, forms
+
+SQL = load("newton.heart", "events.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Happening:
+    """An event as it is told: `ref` names the telling, so that it is kept once."""
+
+    ref: str
+    event: Event
+    session_id: UUID | None = None
+
+    def trust(self, by: Teller) -> Trust:
+        return least([by.trust, "tool"]) if carries_output(self.event) else by.trust
+
+
+async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: Count) -> int:
+    """Keeps the events that are not there yet and returns how many those were."""
+    drafts = {h.ref: _draft(h, by=by, count=count) for h in happenings}
+    written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    new = {h.ref: h for h in happenings if drafts[h.ref].memory_id in written}
+    rows = [
+        {
+            "memory_id": str(drafts[ref].memory_id),
+            "session_id": str(h.session_id) if h.session_id else None,
+            "type": h.event.type,
+            "payload": h.event.payload,
+        }
+        for ref, h in new.items()
+    ]
+    await SQL["insert_events"].run(tx, agent_id=by.agent_id, events=json.dumps(rows))
+    return len(rows)
+
+
+def _draft(happening: Happening, *, by: Teller, count: Count) -> Draft:
+    line = told(happening.event)
+    return Draft(
+        memory_id=new_id(),
+        kind="event",
+        state="ACTIVE",
+        forms=forms(line, count=count),
+        full_text=line,
+        indexed=line,
+        cue=line,
+        occurred_at=happening.event.at,
+        created_at=by.now,
+        origin=by.origin,
+        trust=happening.trust(by),
+        content_hash=digest(happening.ref, line),
+        ref=happening.ref,
+    )

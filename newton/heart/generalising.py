@@ -1,0 +1,96 @@
+"""Many facts of one subject and attribute become few that tell them all, and point to them. By a template, no model."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+from itertools import groupby, takewhile
+from uuid import UUID
+
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.heart import facts
+from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.memory.memory import Trust, digest, least
+from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, one_line
+
+SQL = load("newton.heart", "generalising.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Single:
+    """One of the many."""
+
+    subject: str
+    attribute: str
+    memory_id: UUID
+    full_text: str
+    trust: Trust
+    valid_from: datetime
+
+
+async def generalise(db: Database, ground: Ground, *, count: Count) -> int:
+    """Generalises what has grown too many, each attribute in a unit of work; returns how many facts that concerned."""
+    async with db.work(ground.by.agent_id) as tx:
+        groups = await _crowded(tx, ground)
+    for group in groups:
+        async with db.work(ground.by.agent_id) as tx:
+            for statement, trust in generalisations(group, count=count):
+                by = replace(ground.by, trust=trust)
+                await facts.learn(tx, [statement], ground=replace(ground, by=by), count=count)
+    return sum(len(group) for group in groups)
+
+
+async def _crowded(tx: Tx, ground: Ground) -> list[list[Single]]:
+    rows = await SQL["crowded"].all(tx, agent_id=ground.by.agent_id, most=ground.thresholds.facts_per_attribute)
+    groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
+    fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
+    return [[Single(**{name: row[name] for name in fields}) for row in group] for _, group in groups]
+
+
+def generalisations(group: Sequence[Single], *, count: Count) -> list[tuple[Statement, Trust]]:
+    """Few statements that tell all of the group, none longer than a summary, each with its sources' trust. Pure."""
+    made: list[tuple[Statement, Trust]] = []
+    for part, text in _parts(group, count=count):
+        sources = tuple(single.memory_id for single in part)
+        statement = Statement(
+            ref=f"general:{digest(*map(str, sources)).hex()}",
+            content=text,
+            at=max(single.valid_from for single in part),
+            subject=part[0].subject,
+            attribute=part[0].attribute,
+            generalises=True,
+            sources=sources,
+        )
+        made.append((statement, least(single.trust for single in part)))
+    return made
+
+
+def _parts(group: Sequence[Single], *, count: Count) -> Iterator[tuple[Sequence[Single], str]]:
+    """The group in pieces that fit. One that fits into no piece is left as it is: there is nothing shorter to say."""
+    start = 0
+    while start < len(group):
+        text, end = "", start + 1
+        while end < len(group):
+            longer = told_in_one([s.full_text for s in group[start : end + 1]])
+            if count(bullet(longer)) > SUMMARY_TOKENS:
+                break
+            text, end = longer, end + 1
+        if text:
+            yield group[start:end], text
+        start = end
+
+
+def told_in_one(texts: Sequence[str]) -> str:
+    """All of the texts in a line; what they begin with in common is said once.
+
+    >>> told_in_one(["Ana likes tea.", "Ana likes long walks"])
+    'Ana likes: tea; long walks'
+    """
+    lines = [one_line(text).rstrip(" .;") for text in texts]
+    words = [line.split() for line in lines]
+    common = [column[0] for column in takewhile(lambda column: len(set(column)) == 1, zip(*words, strict=False))]
+    ends = [" ".join(line[len(common) :]) for line in words]
+    if not common or not all(ends):
+        return "; ".join(lines)
+    return f"{' '.join(common)}: {'; '.join(ends)}"

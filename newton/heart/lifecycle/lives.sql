@@ -1,0 +1,190 @@
+-- name: ids(agent_id, kind)
+-- Facts of one subject and attribute stand together, so that a batch can end between them.
+select m.memory_id, f.subject_key, f.attribute, coalesce(f.single, false) as single
+from memory.memories as m
+left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
+where m.agent_id = $1 and m.kind = $2
+order by f.subject_key, f.attribute, f.single, m.memory_id;
+
+-- name: lock(agent_id, keys)
+-- Who writes values of one single-valued attribute does so alone. In order, so that no two wait for each other; and of
+-- 256 locks at most, because the server has room for few: two attributes may share one.
+select pg_advisory_xact_lock(k.key)
+from (
+    select distinct (hashtextextended($1::uuid::text, 0) << 8) | (hashtextextended(e.key, 0) & 255) as key
+    from unnest($2::text[]) as e (key)
+    order by 1
+) as k;
+
+-- name: touched(agent_id, memory_ids)
+-- The facts themselves and those that they supersede or generalise.
+with touched as (
+    select memory_id
+    from unnest($2::uuid[]) as t (memory_id)
+    union
+    select other_id
+    from memory.links
+    where agent_id = $1 and memory_id = any($2::uuid[]) and link = 'supersedes'
+    union
+    select s.source_id
+    from memory.sources as s
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises
+    where s.agent_id = $1 and s.memory_id = any($2::uuid[])
+)
+select f.memory_id, f.subject_key, f.attribute, f.single
+from touched as t
+join heart.facts as f on f.agent_id = $1 and f.memory_id = t.memory_id;
+
+-- name: facts(agent_id, memory_ids)
+-- Each of them, and every other value of a single-valued attribute.
+with own as materialized (
+    select memory_id
+    from unnest($2::uuid[]) as o (memory_id)
+    union
+    select other.memory_id
+    from heart.facts as f
+    join heart.facts as other
+        on
+            other.agent_id = $1
+            and other.subject_key = f.subject_key
+            and other.attribute = f.attribute
+            and other.single
+    where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single
+),
+told as materialized (
+    select
+        c.memory_id,
+        count(*)::integer as confirmations,
+        count(distinct c.source) filter (
+            where c.trust not in ('tool', 'web') and c.source <> f.source
+        )::integer as sources,
+        count(distinct c.origin) filter (where c.trust in ('tool', 'web') and c.origin <> m.origin)::integer as outside,
+        bool_or(c.trust in ('operator', 'user')) as vouched
+    from own as o
+    join memory.confirmations as c on c.agent_id = $1 and c.memory_id = o.memory_id
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
+    group by c.memory_id
+),
+again as materialized (
+    -- what tells it in other words tells that it holds, unless it is quarantined or was said to be wrong
+    select g.same_as as memory_id, max(greatest(g.valid_from, g.again_from)) as at
+    from own as o
+    join heart.facts as g on g.agent_id = $1 and g.same_as = o.memory_id and not g.retracted
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id and not m.quarantined
+    group by g.same_as
+),
+superseded as materialized (
+    -- a link counts as long as the fact it comes from was not said to be wrong
+    select l.other_id as memory_id, max(l.at) as at
+    from own as o
+    join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.retracted
+    group by l.other_id
+),
+general as materialized (
+    select distinct s.source_id as memory_id
+    from own as o
+    join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises and not g.retracted
+)
+select
+    m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single,
+    greatest(f.valid_from, f.again_from, a.at) as since, f.valid_to, m.created_at, f.marked, f.same_as,
+    case
+        when f.generalises then (
+            select count(*) from memory.sources as s where s.agent_id = $1 and s.memory_id = m.memory_id
+        )
+        else 0
+    end::integer as generalises,
+    g.memory_id is not null as generalised,
+    f.retracted as wrong,
+    s.at is not null and s.at >= coalesce(greatest(f.again_from, a.at), '-infinity') as superseded,
+    coalesce(t.confirmations, 0) as confirmations,
+    coalesce(t.sources, 0) as sources,
+    coalesce(t.outside, 0) as outside,
+    coalesce(t.vouched, false) as vouched
+from own as o
+join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
+join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
+left join told as t on t.memory_id = o.memory_id
+left join again as a on a.memory_id = o.memory_id
+left join superseded as s on s.memory_id = o.memory_id
+left join general as g on g.memory_id = o.memory_id
+order by o.memory_id;
+
+-- name: hold(agent_id, memory_ids)
+-- What is current knowledge follows from the state; the database allows one value only where one is allowed.
+update heart.facts as f
+set holds = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
+from memory.memories as m
+where
+    f.agent_id = $1
+    and f.memory_id = any($2::uuid[])
+    and m.agent_id = $1
+    and m.memory_id = f.memory_id
+    and f.holds <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
+
+-- name: episodes(agent_id, memory_ids)
+select m.memory_id, m.state, e.ended_at
+from memory.memories as m
+join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.state <> 'ARCHIVED';
+
+-- name: full_texts(agent_id, memory_ids)
+select memory_id, full_text
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]) and full_text is not null;
+
+-- name: chill(agent_id, memory_ids, packed)
+-- The first pack of a text is the whole of it; a later one would be of what was left.
+insert into memory.cold (agent_id, memory_id, packed)
+select $1, c.memory_id, c.packed
+from unnest($2::uuid[], $3::bytea[]) as c (memory_id, packed)
+on conflict do nothing;
+
+-- name: shorten(agent_id, memory_ids, texts)
+update memory.memories as m
+set full_text = s.text
+from unnest($2::uuid[], $3::text[]) as s (memory_id, text)
+where m.agent_id = $1 and m.memory_id = s.memory_id;
+
+-- name: procedures(agent_id, memory_ids)
+with record as materialized (
+    select
+        memory_id,
+        count(*)::integer as activations,
+        count(*) filter (where result = 'success')::integer as successes,
+        count(*) filter (where result = 'failure')::integer as failures
+    from heart.activations
+    where agent_id = $1 and memory_id = any($2::uuid[])
+    group by memory_id
+)
+select
+    m.memory_id, m.state, p.retired,
+    coalesce(r.activations, 0) as activations,
+    coalesce(r.successes, 0) as successes,
+    coalesce(r.failures, 0) as failures
+from memory.memories as m
+join heart.procedures as p on p.agent_id = $1 and p.memory_id = m.memory_id
+left join record as r on r.memory_id = m.memory_id
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
+
+-- name: censors(agent_id, memory_ids)
+with record as materialized (
+    select
+        memory_id,
+        count(*)::integer as activations,
+        count(*) filter (where result = 'false_positive')::integer as false_positives
+    from heart.activations
+    where agent_id = $1 and memory_id = any($2::uuid[])
+    group by memory_id
+)
+select
+    m.memory_id, m.state, c.retired, c.threshold,
+    coalesce(r.activations, 0) as activations,
+    coalesce(r.false_positives, 0) as false_positives
+from memory.memories as m
+join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join record as r on r.memory_id = m.memory_id
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]);

@@ -1,0 +1,209 @@
+"""Procedures: how something is done, from disk or learnt. A changed one is a new version in the place of the old."""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.content.skills import Skill
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import NotFoundError
+from newton.heart.lifecycle import procedures as rules
+from newton.heart.lifecycle.engine import Ground, review
+from newton.ids import new_id
+from newton.memory import store
+from newton.memory.memory import Draft, Forms, digest
+from newton.memory.representations import Count, bullet, forms, one_line
+
+SQL = load("newton.heart", "procedures.sql")
+
+FROM_DISK = "skills"  # the origin of those that follow a folder
+CORE_TOKENS = 300
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """One version of a procedure with its record."""
+
+    name: str
+    version: int
+    memory_id: UUID
+    description: str
+    domain: str
+    triggers: Sequence[str]
+    goals: Sequence[str]
+    core: Sequence[str]
+    details: str
+    state: str
+    origin: str
+    activations: int
+    successes: int
+    failures: int
+
+    @property
+    def effectiveness(self) -> float:
+        return rules.effectiveness(self.successes, self.failures)
+
+    @property
+    def assured(self) -> float:
+        return rules.assured(self.successes, self.failures)
+
+
+@dataclass(frozen=True, slots=True)
+class Synced:
+    """What following the folder changed."""
+
+    new: int
+    retired: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Version:
+    """The last version of a procedure as it is kept."""
+
+    name: str
+    version: int
+    memory_id: UUID
+    retired: bool
+    content_hash: bytes
+    origin: str
+
+
+async def sync(tx: Tx, skills: Mapping[str, Skill], *, ground: Ground, count: Count) -> Synced:
+    """Follows the folder: what is new or changed becomes a version, what is gone is retired, what is back restored."""
+    if not _differs(await _latest(tx, ground), skills):
+        return Synced(0, 0)
+    await SQL["lock_procedures"].run(tx, agent_id=ground.by.agent_id)
+    latest = await _latest(tx, ground)
+    changed = [skill for skill in skills.values() if not _same(skill, latest.get(skill.name))]
+    gone = [v for v in latest.values() if v.origin == FROM_DISK and v.name not in skills and not v.retired]
+    back = [v for v in latest.values() if v.name in skills and v.retired and _same(skills[v.name], v)]
+    await _write(tx, changed, latest, ground=ground, count=count)
+    replaced = [latest[skill.name] for skill in changed if skill.name in latest]
+    await _set(tx, [v.memory_id for v in (*gone, *replaced)], retired=True, ground=ground)
+    await _set(tx, [v.memory_id for v in back], retired=False, ground=ground)
+    return Synced(len(changed), len(gone))
+
+
+async def learn(tx: Tx, skill: Skill, *, ground: Ground, count: Count) -> bool:
+    """Keeps a procedure that was learnt. False when there is one of that name: what is there is never replaced."""
+    await SQL["lock_procedures"].run(tx, agent_id=ground.by.agent_id)
+    if skill.name in await _latest(tx, ground):
+        return False
+    await _write(tx, [skill], {}, ground=ground, count=count)
+    return True
+
+
+async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
+    """Every version of every procedure with its record."""
+    return [Listed(**row) for row in await SQL["listed_procedures"].all(tx, agent_id=agent_id)]
+
+
+async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
+    """The last version of that name. Raises NotFoundError."""
+    versions = [one for one in await listed(tx, agent_id=agent_id) if one.name == name]
+    if not versions:
+        raise NotFoundError(f"There is no procedure {name!r}.", hint="`newton procedures` lists them.")
+    return versions[-1]
+
+
+async def triggers(tx: Tx, *, agent_id: UUID) -> dict[UUID, tuple[str, ...]]:
+    """What people say when they want each procedure."""
+    return {row["memory_id"]: tuple(row["triggers"]) for row in await SQL["triggers"].all(tx, agent_id=agent_id)}
+
+
+def triggered(known: Mapping[UUID, Sequence[str]], text: str) -> frozenset[UUID]:
+    """Those of which a trigger stands in the text, as whole words in any case. Pure."""
+    said = f" {' '.join(_WORD.findall(text.casefold()))} "
+    return frozenset(
+        memory_id
+        for memory_id, phrases in known.items()
+        if any(f" {' '.join(_WORD.findall(phrase.casefold()))} " in said for phrase in phrases)
+    )
+
+
+async def _latest(tx: Tx, ground: Ground) -> dict[str, _Version]:
+    rows = await SQL["latest"].all(tx, agent_id=ground.by.agent_id)
+    return {row["name"]: _Version(**row) for row in rows}
+
+
+def _differs(latest: Mapping[str, _Version], skills: Mapping[str, Skill]) -> bool:
+    if any(not _same(skill, latest.get(skill.name)) or latest[skill.name].retired for skill in skills.values()):
+        return True
+    return any(v.origin == FROM_DISK and v.name not in skills and not v.retired for v in latest.values())
+
+
+def _same(skill: Skill, version: _Version | None) -> bool:
+    return version is not None and version.content_hash == _hash(skill, version.version)
+
+
+def _hash(skill: Skill, version: int) -> bytes:
+    """Of the version too, so that a text may come back."""
+    return digest(skill.name, skill.content_hash.hex(), str(version))
+
+
+async def _write(
+    tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _Version], *, ground: Ground, count: Count
+) -> None:
+    versions = {skill.name: latest[skill.name].version + 1 if skill.name in latest else 1 for skill in skills}
+    drafts = {skill.name: _draft(skill, versions[skill.name], ground=ground, count=count) for skill in skills}
+    await store.remember(tx, agent_id=ground.by.agent_id, drafts=list(drafts.values()))
+    rows = [_row(skill, versions[skill.name], drafts[skill.name]) for skill in skills]
+    await SQL["insert_procedures"].run(tx, agent_id=ground.by.agent_id, procedures=json.dumps(rows))
+    pairs = [(drafts[name].memory_id, latest[name].memory_id) for name in drafts if name in latest]
+    await store.connect(tx, "supersedes", pairs, by=ground.by)
+
+
+async def _set(tx: Tx, memory_ids: Sequence[UUID], *, retired: bool, ground: Ground) -> None:
+    if memory_ids:
+        await SQL["retire_procedures"].run(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids, retired=retired)
+        await review(tx, ground, "procedure", memory_ids)
+
+
+def section(name: str) -> str:
+    """The header under which a context shows a procedure."""
+    return f"## Procedure: {name}\n"
+
+
+def _forms(skill: Skill, count: Count) -> Forms:
+    """The micro says what it is for, the summary is its core band. Both cost their header too."""
+    steps = " ".join(f"{place}. {one_line(step)}" for place, step in enumerate(skill.core, 1))
+    core = forms(steps, count=count, most=CORE_TOKENS)
+    what = forms(f"{skill.name}: {skill.description}", count=count).micro
+    header = count(section(skill.name))
+    return Forms(
+        micro=what,
+        summary=core.summary,
+        micro_tokens=header + count(bullet(what)),
+        summary_tokens=header + core.summary_tokens,
+    )
+
+
+def _draft(skill: Skill, version: int, *, ground: Ground, count: Count) -> Draft:
+    by = ground.by
+    about = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
+    return Draft(
+        memory_id=new_id(),
+        kind="procedure",
+        state="ACTIVE",
+        forms=_forms(skill, count),
+        full_text="\n".join([skill.description, *skill.goals, *skill.core, skill.details]),
+        indexed=f"{about}\n" + "\n".join(skill.core),
+        cue=one_line(about),
+        occurred_at=by.now,
+        created_at=by.now,
+        origin=by.origin,
+        trust=by.trust,
+        content_hash=_hash(skill, version),
+        ref=f"{skill.name} {version}",
+    )
+
+
+def _row(skill: Skill, version: int, draft: Draft) -> dict[str, object]:
+    fields = skill.model_dump(
+        include={"description", "domain", "triggers", "frames", "tools", "goals", "core", "details"}
+    )
+    return {**fields, "memory_id": str(draft.memory_id), "name": skill.name, "version": version}

@@ -1,0 +1,1 @@
+"""How a statement is read, so that two tellings of it can be compared. Pure."""

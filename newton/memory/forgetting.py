@@ -1,0 +1,34 @@
+"""Forgetting: explicit, written down first, and with everything that was made from what is forgotten, or not at all."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, NotFoundError
+from newton.memory.memory import Teller
+
+SQL = load("newton.memory", "forgetting.sql")
+
+SHOWN = 3  # derived memories that a refusal names
+
+
+async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, by: Teller) -> list[UUID]:
+    """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
+
+    Raises NotFoundError for an unknown one, and ConflictError when something was made from them and is to stay.
+    """
+    rows = await SQL["existing"].all(tx, agent_id=by.agent_id, memory_ids=memory_ids)
+    if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
+        raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
+    made = await SQL["derived"].all(tx, agent_id=by.agent_id, memory_ids=memory_ids)
+    if made and not derived:
+        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in made[:SHOWN])
+        raise ConflictError(
+            f"{len(made)} memories were made from it ({named}).",
+            hint="Forget them too with --derived, or forget nothing.",
+        )
+    gone = [*memory_ids, *(row["memory_id"] for row in made)]
+    await SQL["note"].run(tx, agent_id=by.agent_id, memory_ids=gone, now=by.now, because=because, origin=by.origin)
+    await SQL["forget"].run(tx, agent_id=by.agent_id)
+    return gone

@@ -1,0 +1,60 @@
+-- name: ending(agent_id, ending, kind, most)
+select memory_id
+from memory.memories
+where
+    agent_id = $1
+    and right(replace(memory_id::text, '-', ''), length($2)) = $2
+    and ($3::text is null or kind = $3)
+limit $4;
+
+-- name: record(agent_id, memory_id)
+select
+    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.packed,
+    m.confidence, m.importance, m.outcome, m.confirmations, m.uses, m.occurred_at, m.created_at, m.confirmed_at,
+    m.origin, m.trust, m.quarantined, m.ref
+from memory.memories as m
+left join memory.cold as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join dialogue.messages as d
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+where m.agent_id = $1 and m.memory_id = $2;
+
+-- name: relatives(agent_id, memory_id)
+-- What it is to others and they to it, each in words that stand after "it".
+select r.link, r.other_id, m.kind, m.state, m.micro
+from (
+    select 'was made from' as link, source_id as other_id
+    from memory.sources
+    where agent_id = $1 and memory_id = $2
+    union all
+    select 'is a source of', memory_id
+    from memory.sources
+    where agent_id = $1 and source_id = $2
+    union all
+    select
+        case link
+            when 'supersedes' then 'supersedes'
+            when 'was_wrong' then 'says was wrong'
+            when 'corroborates' then 'corroborates'
+            when 'near' then 'is near'
+            when 'evidence' then 'is evidence for'
+            else 'was born in'
+        end,
+        other_id
+    from memory.links
+    where agent_id = $1 and memory_id = $2
+    union all
+    select
+        case link
+            when 'supersedes' then 'is superseded by'
+            when 'was_wrong' then 'was said to be wrong by'
+            when 'corroborates' then 'is corroborated by'
+            when 'near' then 'is near'
+            when 'evidence' then 'has as evidence'
+            else 'bore'
+        end,
+        memory_id
+    from memory.links
+    where agent_id = $1 and other_id = $2
+) as r
+join memory.memories as m on m.agent_id = $1 and m.memory_id = r.other_id
+order by r.link, r.other_id;

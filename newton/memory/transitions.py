@@ -1,0 +1,74 @@
+"""The one way a memory changes its state: a step that is still due is taken and written down with its reason."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.ids import new_id
+from newton.memory.memory import Teller
+
+SQL = load("newton.memory", "transitions.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One change that is due. `releases` lifts the quarantine; then the state may stay as it is."""
+
+    memory_id: UUID
+    event: str
+    before: str
+    after: str
+    because: str
+    releases: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Transition:
+    """One change that was made. `origin` says by what."""
+
+    at: datetime
+    event: str
+    from_state: str
+    to_state: str
+    because: str
+    origin: str
+
+
+async def move(tx: Tx, steps: Sequence[Step], *, by: Teller) -> set[UUID]:
+    """Takes the steps, at most one for each memory, and returns whose were taken.
+
+    A memory that has left the state meanwhile stays where it is: who comes second changes nothing.
+    """
+    if not steps:
+        return set()
+    rows = await SQL["move"].all(
+        tx,
+        agent_id=by.agent_id,
+        memory_ids=[step.memory_id for step in steps],
+        transition_ids=[new_id() for _ in steps],
+        events=[step.event for step in steps],
+        from_states=[step.before for step in steps],
+        to_states=[step.after for step in steps],
+        becauses=[step.because for step in steps],
+        releases=[step.releases for step in steps],
+        now=by.now,
+        origin=by.origin,
+    )
+    return {row["memory_id"] for row in rows}
+
+
+async def history(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[Transition]:
+    """Every change of a memory's state, the oldest first."""
+    rows = await SQL["history"].all(tx, agent_id=agent_id, memory_id=memory_id)
+    return [Transition(**row) for row in rows]
+
+
+async def states_at(
+    tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime
+) -> dict[UUID, tuple[str, bool]]:
+    """State and quarantine of each memory as they were at a moment; what was not there yet is left out."""
+    rows = await SQL["states_at"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
+    return {row["memory_id"]: (row["state"], row["quarantined"]) for row in rows}

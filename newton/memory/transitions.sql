@@ -1,0 +1,52 @@
+-- name: move(agent_id, memory_ids, transition_ids, events, from_states, to_states, becauses, releases, now, origin)
+-- Each memory that is still in the state the step begins from goes on to the next, and the step is written down.
+with step as materialized (
+    select *
+    from unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[]) as s (
+        memory_id, transition_id, event, from_state, to_state, because, releases
+    )
+),
+moved as (
+    update memory.memories as m
+    set state = s.to_state, quarantined = m.quarantined and not s.releases
+    from step as s
+    where
+        m.agent_id = $1
+        and m.memory_id = s.memory_id
+        and m.state = s.from_state
+        and (not s.releases or m.quarantined)
+    returning m.memory_id
+)
+insert into memory.transitions (
+    agent_id, memory_id, transition_id, at, event, from_state, to_state, because, origin
+)
+select $1, s.memory_id, s.transition_id, $9, s.event, s.from_state, s.to_state, s.because, $10
+from step as s
+join moved as m on m.memory_id = s.memory_id
+returning memory_id;
+
+-- name: history(agent_id, memory_id)
+select at, event, from_state, to_state, because, origin
+from memory.transitions
+where agent_id = $1 and memory_id = $2
+order by transition_id;
+
+-- name: states_at(agent_id, memory_ids, moment)
+-- The state before the first change after a moment was the state then; without such a change it is the state now.
+select
+    m.memory_id,
+    coalesce(later.from_state, m.state) as state,
+    m.quarantined or exists (
+        select
+        from memory.transitions as r
+        where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.at > $3
+    ) as quarantined
+from memory.memories as m
+left join lateral (
+    select t.from_state
+    from memory.transitions as t
+    where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $3
+    order by t.at, t.transition_id
+    limit 1
+) as later on true
+where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.created_at <= $3;

@@ -1,0 +1,164 @@
+"""`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: what a person may do to one memory."""
+
+import sys
+from dataclasses import asdict
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
+from newton.memory.lookup import Record, short
+from newton.memory.transitions import Transition
+from newton.runtime.cli import show as shown
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import opened
+
+Memory = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
+
+
+async def show(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> None:
+    """Show one memory in full: its words, where it comes from, and what it is to others.
+
+    Example: newton show 3f9c2a71
+    """
+    async with opened(settings(agent)) as newton:
+        record, _ = await newton.curation("cli").look(memory)
+    if json:
+        shown.as_json(_plain(record))
+        return
+    print(_told(record))
+
+
+async def history(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> None:
+    """Show every change of a memory's state: when, why, and by what.
+
+    Example: newton history 3f9c2a71
+    """
+    async with opened(settings(agent)) as newton:
+        record, changes = await newton.curation("cli").look(memory)
+    if json:
+        shown.as_json([asdict(change) | {"at": change.at.isoformat()} for change in changes])
+        return
+    print(
+        f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} {short(record.memory_id)} written through {record.origin}"
+    )
+    for change in changes:
+        print(_line(change))
+    print(f"it is {record.state}{' and quarantined' if record.quarantined else ''} now")
+
+
+async def confirm(
+    memory: Memory,
+    *,
+    core: Annotated[bool, Parameter(negative=(), help="Mark it as a core fact.")] = False,
+    agent: Agent = None,
+) -> None:
+    """Say that a fact is so. Three independent confirmations make it a core fact, and so does --core.
+
+    Example: newton confirm 3f9c2a71
+    """
+    async with opened(settings(agent)) as newton:
+        curation = newton.curation("cli")
+        counted = await curation.confirm(memory)
+        if core:
+            await curation.mark(memory)
+    print(
+        "Marked as a core fact." if core else "Confirmed." if counted else "Confirmed already today; nothing changed."
+    )
+
+
+async def supersede(
+    memory: Memory,
+    content: str,
+    *,
+    at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
+    agent: Agent = None,
+) -> None:
+    """Put a new statement in the place of a fact that was true until now.
+
+    Example: newton supersede 3f9c2a71 "Ana lives in Bergen"
+
+    Parameters
+    ----------
+    content:
+        What is true instead.
+    """
+    async with opened(settings(agent)) as newton:
+        new = await newton.curation("cli").supersede(memory, content, at=at)
+        await newton.upkeep("cli").settle()
+    print(f"Superseded by {short(new)}.")
+
+
+async def retract(memory: Memory, *, agent: Agent = None) -> None:
+    """Say that a fact was never true. What it had superseded holds again.
+
+    Example: newton retract 3f9c2a71
+    """
+    async with opened(settings(agent)) as newton:
+        await newton.curation("cli").retract(memory)
+    print("Retracted.")
+
+
+async def forget(
+    memories: list[str],
+    /,
+    *,
+    derived: Annotated[bool, Parameter(negative=(), help="Also what was made from them.")] = False,
+    because: Annotated[str, Parameter(help="Why; it is kept beside the id.")] = "asked for",
+    yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
+    agent: Agent = None,
+) -> None:
+    """Forget memories for good: their words go, a note of when and why stays. There is no way back.
+
+    Example: newton forget 3f9c2a71 --because "it is about somebody else"
+
+    Parameters
+    ----------
+    memories:
+        Their ids, or the ends of them as `newton recall` shows them.
+    """
+    if not memories:
+        raise InputError("No memory is named.", hint="`newton recall` shows ids.")
+    if not yes and not _agreed(len(memories)):
+        raise InputError("Nothing was forgotten.", hint="Answer with y, or give --yes.")
+    async with opened(settings(agent)) as newton:
+        gone = await newton.curation("cli").forget(memories, derived=derived, because=because)
+    print(f"Forgotten: {', '.join(short(memory_id) for memory_id in gone)}.")
+
+
+def _agreed(many: int) -> bool:
+    if not sys.stdin.isatty():
+        raise InputError("Forgetting has no way back, and nobody can be asked here.", hint="Give --yes.")
+    return input(f"Forget {many} for good? [y/N] ").strip().lower() in {"y", "yes"}
+
+
+def _line(change: Transition) -> str:
+    states = change.from_state if change.from_state == change.to_state else f"{change.from_state} → {change.to_state}"
+    return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.because} ({change.origin})"
+
+
+def _told(record: Record) -> str:
+    sure = "" if record.confidence is None else f" · {record.confidence:.0%} sure"
+    state = f"{record.state}{' · quarantined' if record.quarantined else ''}{sure}"
+    lines = [
+        f"{record.kind} {record.memory_id}",
+        f"  {state} · confirmed {record.confirmations} times",
+        f"  since {record.occurred_at:%Y-%m-%d %H:%M}, on the word of the {record.trust}",
+        f"  written {record.created_at:%Y-%m-%d %H:%M} through {record.origin}",
+        "",
+        record.full_text,
+    ]
+    if record.relatives:
+        lines += ["", *(f"  {r.link} {r.kind} {short(r.other_id)} ({r.state}): {r.micro}" for r in record.relatives)]
+    return "\n".join(lines)
+
+
+def _plain(record: Record) -> dict[str, object]:
+    given: dict[str, object] = asdict(record)
+    for name in ("occurred_at", "created_at", "confirmed_at"):
+        at = getattr(record, name)
+        given[name] = at.isoformat() if at else None
+    given["memory_id"] = str(record.memory_id)
+    given["relatives"] = [r._asdict() | {"other_id": str(r.other_id)} for r in record.relatives]
+    return given

@@ -1,0 +1,59 @@
+"""`newton ingest`: documents become passages."""
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+from cyclopts import Parameter
+from rich.console import Console
+from rich.progress import Progress
+
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import opened
+
+
+async def ingest(
+    path: Path,
+    *,
+    trust: Annotated[
+        Literal["user", "web"], Parameter(help="Whose words they are; those of the web are found only on request.")
+    ] = "user",
+    agent: Agent = None,
+    json: AsJson = False,
+) -> int:
+    """Take in a document, or all of a folder: Markdown, text, HTML and PDF. Again, only what changed is replaced.
+
+    Example: newton ingest docs/
+
+    Parameters
+    ----------
+    path:
+        A file or a folder.
+    """
+    async with opened(settings(agent)) as newton:
+        reader = newton.ingest("ingest")
+        paths = await reader.found(path)
+        with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
+            task = bar.add_task("Reading", total=len(paths))
+            report = await reader.take(paths, trust=trust, progress=lambda _: bar.advance(task))
+            bar.update(task, description="Embedding", total=None)
+            settled = await newton.upkeep("ingest").settle(most=None)
+    for error in report.refused:
+        show.notice(f"newton: {error.what}\n  {error.hint}")
+    if json:
+        show.as_json(
+            {
+                "documents": report.documents,
+                "new": report.new,
+                "kept": report.kept,
+                "replaced": report.replaced,
+                "refused": [error.what for error in report.refused],
+                "embedder_down": settled.down,
+            }
+        )
+    else:
+        print(
+            f"{report.documents} documents: {report.new} new passages, {report.kept} kept, {report.replaced} replaced."
+            f"{f' {len(report.refused)} files were refused.' if report.refused else ''}"
+        )
+    return 2 if report.refused else 0

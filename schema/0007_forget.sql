@@ -1,0 +1,68 @@
+-- Forgetting is explicit, and what was forgotten when, why and through which door stays known; its words do not.
+create table memory.forgotten (
+    agent_id uuid not null references runtime.agents (agent_id),
+    memory_id uuid not null,
+    kind text not null,
+    at timestamptz not null,
+    because text not null check (because <> ''),
+    origin text not null check (origin <> ''),
+    primary key (agent_id, memory_id)
+);
+
+call runtime.isolate('memory.forgotten');
+grant select, insert on memory.forgotten to newton_app;
+
+-- Takes away the memories that are in memory.forgotten. The application may delete nothing by itself, and through this
+-- only what it has written down first, of the agent in scope.
+create procedure memory.forget(agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    gone uuid[];
+    part text;
+begin
+    select array_agg(m.memory_id) into gone
+    from memory.memories as m
+    join memory.forgotten as f on f.agent_id = own and f.memory_id = m.memory_id
+    where m.agent_id = own and own = agent;
+
+    if gone is null then
+        return;
+    end if;
+
+    -- of a line of dialogue its place stays, so that the lines beside it keep theirs
+    update dialogue.messages as d
+    set content = '[forgotten]', name = null, tokens = 1
+    from memory.memories as m
+    where
+        m.agent_id = own
+        and m.memory_id = any(gone)
+        and m.kind = 'exchange'
+        and d.agent_id = own
+        and d.session_id = m.thread
+        and d.position = m.place;
+
+    -- a context that held one of them goes as a whole: its text cannot be taken apart
+    delete from cognition.bundles
+    where agent_id = own and exists (
+        select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
+    );
+
+    delete from memory.links where agent_id = own and (memory_id = any(gone) or other_id = any(gone));
+    delete from memory.sources where agent_id = own and (memory_id = any(gone) or source_id = any(gone));
+    delete from heart.mentions where agent_id = own and (memory_id = any(gone) or entity_id = any(gone));
+    foreach part in array array[
+        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
+        'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
+        'memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox', 'memory.memories'
+    ] loop
+        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
+    end loop;
+end
+$$;
+
+revoke execute on procedure memory.forget(uuid) from public;
+grant execute on procedure memory.forget(uuid) to newton_app;

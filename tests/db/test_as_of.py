@@ -1,0 +1,190 @@
+"""What was known at a past moment is what a replay of everything told up to then comes to.
+
+Planted and seen to fail: `states_at` that takes the last change before the moment for the state after it, that leaves
+out releases, or that counts a change made at the moment itself as a later one.
+"""
+
+import random
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Database
+from newton.errors import ConflictError
+from newton.heart.facts import corroborate, disprove, mark, retract, supersede
+from newton.heart.lifecycle import engine
+from newton.memory.memory import Trust
+from newton.memory.recall import SQL as RECALL
+from newton.memory.transitions import states_at
+from tests.db.telling import day, known, on, says, tell
+
+DAYS = 40
+CURRENT = ("NEW", "CONFIRMED", "CORE")
+TRUSTS: Sequence[Trust] = ("user", "user", "user", "agent", "tool", "web")
+DOORS = ("chat", "import", "shell")
+
+
+@dataclass(frozen=True, slots=True)
+class Said:
+    """One telling: when it was told, of what time, by whom, and where."""
+
+    told: float
+    of: float
+    trust: Trust
+    door: str
+    source: str
+
+    @property
+    def outside(self) -> bool:
+        return self.trust in ("tool", "web")
+
+
+@dataclass(slots=True)
+class Fact:
+    """Everything that was ever said about one fact, in days."""
+
+    topic: str
+    until: float | None
+    said: list[Said]
+    marked: float = 1e9
+    wrong: float = 1e9
+    replaced: list[tuple[float, "Fact"]] = field(default_factory=list[tuple[float, "Fact"]])
+
+    def quarantined(self, at: float) -> bool:
+        first, *later = [said for said in self.said if said.told <= min(at, self.wrong)]
+        others = {said.door for said in later if said.outside} - {first.door}
+        vouched = any(said.trust in ("user", "operator") for said in later)
+        return first.outside and not vouched and len(others) < 2
+
+    def since(self, at: float) -> float:
+        first, *later = [said for said in self.said if said.told <= at]
+        return max([first.of, *(said.of for said in later if not said.outside)])
+
+    def ended(self, at: float) -> bool:
+        """Whether it is over, or something was put in its place and it was not told again since."""
+        over = self.until is not None and self.since(at) <= self.until <= at
+        told = [said.of for said in self.said[1:] if said.told <= at and not said.outside]
+        put = [when for when, other in self.replaced if when <= at and other.wrong > at]
+        return over or bool(put and max(put) >= max(told, default=-1))
+
+    def standing(self, at: float) -> str:
+        first, *later = [said for said in self.said if said.told <= at]
+        sources = {said.source for said in later if not said.outside} - {first.source}
+        if self.marked <= at or len(sources) >= 3:
+            return "CORE"
+        return "CONFIRMED" if later else "NEW"
+
+
+@dataclass(slots=True)
+class Log:
+    """A mind as a log of what it was told."""
+
+    facts: dict[str, Fact] = field(default_factory=dict[str, Fact])
+
+    def tell(self, words: str, *, topic: str, said: Said, until: float | None) -> None:
+        self.facts.setdefault(words, Fact(topic, until, [])).said.append(said)
+
+    def at(self, moment: float) -> dict[str, tuple[str, bool]]:
+        """State and quarantine of every fact there was, from the log up to the moment alone."""
+        there = {words: fact for words, fact in self.facts.items() if fact.said[0].told <= moment}
+        newest: dict[str, tuple[float, float]] = {}
+        for fact in there.values():
+            if self._may_hold(fact, moment):
+                place = (fact.since(moment), fact.said[0].told)
+                newest[fact.topic] = max(newest.get(fact.topic, place), place)
+        return {words: (self._state(fact, newest, moment), fact.quarantined(moment)) for words, fact in there.items()}
+
+    def _may_hold(self, fact: Fact, moment: float) -> bool:
+        return not fact.quarantined(moment) and fact.wrong > moment and not fact.ended(moment)
+
+    def _state(self, fact: Fact, newest: dict[str, tuple[float, float]], moment: float) -> str:
+        if fact.wrong <= moment:
+            return "INACTIVE"
+        followed = not fact.topic.endswith("likes") and self._may_hold(fact, moment)
+        if fact.ended(moment) or (followed and newest[fact.topic] != (fact.since(moment), fact.said[0].told)):
+            return "SUPERSEDED"
+        return fact.standing(moment)
+
+
+@dataclass(slots=True)
+class Life:
+    """Lives at random, and keeps the log."""
+
+    db: Database
+    agent: UUID
+    chosen: random.Random
+    log: Log = field(default_factory=Log)
+
+    async def tell(self, now: float) -> None:
+        subject, attribute = self.chosen.choice(["Ana", "Ben"]), self.chosen.choice(["lives in", "works at", "likes"])
+        value, topic = f"v{self.chosen.randrange(12)}", f"{subject} {attribute}"
+        of = self.chosen.choice([now, now, self.chosen.uniform(0, now)])
+        until = float(int(of) + self.chosen.randrange(1, 9)) if self.chosen.random() < 0.2 else None
+        trust, door = self.chosen.choice(TRUSTS), self.chosen.choice(DOORS)
+        told = says(value, of, subject=subject, attribute=attribute, until=until)
+        async with self.db.work(self.agent) as tx:
+            await tell(tx, told, by=on(now, self.agent, trust=trust, origin=door))
+        said = Said(now, of, trust, door, f"{door} {day(of):%Y-%m-%d}")
+        self.log.tell(told.content, topic=topic, said=said, until=until)
+
+    async def change(self, now: float) -> None:
+        """Something is said about a fact, or about two."""
+        if len(self.log.facts) < 2:
+            return
+        one, two = self.chosen.sample(sorted(self.log.facts), 2)
+        try:
+            async with self.db.work(self.agent) as tx:
+                ids = [await known(tx, words, self.agent) for words in (one, two)]
+                match self.chosen.randrange(8):
+                    case 0:
+                        await retract(tx, ids[0], ground=on(now, self.agent))
+                        self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
+                    case 1:
+                        await disprove(tx, ids[0], by_fact=ids[1], ground=on(now, self.agent))
+                        self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
+                    case 2:
+                        await mark(tx, ids[0], ground=on(now, self.agent))
+                        self.log.facts[one].marked = min(self.log.facts[one].marked, now)
+                    case 3 | 4:
+                        await supersede(tx, ids[0], by_fact=ids[1], ground=on(now, self.agent))
+                        self.log.facts[one].replaced.append((now, self.log.facts[two]))
+                    case _:
+                        door = self.chosen.choice(DOORS)
+                        by = on(now, self.agent, origin=door)
+                        await corroborate(tx, ids[0], ref=str(now), source=f"{door} {now}", ground=by)
+                        self.log.facts[one].said.append(Said(now, now, "user", door, f"{door} {now}"))
+        except ConflictError:
+            return
+
+
+async def lived(db: Database, agent: UUID, seed: int) -> tuple[Log, list[float]]:
+    """A log of some weeks, and moments in them. The daily job runs at the start of each day, when facts end."""
+    life = Life(db, agent, random.Random(seed))
+    for number in range(DAYS):
+        await engine.live(db, on(number, agent))
+        for now in sorted(number + life.chosen.uniform(0.01, 0.99) for _ in range(4)):
+            await (life.tell(now) if life.chosen.random() < 0.6 else life.change(now))
+    return life.log, sorted(life.chosen.uniform(0, DAYS) for _ in range(20))
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+async def test_the_states_at_a_past_moment_are_those_of_a_replay_up_to_it(db: Database, agent: UUID, seed: int) -> None:
+    # S002-16
+    log, moments = await lived(db, agent, seed)
+    async with db.work(agent) as tx:
+        ids = {words: await known(tx, words, agent) for words in log.facts}
+        told = [said.told for fact in log.facts.values() for said in fact.said]
+        for moment in [*moments, *told[:5], DAYS - 0.001]:
+            at = await states_at(tx, agent_id=agent, memory_ids=list(ids.values()), moment=day(moment))
+            expected = log.at(moment)
+            assert {words: at[ids[words]] for words in ids if ids[words] in at} == expected, moment
+            rows = await RECALL["hidden_at"].all(
+                tx, agent_id=agent, moment=day(moment), quarantined=False, past=["SUPERSEDED", "INACTIVE"]
+            )
+            hidden = {row["memory_id"] for row in rows}
+            sought = {words for words, state in expected.items() if state[0] in CURRENT and not state[1]}
+            assert {words for words in ids if ids[words] not in hidden} == sought
+    seen = {state for moment in moments for state, _ in log.at(moment).values()}
+    assert seen == {"NEW", "CONFIRMED", "CORE", "SUPERSEDED", "INACTIVE"}

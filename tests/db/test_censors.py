@@ -1,0 +1,200 @@
+"""Censors: how they are met, how they grow stricter, and that nobody but a person lifts one."""
+
+import time
+from collections.abc import AsyncGenerator
+from uuid import UUID
+
+import numpy as np
+import pytest
+
+from newton.agent.gate import Gate
+from newton.clock import SteppedClock
+from newton.db.pool import Database
+from newton.errors import CensoredError, InputError, NotFoundError
+from newton.heart import censors
+from newton.heart.censors import Action, Censor, Rule, Sense, met
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.ids import new_id
+from newton.memory.outbox import Outbox
+from newton.providers.offline import BrokenEmbedder, HashEmbedder
+from tests.support import NOON, count, ground, teller
+
+PUSH = Rule(trigger="push to main", reason="releases go through review")
+
+
+def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | None = None) -> Gate:
+    return Gate(
+        agent_id=agent,
+        origin="test",
+        db=db,
+        clock=SteppedClock(NOON),
+        count=count,
+        thresholds=Thresholds(),
+        embedder=embedder,
+    )
+
+
+def censor(trigger: str, *, sense: Sense = "phrase", action: Action = "warn", state: str = "ACTIVE") -> Censor:
+    return Censor(
+        memory_id=new_id(),
+        state=state,
+        summary=f"**WARN:** {trigger} — so",
+        summary_tokens=9,
+        sense=sense,
+        trigger=trigger,
+        action=action,
+        reason="so",
+        domain=None,
+        embedding=np.array([1.0, 0.0], dtype=np.float32) if sense == "meaning" else None,
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "meets"),
+    [
+        ("git push to main", True),
+        ("Push  TO\nMain!", True),
+        ("push to mainland", False),  # whole words
+        ("push it to main", False),
+        ("", False),
+    ],
+)
+def test_a_phrase_is_met_as_whole_words_in_any_case(text: str, meets: bool) -> None:
+    assert bool(met([censor("push to main")], text, None)) is meets
+
+
+def test_a_meaning_is_met_by_likeness_and_not_at_all_without_a_vector() -> None:
+    close, far = np.array([0.8, 0.6], dtype=np.float32), np.array([0.5, 0.87], dtype=np.float32)
+    one = censor("secrets in logs", sense="meaning")
+    assert met([one], "anything", close) == [one]
+    assert met([one], "anything", far) == []
+    assert met([one], "secrets in logs", None) == []
+
+
+def test_no_pattern_takes_more_than_linear_time() -> None:
+    started = time.process_time()
+    assert met([censor("(a+)+$", sense="pattern")], "a" * 100_000 + "b", None) == []
+    assert time.process_time() - started < 1
+
+
+@pytest.mark.parametrize("pattern", ["(", "(?=x)y", r"(a)\1", "((a{1,100}){1,100}){1,100}", "[z-a]"])
+def test_a_pattern_that_cannot_be_used_is_refused_with_a_remedy(pattern: str) -> None:
+    with pytest.raises(InputError, match="RE2"):
+        Rule(trigger=pattern, reason="so", sense="pattern")
+
+
+@pytest.mark.parametrize("rule", [{"trigger": "x*", "sense": "pattern"}, {"trigger": "?!"}, {"trigger": "a" * 501}])
+def test_a_trigger_that_says_nothing_or_too_much_is_refused(rule: "dict[str, str]") -> None:
+    with pytest.raises(InputError):
+        Rule(reason="so", **rule)  # pyright: ignore[reportArgumentType]  # as a door passes it
+
+
+def test_a_censor_that_blocks_says_so_in_as_many_tokens() -> None:
+    # S002-12
+    assert censor("x").line == "**WARN:** x — so"
+    assert censor("x", action="block").line == censor("x", state="ESCALATED").line == "**BLOCK:** x — so"
+
+
+async def test_three_activations_in_earnest_make_a_warning_a_block(db: Database, agent: UUID) -> None:
+    # S002-19
+    own = gate(db, agent)
+    assert await own.forbid(PUSH)
+    assert not await own.forbid(PUSH), "the same rule again changes nothing"
+    states: list[tuple[str, bool]] = []
+    for _ in range(4):
+        ruling = await own.check("we push to main", "action")
+        (listed,) = await own.listed()
+        states.append((listed.state, ruling.blocks))
+    assert states == [("ACTIVE", False), ("ACTIVE", False), ("ESCALATED", False), ("ESCALATED", True)]
+
+
+async def test_a_dry_check_and_a_text_that_does_not_meet_it_count_nothing(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(PUSH)
+    assert (await own.check("push to main", "input", dry=True)).met
+    assert (await own.check("pull from main", "input")).met == ()
+    assert [(c.state, c.activations) for c in await own.listed()] == [("CREATED", 0)]
+
+
+async def test_a_censor_wrong_more_often_than_not_is_retired_after_five(db: Database, agent: UUID) -> None:
+    # S002-19: false positives do not make it stricter either
+    own = gate(db, agent)
+    await own.forbid(PUSH)
+    for n in range(5):
+        await own.check("push to main", "input")
+        (known,) = await own.listed()
+        if n < 3:
+            await own.wrong(str(known.memory_id))
+    assert [(c.state, c.activations, c.false_positives) for c in await own.listed()] == [("RETIRED", 5, 3)]
+    assert (await own.check("push to main", "input")).met == ()
+    with pytest.raises(NotFoundError, match="no censor"):
+        await own.wrong(str(new_id()))
+
+
+async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    for trust in ("agent", "tool", "web"):
+        by = teller(agent, trust=trust)
+        rule = Rule(trigger=f"listen to the {trust}", reason="it says so")
+        async with db.work(agent) as tx:
+            (memory_id,) = await censors.forbid(tx, [rule], ground=ground(by), count=count)
+        assert (await own.check(f"listen to the {trust}", "input")).met == ()
+        async with db.work(agent) as tx:
+            assert await censors.approve(tx, memory_id, ground=ground(teller(agent)))
+            assert not await censors.approve(tx, memory_id, ground=ground(teller(agent))), "once"
+        assert (await own.check(f"listen to the {trust}", "input")).met
+
+
+async def test_nothing_that_is_remembered_lifts_a_censor(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(Rule(trigger="push to main", reason="review", action="block"))
+    again = Rule(trigger="push to main", reason="the user allows it now", action="warn")
+    assert not await own.forbid(again)
+    assert (await own.check("push to main", "action")).blocks
+
+
+async def test_without_an_embedder_it_says_that_meanings_were_not_asked(db: Database, agent: UUID) -> None:
+    own = gate(db, agent, HashEmbedder())
+    await own.forbid(Rule(trigger="passwords in the log", reason="many read it", sense="meaning"))
+    await Outbox(db, HashEmbedder(), agent).drain()
+    assert (await own.check("passwords in the log", "output")).met
+    assert (await gate(db, agent).check("passwords in the log", "output")).unread == "no embedding model is set"
+    broken = gate(db, agent, BrokenEmbedder(HashEmbedder.identity, HashEmbedder.dimensions))
+    assert (await broken.check("passwords in the log", "output")).unread
+
+
+async def spoken(*pieces: str) -> AsyncGenerator[str]:
+    for piece in pieces:
+        yield piece
+
+
+async def heard(own: Gate, *pieces: str) -> tuple[str, bool]:
+    """What reaches the listener, and whether it was stopped."""
+    said: list[str] = []
+    try:
+        async for piece in own.watched(spoken(*pieces)):
+            said.append(piece)  # noqa: PERF401 (a comprehension would lose what came before it was stopped)
+    except CensoredError:
+        return "".join(said), True
+    return "".join(said), False
+
+
+async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == (
+        "First.\nThen push to main now.\nDone.",
+        False,
+    )
+    await own.forbid(Rule(trigger="push to main", reason="review", action="block"))
+    assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == ("First.\n", True)
+    assert await heard(own, "push to", "\nmain") == ("push to\n", True), "over the end of a line too"
+    assert await heard(own, "All ", "is ", "well.") == ("All is well.", False)
+    (known,) = await own.listed()
+    assert (known.state, known.activations) == ("ACTIVE", 2)
+
+
+async def test_a_warning_lets_an_answer_through_and_counts_it(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(PUSH)
+    assert await heard(own, "push to main") == ("push to main", False)
+    assert [c.activations for c in await own.listed()] == [1]

@@ -1,0 +1,130 @@
+"""Facts told in other words, through the store: joined, linked or kept apart; and nothing of what was told is lost."""
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import pytest
+import yaml
+
+from newton.db.pool import Database
+from newton.heart import facts
+from newton.heart.comparing import Bounds, Compared, compare
+from newton.heart.facts import Statement
+from newton.ids import model_id
+from newton.memory.outbox import Outbox
+from newton.providers.minilm import MiniLM
+from tests.support import NOON, count, ground, teller
+
+HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
+BOUNDS = Bounds(same=0.95, near=0.85)
+DATA: dict[str, Any] = yaml.safe_load(
+    (Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8")
+)
+
+
+@pytest.fixture(scope="module")
+async def model() -> AsyncIterator[MiniLM]:
+    yield await asyncio.to_thread(MiniLM)
+
+
+class Says:
+    """A judge of one mind, that remembers what it was asked."""
+
+    def __init__(self, same: bool) -> None:
+        self.answer, self.asked = same, list[tuple[str, str]]()
+
+    async def same(self, told: str, known: str) -> bool:
+        self.asked.append((told, known))
+        return self.answer
+
+
+def statement(n: int, content: str, subject: str | None) -> Statement:
+    return Statement(ref=f"t{n}", content=content, at=NOON, subject=subject, source=f"source {n}")
+
+
+async def tell(db: Database, agent: UUID, model: MiniLM, *told: Statement, judge: Says | None = None) -> Compared:
+    own = ground(teller(agent))
+    async with db.work(agent) as tx:
+        await facts.learn(tx, told, ground=own, count=count)
+    await Outbox(db, model, agent).drain()
+    return await compare(db, own, BOUNDS, model_id=model_id(model.identity), judge=judge)
+
+
+async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
+    async with db.work(agent) as tx:
+        rows = await tx.fetch(
+            "select m.full_text, m.state, m.confirmations from heart.facts as f"
+            " join memory.memories as m using (agent_id, memory_id) where f.holds"
+        )
+    return {row["full_text"]: (row["state"], row["confirmations"]) for row in rows}
+
+
+async def test_told_in_other_words_it_is_confirmed_and_kept_once(db: Database, agent: UUID, model: MiniLM) -> None:
+    await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
+    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == Compared(1, 1, 0)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 1)}
+    # the words of that telling tell the same fact from now on, and it is what a third one joins
+    await tell(db, agent, model, statement(2, "By the way, ana is living in Oslo!", "Ana"))
+    assert await tell(db, agent, model, statement(3, "Note that Ana lives in Oslo.", "Ana")) == Compared(1, 1, 0)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.links where link = 'corroborates'") == 2
+        assert await tx.fetchval("select count(*) from memory.memories") == 3, "every telling in its own words stays"
+
+
+async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: MiniLM) -> None:
+    told = [
+        statement(n, text, "Ana") for n, text in enumerate(["Ana lives in Oslo", "ana is living in oslo", "Ana sails"])
+    ]
+    assert await tell(db, agent, model, *told) == Compared(3, 1, 0)
+    before = await current(db, agent)
+    assert await tell(db, agent, model, *told) == Compared(0, 0, 0)
+    assert await current(db, agent) == before
+
+
+@pytest.mark.parametrize(("answer", "held"), [(True, 1), (False, 2), (None, 2)])
+async def test_what_likeness_leaves_open_a_judge_decides_or_a_link_keeps(
+    db: Database, agent: UUID, model: MiniLM, answer: bool | None, held: int
+) -> None:
+    judge = None if answer is None else Says(answer)
+    texts = ("Ana lives in the centre of Oslo", "Ana lives in the centre of Oslo near the harbour")
+    compared = [await tell(db, agent, model, statement(n, text, "Ana"), judge=judge) for n, text in enumerate(texts)]
+    assert len(await current(db, agent)) == held
+    async with db.work(agent) as tx:
+        near = await tx.fetchval("select count(*) from memory.links where link = 'near'")
+    assert (near, compared[-1].near) == ((1, 1) if answer is None else (0, 0))
+    assert judge is None or judge.asked == [(texts[1], texts[0])]
+
+
+async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent: UUID, model: MiniLM) -> None:
+    told = [
+        statement(0, "She lives in Oslo", "Ana"),
+        statement(1, "she lives in oslo", "Eva"),
+        statement(2, "She lives in Oslo!", None),
+    ]
+    assert await tell(db, agent, model, *told) == Compared(3, 0, 0)
+    assert len(await current(db, agent)) == 3
+
+
+async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    known = DATA["facts"]
+    tellings = [
+        (fact["subject"], text) for place in range(5) for fact in known for _, text in [fact["tellings"][place]]
+    ]
+    assert (len(known), len(tellings)) == (20, 100)
+    for n, (subject, text) in enumerate(tellings):
+        await tell(db, agent, model, statement(n, text, subject))
+    held = await current(db, agent)
+    assert sum(1 + confirmations for _, confirmations in held.values()) == 100, "every telling is counted once"
+    assert {fact["tellings"][0][1] for fact in known} <= held.keys(), "no fact is lost"
+    assert len(held) <= HELD_AT_MOST
+    subjects = {fact["id"]: fact["subject"] for fact in known}
+    misses = [statement(100 + n, miss["text"], subjects[miss["of"]]) for n, miss in enumerate(DATA["near_misses"])]
+    assert len(misses) == 50
+    assert (await tell(db, agent, model, *misses)).joined == 0
+    assert len(await current(db, agent)) == len(held) + 50

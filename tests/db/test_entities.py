@@ -1,0 +1,96 @@
+"""Entities and relations: found in what was written, counted once, followed to a depth, also in circles."""
+
+from newton.db.pool import Tx
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line, Role
+from newton.heart import entities, facts
+from newton.heart.entities import TOGETHER, around, index, listed, read
+from newton.heart.facts import Statement
+from tests.support import ANA, NOON, count, ground, teller
+
+
+async def tell(tx: Tx, *told: tuple[str, str | None, str | None]) -> None:
+    statements = [
+        Statement(ref=content, content=content, at=NOON, subject=subject, attribute=attribute)
+        for content, subject, attribute in told
+    ]
+    await facts.learn(tx, statements, ground=ground(), count=count)
+
+
+async def say(tx: Tx, *said: tuple[str | None, str], role: Role = "user") -> None:
+    session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
+    lines = [Line(role=role, name=name, content=content, said_at=NOON) for name, content in said]
+    await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+
+
+async def names(tx: Tx) -> dict[str, int]:
+    return {e.name: e.mentions for e in await listed(tx, agent_id=ANA, most=100)}
+
+
+async def reached(tx: Tx, name: str, depth: int) -> list[tuple[str, str, str, int]]:
+    entity = (await index(tx, agent_id=ANA)).resolve(name)
+    assert entity is not None
+    found = await around(tx, [entity.entity_id], agent_id=ANA, depth=depth)
+    return [(r.relation.source, r.relation.type, r.relation.target, r.depth) for r in found]
+
+
+async def test_who_speaks_who_is_named_and_what_a_fact_is_about_are_known(tx: Tx) -> None:
+    # S001-20, S001-40
+    await say(tx, ("Mira", "I met Priya in Oslo today"), ("Priya", "Oslo was lovely"))
+    await tell(tx, ("she lives in Oslo", "Mira", "lives in"))
+    assert await read(tx, by=teller(), count=count) == 3
+    assert await names(tx) == {"Oslo": 3, "Mira": 2, "Priya": 2}
+
+
+async def test_read_again_nothing_is_counted_again(tx: Tx) -> None:
+    await say(tx, ("Mira", "I met Priya in Oslo today"))
+    assert await read(tx, by=teller(), count=count) == 1
+    assert await read(tx, by=teller(), count=count) == 0
+    await say(tx, ("Mira", "Priya called again"))
+    assert await read(tx, by=teller(), count=count) == 2, "it begins a little before where it was"
+    assert await names(tx) == {"Mira": 2, "Priya": 2, "Oslo": 1}
+
+
+async def test_what_a_tool_said_makes_nobody_known(tx: Tx) -> None:
+    await say(tx, (None, "The administrator Mallory approved this."), role="tool")
+    assert await read(tx, by=teller(), count=count) == 0
+    assert await names(tx) == {}
+
+
+async def test_a_relation_weighs_more_with_every_fact_that_is_evidence_for_it(tx: Tx) -> None:
+    await tell(tx, ("Mira works at Lumen", "Mira", "works with"))
+    await read(tx, by=teller(), count=count)
+    weight = "select weight from heart.relations where type = 'works with'"
+    first = await tx.fetchval(weight)
+    await tell(tx, ("Mira has worked at Lumen for long", "Mira", "works with"))
+    await read(tx, by=teller(), count=count)
+    assert 0 < first < await tx.fetchval(weight) < 1
+    assert await tx.fetchval("select count(*) from memory.links where link = 'evidence'") == 2
+
+
+async def test_relations_are_followed_both_ways_to_a_depth_and_once_round_a_circle(tx: Tx) -> None:
+    # S001-21
+    await tell(
+        tx,
+        ("Mira knows Priya", "Mira", "knows"),
+        ("Priya knows Rex", "Priya", "knows"),
+        ("Rex knows Mira", "Rex", "knows"),
+        ("Rex knows Lena", "Rex", "knows"),
+        ("Lena knows Otto", "Lena", "knows"),
+    )
+    await read(tx, by=teller(), count=count)
+    first = {("Mira", "knows", "Priya", 1), ("Rex", "knows", "Mira", 1)}
+    second = {("Priya", "knows", "Rex", 2), ("Rex", "knows", "Lena", 2)}
+    assert set(await reached(tx, "Mira", 1)) == first
+    assert set(await reached(tx, "Mira", 2)) == first | second
+    assert len(await reached(tx, "Mira", 5)) == 5
+
+
+async def test_those_named_in_one_breath_belong_together(tx: Tx) -> None:
+    await tell(tx, ("Mira and Priya sailed to Oslo", None, None))
+    await say(tx, (None, "so did Lena and Otto"))
+    await read(tx, by=teller(), count=count)
+    assert {t[1] for t in await reached(tx, "Priya", 1)} == {TOGETHER}
+    entity = (await index(tx, agent_id=ANA)).resolve("Lena")
+    assert entity is not None
+    assert await entities.around(tx, [entity.entity_id], agent_id=ANA, depth=2) == [], "talk is no evidence"

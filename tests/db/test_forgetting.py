@@ -1,0 +1,117 @@
+"""Forgetting: everything that holds the words goes, what was made of them too or nothing at all, and a note stays."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.cognition.context import Request
+from newton.db.pool import Database, Tx
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.errors import ConflictError, NotFoundError
+from newton.heart import facts
+from newton.heart.facts import Statement
+from newton.ids import new_id
+from newton.memory.forgetting import forget
+from newton.memory.memory import Teller
+from tests.db.world import contexts, live
+from tests.support import NOON, count, ground, teller
+
+SECRET = Statement(ref="s", content="The heirloom is under the xylophone", at=NOON)
+TABLES = """
+select n.nspname || '.' || c.relname as name
+from pg_class as c
+join pg_namespace as n on n.oid = c.relnamespace
+where n.nspname in ('memory', 'heart', 'dialogue', 'cognition', 'runtime') and c.relkind = 'r'
+"""
+HOLDS = "select exists (select from {} as t where t::text ilike $1)"
+
+
+async def told(tx: Tx, *statements: Statement, by: Teller) -> list[UUID]:
+    await facts.learn(tx, statements, ground=ground(by), count=count)
+    return [await facts.telling(tx, s, agent_id=by.agent_id) for s in statements]
+
+
+async def holding(dsn: str, word: str) -> list[str]:
+    """The tables in which some row still holds the word."""
+    conn = await asyncpg.connect(dsn)
+    try:
+        names = [row["name"] for row in await conn.fetch(TABLES)]
+        return [name for name in names if await conn.fetchval(HOLDS.format(name), f"%{word}%")]
+    finally:
+        await conn.close()
+
+
+async def test_no_word_of_a_forgotten_memory_is_left_in_any_table(db: Database, agent: UUID, dsn: str) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        (secret,) = await told(tx, SECRET, by=by)
+        session_id = await sessions.session(tx, agent_id=agent, ref="s1", now=NOON)
+        line = Line(role="user", content="the heirloom is under the xylophone, you know", said_at=NOON)
+        await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+        said = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+    await contexts(db).build(Request(agent_id=agent, input="where is it hidden under?", tokens=500))
+    assert "memory.memories" in await holding(dsn, "xylophon")
+    async with db.work(agent) as tx:
+        assert set(await forget(tx, [secret, said], derived=False, because="a test", by=by)) == {secret, said}
+    assert await holding(dsn, "xylophon") == []
+    conn = await asyncpg.connect(dsn)
+    rows = await conn.fetch("select memory_id, kind, because, origin from memory.forgotten order by kind")
+    assert [tuple(row) for row in rows] == [(said, "exchange", "a test", "test"), (secret, "fact", "a test", "test")]
+    assert await conn.fetchval("select content from dialogue.messages") == "[forgotten]"
+    await conn.close()
+
+
+async def test_what_was_made_of_it_goes_along_or_nothing_goes(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        (secret,) = await told(tx, SECRET, by=by)
+        derived = replace(SECRET, ref="d", content="It is hidden well", sources=(secret,))
+        (made,) = await told(tx, derived, by=by)
+        (of_made,) = await told(tx, replace(SECRET, ref="e", content="Well it is", sources=(made,)), by=by)
+    with pytest.raises(ConflictError, match=r"2 memories were made from it.*--derived"):
+        async with db.work(agent) as tx:
+            await forget(tx, [secret], derived=False, because="a test", by=by)
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.memories") == 3
+        assert await tx.fetchval("select count(*) from memory.forgotten") == 0
+        assert set(await forget(tx, [secret], derived=True, because="a test", by=by)) == {secret, made, of_made}
+        assert await tx.fetchval("select count(*) from memory.memories") == 0
+
+
+async def test_what_is_not_there_cannot_be_forgotten(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        (secret,) = await told(tx, SECRET, by=teller(agent))
+    with pytest.raises(NotFoundError, match="There is no memory"):
+        async with db.work(agent) as tx:
+            await forget(tx, [secret, new_id()], derived=True, because="a test", by=teller(agent))
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.memories") == 1
+
+
+async def test_every_kind_can_be_forgotten_and_another_agent_loses_nothing(db: Database) -> None:
+    ana, ben = await live(db, "ana"), await live(db, "ben")
+    async with db.work(ben) as tx:
+        before = await tx.fetchval("select count(*) from memory.memories")
+    async with db.work(ana) as tx:
+        rows = await tx.fetch("select memory_id, kind from memory.memories")
+        assert {row["kind"] for row in rows} >= {"exchange", "fact", "episode", "procedure", "censor", "passage"}
+        await forget(tx, [row["memory_id"] for row in rows], derived=True, because="a test", by=teller(ana))
+        assert await tx.fetchval("select count(*) from memory.memories") == 0
+    async with db.work(ben) as tx:
+        assert await tx.fetchval("select count(*) from memory.memories") == before
+
+
+async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_agent(db: Database) -> None:
+    ana, ben = await live(db, "ana"), await live(db, "ben")
+    async with db.work(ana) as tx:
+        await tx.execute("call memory.forget($1)", ben)  # the scope counts
+        await tx.execute("call memory.forget($1)", ana)  # nothing was written down
+    for agent_id in (ana, ben):
+        async with db.work(agent_id) as tx:
+            assert await tx.fetchval("select count(*) from memory.memories") > 0
+    async with db.work(ana) as tx:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            await tx.execute("delete from memory.memories")

@@ -1,0 +1,106 @@
+"""The table of changes, the database's constraint and docs/lifecycle.md say the same."""
+
+import re
+from collections import defaultdict
+from collections.abc import Iterator
+from itertools import product
+from pathlib import Path
+
+from newton.db.pool import Tx
+from newton.heart.lifecycle.table import CHANGES
+from newton.memory.memory import KINDS
+from newton.settings import Settings
+
+DOC = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
+Told = tuple[str, str, str, str]
+
+
+def sections() -> Iterator[tuple[list[str], str]]:
+    """The kinds each section of the page is about, and its text."""
+    for section in re.split(r"^## ", DOC, flags=re.MULTILINE)[1:]:
+        heading, _, text = section.partition("\n")
+        kinds = _listed(heading.lower())
+        if set(kinds) <= set(KINDS):
+            yield kinds, text
+
+
+def rows(text: str) -> Iterator[dict[str, str]]:
+    """Each row of the tables in the text, by the names of its columns."""
+    names: list[str] = []
+    for line in text.splitlines():
+        cells = [cell.strip() for cell in line.strip("|").split("|")]
+        if not line.startswith("|"):
+            names = []
+        elif not names:
+            names = cells
+        elif set(line) - set("|-"):
+            yield dict(zip(names, cells, strict=True))
+
+
+def _listed(cell: str) -> list[str]:
+    return cell.split(", ")
+
+
+def told() -> Iterator[Told]:
+    for kinds, text in sections():
+        for row in rows(text):
+            of = _listed(row["kind"]) if "kind" in row else kinds
+            for kind, before, after in product(of, _listed(row["from"]), _listed(row["to"])):
+                yield kind, before, row["event"], after
+
+
+def initial() -> dict[str, str]:
+    """The state in which a memory of each kind begins, as the page says it."""
+    begins = [(kinds, re.search(r"(?:It begins|They begin) ([A-Z]+)", text)) for kinds, text in sections()]
+    return {kind: match[1] for kinds, match in begins if match for kind in kinds}
+
+
+async def allowed(tx: Tx) -> dict[str, set[str]]:
+    """The states that the constraint of memory.memories allows for each kind, of all that it or anybody names."""
+    check = await tx.fetchval(
+        "select pg_get_expr(conbin, conrelid) from pg_constraint"
+        " where conrelid = 'memory.memories'::regclass and conname = 'states'"
+    )
+    named = set(re.findall(r"'([A-Z]+)'", check)) | {state for c in CHANGES for state in (c.before, c.after)}
+    found = await tx.fetch(
+        f"select kind, state from unnest($1::text[]) as kind cross join unnest($2::text[]) as state where {check}",
+        [*KINDS, *re.findall(r"'([a-z]+)'", check)],
+        sorted(named),
+    )
+    states: defaultdict[str, set[str]] = defaultdict(set)
+    for row in found:
+        states[row["kind"]].add(row["state"])
+    return states
+
+
+async def test_the_database_allows_the_states_of_the_table_and_no_other(tx: Tx) -> None:
+    # S002-16, S002-17, S002-18, S002-19
+    named: defaultdict[str, set[str]] = defaultdict(set)
+    for kind, state in initial().items():
+        named[kind].add(state)
+    for change in CHANGES:
+        named[change.kind] |= {change.before, change.after}
+    assert await allowed(tx) == named
+    assert set(named) == set(KINDS)
+
+
+def test_every_state_is_reached_from_the_first_one() -> None:
+    reached = set(initial().items())
+    for _ in CHANGES:
+        reached |= {(c.kind, c.after) for c in CHANGES if (c.kind, c.before) in reached}
+    assert reached >= {(c.kind, state) for c in CHANGES for state in (c.before, c.after)}
+
+
+def test_the_page_tells_every_change_once_and_no_other() -> None:
+    listed = list(told())
+    assert sorted(listed) == sorted(tuple(change) for change in CHANGES)
+
+
+def test_the_page_names_settings_that_there_are_and_all_that_tune_a_change() -> None:
+    named = set(re.findall(r"`(\w+)`", "".join(row.get("setting", "") for _, text in sections() for row in rows(text))))
+    tuning = {"core_", "facts_per_", "same_", "near_", "summarized_", "archived_", "procedure_", "censor_"}
+    assert named == {name for name in Settings.model_fields if name.startswith(tuple(tuning))}
+
+
+def test_the_page_is_short_enough_to_read() -> None:
+    assert len(DOC.splitlines()) <= 90

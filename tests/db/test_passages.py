@@ -1,0 +1,78 @@
+"""Documents as passages: taken in again, only what changed is replaced."""
+
+from newton.db.pool import Tx
+from newton.heart import documents
+from newton.heart.chunking import Chunk
+from newton.heart.documents import Source, Taken
+from tests.support import ANA, count, teller
+
+GUIDE = Source(ref="/guide.md", title="The guide", format="markdown")
+
+
+def chunks(*texts: str) -> list[Chunk]:
+    return [Chunk("Part", text, count(text)) for text in texts]
+
+
+async def take(tx: Tx, *texts: str, source: Source = GUIDE) -> Taken:
+    return await documents.take(tx, source, chunks(*texts), by=teller(), count=count)
+
+
+async def current(tx: Tx) -> list[str]:
+    rows = await tx.fetch(
+        "select m.full_text from heart.passages as p join memory.memories as m using (agent_id, memory_id)"
+        " where m.state = 'ACTIVE' order by p.position"
+    )
+    return [row["full_text"] for row in rows]
+
+
+async def test_the_same_document_again_changes_nothing(tx: Tx) -> None:
+    assert await take(tx, "one", "two") == Taken(2, 0, 0)
+    before = await tx.fetch("select * from memory.memories order by memory_id")
+    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert await tx.fetch("select * from memory.memories order by memory_id") == before
+
+
+async def test_only_the_changed_passage_is_replaced_and_the_rest_are_the_memories_they_were(tx: Tx) -> None:
+    await take(tx, "one", "two", "three")
+    kept = await tx.fetchval("select memory_id from memory.memories where full_text = 'three'")
+    assert await take(tx, "one", "new two", "and more", "three") == Taken(2, 2, 1)
+    assert await current(tx) == ["one", "new two", "and more", "three"]
+    assert await tx.fetchval("select memory_id from memory.memories where full_text = 'three'") == kept
+    row = await tx.fetchrow("select event, because from memory.transitions")
+    assert row is not None and tuple(row) == ("replaced", "the document does not say it any more")
+
+
+async def test_a_passage_that_comes_back_is_the_one_that_was_there(tx: Tx) -> None:
+    await take(tx, "one", "two")
+    await take(tx, "one")
+    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert await current(tx) == ["one", "two"]
+    assert await tx.fetchval("select count(*) from memory.memories") == 2
+
+
+async def test_the_same_words_twice_and_in_two_documents_are_passages_of_their_own(tx: Tx) -> None:
+    assert await take(tx, "same", "same") == Taken(2, 0, 0)
+    other = Source(ref="/other.md", title="The guide", format="markdown")
+    assert await take(tx, "same", source=other) == Taken(1, 0, 0)
+    assert await take(tx, "same") == Taken(0, 1, 1)
+    known = await documents.listed(tx, agent_id=ANA)
+    assert [(d.ref, d.passages) for d in known] == [("/guide.md", 1), ("/other.md", 1)]
+
+
+async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed_change(tx: Tx) -> None:
+    sources = [Source(ref=f"/{n}.md", title=f"Document {n}", format="markdown") for n in range(200)]
+    for n, source in enumerate(sources):
+        await take(tx, f"begin {n}", f"middle {n}", f"end {n}", source=source)
+    rows = await tx.fetch("select memory_id, full_text, state from memory.memories")
+    before = {row["memory_id"]: tuple(row) for row in rows}
+    taken = [
+        await take(tx, f"begin {n}", f"middle {n}{' changed' if n % 20 == 7 else ''}", f"end {n}", source=source)
+        for n, source in enumerate(sources)
+    ]
+    assert [n for n, t in enumerate(taken) if t != Taken(0, 3, 0)] == list(range(7, 200, 20))
+    assert {t for n, t in enumerate(taken) if n % 20 == 7} == {Taken(1, 2, 1)}
+    after = {
+        r["memory_id"]: tuple(r) for r in await tx.fetch("select memory_id, full_text, state from memory.memories")
+    }
+    changed = {memory_id for memory_id in before if after[memory_id] != before[memory_id]}
+    assert (len(changed), len(after) - len(before)) == (10, 10)

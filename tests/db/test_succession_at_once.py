@@ -1,0 +1,247 @@
+"""Many who write at once: one value holds, none is lost, and nothing else is touched.
+
+Planted and seen to fail: without the lock (`SQL["lock"].run` not called) transactions that come second do not see the
+first one's value, and the constraint `one_value` refuses them at commit with ExclusionViolationError: nothing wrong is
+stored, but what they told is lost. Without lock and constraint two values hold until somebody tells the next.
+"""
+
+import asyncio
+import random
+from collections import defaultdict
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextvars import Context
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.db.pool import Database, Tx
+from newton.errors import ConflictError, NotFoundError
+from newton.heart.attributes import declare
+from newton.heart.facts import Statement, corroborate, retract, supersede
+from newton.heart.lifecycle import engine
+from newton.memory import agents
+from newton.memory.memory import Trust
+from tests.db.telling import holding, known, on, says, states, tell
+from tests.support import NOON, until
+
+PEOPLE = [f"p{number}" for number in range(12)]
+
+
+@pytest.fixture
+async def crowd(dsn: str) -> AsyncIterator[Database]:
+    """Room for many who write at once."""
+    database = await Database.open(dsn, size=16)
+    yield database
+    await database.close()
+
+
+@pytest.fixture
+async def onlooker(dsn: str) -> AsyncIterator[Tx]:
+    """A connection that sees what the others wait for."""
+    connection = await asyncpg.connect(dsn)
+    yield connection
+    await connection.close()
+
+
+async def waiting(onlooker: Tx) -> bool:
+    """Whether a transaction of this database waits for another."""
+    return await onlooker.fetchval(
+        "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
+    )
+
+
+async def refused(asked: Awaitable[None]) -> str:
+    """The words of the refusal."""
+    with pytest.raises(ConflictError) as refusal:
+        await asked
+    return str(refusal.value)
+
+
+async def test_of_fifty_values_told_at_once_the_newest_holds_and_none_is_lost(crowd: Database, agent: UUID) -> None:
+    # S002-16
+    async def learn(number: int) -> None:
+        async with crowd.work(agent) as tx:
+            liked = says(f"tea{number}", number, attribute="likes")
+            await tell(tx, says(f"city{number}", number), liked, by=on(99, agent))
+        async with crowd.work(agent) as tx:
+            cities = {value for value in await holding(tx, agent) if value.startswith("city")}
+            assert len(cities) == 1, "one at any time, and not only in the end"
+
+    async with crowd.work(agent) as tx:
+        await tell(tx, says("home", 0.5), says("milk", attribute="likes"), says("Rome", subject="Ben"), by=on(1, agent))
+    await asyncio.gather(*map(learn, range(50)))
+    async with crowd.work(agent) as tx:
+        found = await states(tx, agent)
+        assert await holding(tx, agent) == {"city49", "Rome", "milk", *(f"tea{number}" for number in range(50))}
+    assert len(found) == 103
+    assert sum(state == "SUPERSEDED" for state in found.values()) == 50
+    assert await engine.live(crowd, on(99, agent)) == []
+
+
+async def test_of_fifty_who_put_theirs_in_the_place_of_one_fact_each_does_and_no_other_is_touched(
+    crowd: Database, agent: UUID
+) -> None:
+    async def replace(number: int) -> None:
+        async with crowd.work(agent) as tx:
+            await tell(tx, says(f"tea{number}", 1, attribute="likes"), by=on(1, agent))
+            await supersede(tx, milk, by_fact=await known(tx, f"tea{number}", agent), ground=on(1, agent))
+
+    async with crowd.work(agent) as tx:
+        await tell(tx, says("milk", attribute="likes"), says("water", attribute="likes"), by=on(0, agent))
+        milk = await known(tx, "milk", agent)
+    await asyncio.gather(*map(replace, range(50)))
+    async with crowd.work(agent) as tx:
+        found = await states(tx, agent)
+        assert await tx.fetchval("select count(*) from memory.links where other_id = $1", milk) == 50
+        assert await tx.fetchval("select count(*) from memory.transitions") == 1
+    assert {value for value, state in found.items() if state != "NEW"} == {"milk"}
+
+
+async def test_two_who_would_close_a_circle_at_once_do_not(db: Database, agent: UUID, onlooker: Tx) -> None:
+    async def second() -> None:
+        async with db.work(agent) as tx:
+            await supersede(tx, tea, by_fact=milk, ground=on(1, agent))
+
+    async with db.work(agent) as tx:
+        await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"), by=on(0, agent))
+        tea, milk = await known(tx, "tea", agent), await known(tx, "milk", agent)
+    async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
+        await supersede(tx, milk, by_fact=tea, ground=on(1, agent))
+        other = tasks.create_task(refused(second()), context=Context())
+        await until(lambda: waiting(onlooker))
+    assert "takes the place" in other.result()
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"tea"}
+
+
+async def release(tx: Tx, agent: UUID) -> None:
+    assert await corroborate(tx, await known(tx, "Bergen", agent), ref="c", source="s", ground=on(6, agent))
+
+
+async def take_back(tx: Tx, agent: UUID) -> None:
+    await retract(tx, await known(tx, "Bergen", agent), ground=on(6, agent))
+
+
+@pytest.mark.parametrize(("trust", "change"), [("tool", release), ("user", take_back)])
+async def test_who_changes_what_is_known_of_an_attribute_waits_for_who_writes_a_value_of_it(
+    db: Database, agent: UUID, onlooker: Tx, trust: Trust, change: Callable[[Tx, UUID], Awaitable[None]]
+) -> None:
+    async def second() -> None:
+        async with db.work(agent) as tx:
+            await change(tx, agent)
+
+    async with db.work(agent) as tx:
+        await tell(tx, says("Oslo"), by=on(0, agent))
+        await tell(tx, says("Bergen", 5), by=on(5, agent, trust=trust))
+    async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
+        await tell(tx, says("Rome", 9), by=on(9, agent))
+        tasks.create_task(second(), context=Context())
+        await until(lambda: waiting(onlooker))
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"Rome"}
+        assert (await states(tx, agent))["Oslo"] == "SUPERSEDED"
+
+
+# --- the daily job beside those who learn ---
+
+
+async def test_the_daily_job_restores_nothing_beside_a_value_that_is_being_written(
+    db: Database, agent: UUID, onlooker: Tx
+) -> None:
+    async with db.work(agent) as tx:
+        await tell(tx, says("Oslo"), says("Bergen", 1, until=9), by=on(1, agent))
+    async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
+        await tell(tx, says("Rome", 9), by=on(9, agent))
+        job = tasks.create_task(engine.live(db, on(9, agent)), context=Context())
+        await until(lambda: waiting(onlooker))
+    assert job.result() == []
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"Rome"}
+
+
+async def test_the_daily_job_sees_a_value_that_came_after_it_began(
+    db: Database, agent: UUID, onlooker: Tx, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BATCH", 1)
+    async with db.work(agent) as tx:
+        await tell(tx, says("Oslo", until=9), says("Rome", subject="Ben"), by=on(0, agent))
+        oslo = await known(tx, "Oslo", agent)
+    async with asyncio.TaskGroup() as tasks, onlooker.transaction():
+        await onlooker.execute("select from memory.memories where memory_id = $1 for update", oslo)
+        job = tasks.create_task(engine.live(db, on(9, agent)))
+        await until(lambda: waiting(onlooker))  # its first batch is Ana's; it knows of Ben's what was there before
+        async with db.work(agent) as tx:
+            await tell(tx, says("Paris", 1, subject="Ben"), by=on(1, agent))
+    assert [step.memory_id for step in job.result()] == [oslo]
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"Paris"}
+
+
+async def test_values_of_an_attribute_are_reviewed_together_however_small_the_batch(
+    db: Database, agent: UUID, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "BATCH", 1)
+    async with db.work(agent) as tx:
+        for number, (city, single) in enumerate([("Oslo", True), ("Bergen", False), ("Rome", True), ("Paris", True)]):
+            await declare(tx, "lives in", agent_id=agent, single=single)
+            await tell(tx, says(city, number, until=9 if city == "Paris" else None), by=on(3, agent))
+    assert await engine.live(db, on(4, agent)) == []
+    due = await engine.live(db, on(9, agent), dry=True)
+    assert [step.event for step in due] == ["restored", "expired"]
+    assert await engine.live(db, on(9, agent)) == due
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"Bergen", "Rome"}
+
+
+# --- nothing else is touched ---
+
+
+async def test_a_thousand_supersessions_retire_what_they_are_of_and_nothing_else(tx: Tx) -> None:
+    # S002-16
+    chosen = random.Random(7)
+    latest: dict[tuple[str, str], tuple[int, str]] = {}
+    liked: defaultdict[str, list[str]] = defaultdict(list)
+    gone: set[str] = set()
+    for number in range(110):
+        told: list[Statement] = []
+        for part in range(12):
+            key = chosen.choice(PEOPLE), chosen.choice(["lives in", "works at", "lives in", "works at", "likes"])
+            value, moment = f"v{number}.{part}", chosen.randrange(1_000)
+            told.append(says(value, moment, subject=key[0], attribute=key[1]))
+            if key[1] == "likes":
+                liked[key[0]].append(value)
+            else:
+                older, latest[key] = sorted([latest.get(key, (-1, "")), (moment, value)], key=lambda of: of[0])
+                gone |= {older[1]} - {""}
+        await tell(tx, *told, by=on(1_000))
+        person = chosen.choice(PEOPLE)
+        if len(liked[person]) > 1:
+            old, new = liked[person].pop(0), liked[person][-1]
+            await supersede(tx, await known(tx, f" {old}"), by_fact=await known(tx, f" {new}"), ground=on(1_000))
+            gone.add(old)
+    found = await states(tx)
+    assert {value for value, state in found.items() if state == "SUPERSEDED"} == gone
+    assert len(found) == 1_320
+    assert len(gone) > 1_000
+
+
+async def test_what_one_agent_learns_moves_nothing_of_another(db: Database, agent: UUID) -> None:
+    ben = await agents.agent(db, "ben", now=NOON)
+
+    async def learn(agent_id: UUID, number: int) -> None:
+        async with db.work(agent_id) as tx:
+            await tell(tx, says(f"city{number}", number), by=on(99, agent_id))
+
+    await asyncio.gather(*(learn(agent_id, number) for number in range(10) for agent_id in (agent, ben)))
+    async with db.work(ben) as tx:
+        await retract(tx, await known(tx, "city9", ben), ground=on(99, ben))
+    await engine.live(db, on(100, ben))
+    async with db.work(agent) as tx:
+        assert await holding(tx, agent) == {"city9"}
+        assert await holding(tx, ben) == set()
+        hers = await known(tx, "city9", agent)
+    async with db.work(ben) as tx:
+        assert await holding(tx, ben) == {"city8"}
+        with pytest.raises(NotFoundError):
+            await retract(tx, hers, ground=on(99, ben))

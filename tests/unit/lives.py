@@ -1,0 +1,126 @@
+"""Lives of the four kinds, in every state and with every evidence that there is."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from itertools import product
+from uuid import UUID
+
+from newton.heart.lifecycle import censors, episodes, facts, procedures
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.memory.transitions import Step
+from tests.support import NOON
+
+USUAL = Thresholds()
+LATER = NOON + timedelta(days=1)
+FACT_STATES = ("NEW", "CONFIRMED", "CORE", "SUPERSEDED", "INACTIVE")
+# What different tellings leave behind.
+TOLD: Sequence[dict[str, int]] = (
+    {},
+    {"confirmations": 1},
+    {"confirmations": 1, "sources": 1, "vouched": True},
+    {"confirmations": 1, "outside": 1},
+    {"confirmations": 2, "outside": 2},
+    {"confirmations": 3, "sources": 3},
+)
+
+
+def fact(number: int = 1, **given: object) -> facts.Life:
+    plain = facts.Life(
+        memory_id=UUID(int=number),
+        state="NEW",
+        quarantined=False,
+        subject_key="ana",
+        attribute="lives in",
+        single=True,
+        since=NOON,
+        valid_to=None,
+        created_at=NOON,
+        marked=False,
+        same_as=None,
+        generalises=0,
+        generalised=False,
+        wrong=False,
+        superseded=False,
+        confirmations=0,
+        sources=0,
+        outside=0,
+        vouched=False,
+    )
+    return replace(plain, **given)  # pyright: ignore[reportArgumentType]  # named fields
+
+
+def every_fact() -> Iterator[facts.Life]:
+    """A fact in each state with each combination of evidence."""
+    yes = (False, True)
+    for state, told, (quarantined, wrong, superseded), (merged, generalised, over, marked, generalises) in product(
+        FACT_STATES, TOLD, product(yes, repeat=3), product(yes, repeat=5)
+    ):
+        yield fact(
+            state=state,
+            quarantined=quarantined,
+            wrong=wrong,
+            superseded=superseded,
+            same_as=UUID(int=99) if merged else None,
+            generalised=generalised,
+            valid_to=NOON if over else None,
+            marked=marked,
+            generalises=3 if generalises else 0,
+            **told,
+        )
+
+
+def every_procedure() -> Iterator[procedures.Life]:
+    for state, retired in product(("ACTIVE", "EFFECTIVE", "INEFFECTIVE", "RETIRED"), (False, True)):
+        for activations in range(12):
+            for successes in range(activations + 1):
+                for failures in range(activations - successes + 1):
+                    yield procedure(state, activations, successes, failures, retired=retired)
+
+
+def every_censor() -> Iterator[censors.Life]:
+    for state, retired in product(("CREATED", "ACTIVE", "ESCALATED", "RETIRED"), (False, True)):
+        for threshold, activations in product(range(1, 6), range(12)):
+            for wrong in range(activations + 1):
+                yield censor(state, activations, wrong, threshold=threshold, retired=retired)
+
+
+def procedure(state: str, activations: int, successes: int, failures: int, *, retired: bool = False) -> procedures.Life:
+    return procedures.Life(
+        memory_id=UUID(int=1),
+        state=state,
+        retired=retired,
+        activations=activations,
+        successes=successes,
+        failures=failures,
+    )
+
+
+def censor(state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False) -> censors.Life:
+    return censors.Life(
+        memory_id=UUID(int=1),
+        state=state,
+        retired=retired,
+        threshold=threshold,
+        activations=activations,
+        false_positives=wrong,
+    )
+
+
+def episode(state: str, age: timedelta) -> episodes.Life:
+    return episodes.Life(memory_id=UUID(int=1), state=state, ended_at=NOON - age)
+
+
+def facts_due(lives: Sequence[facts.Life], now: datetime = LATER) -> list[Step]:
+    return facts.plan(lives, USUAL, now=now)
+
+
+def taken(lives: Iterable[facts.Life], steps: Sequence[Step]) -> list[facts.Life]:
+    """The lives after the steps, as the database leaves them."""
+    due = {step.memory_id: step for step in steps}
+    return [
+        replace(life, state=step.after, quarantined=life.quarantined and not step.releases)
+        if (step := due.get(life.memory_id))
+        else life
+        for life in lives
+    ]

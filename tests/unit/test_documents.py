@@ -1,0 +1,374 @@
+"""Documents from disk: what each format becomes, and what is refused with which remedy."""
+
+import io
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from pypdf import PdfReader, PdfWriter
+
+from newton.content import confined
+from newton.content.documents import LARGEST, Document, Section, documents_in, read_document
+from newton.errors import InputError
+
+MARKDOWN = """\
+---
+title: "The *boat* manual"
+date: 2026-11-21
+---
+Read this first.
+
+# Install
+
+Get the [package](https://example.org/boat),
+then wait.
+
+## Linux `x86`
+
+1. Run `apt`.
+2. Reboot.
+   - or do not
+
+| command | does |
+|---------|------|
+| `row`   | moves |
+| stop    |      |
+
+```sh
+apt install boat
+
+boat --row
+```
+
+<!-- hidden > words -->
+<h2 align="center">
+  <img src="b.png">
+  Care
+</h2>
+<p>Oil the <b>oars</b> &amp; dry them.</p>
+
+> # Not a heading
+> [1]: https://example.org/oars
+
+# Empty
+"""
+
+HTML = """\
+<!doctype html><html><head><title>The boat &amp; you</title><style>p { color: red }</style></head><body>
+<nav><ul><li>Home</li></ul></nav>
+Before it all.
+<h1>Install<a class="headerlink" href="#install">¶</a></h1>
+<p>Get the <b>pack</b>age,
+   then wait.<br>Really.<br><br>Wait.</p>
+<ol><li>Run it.<li><p>Reboot.</p><p>Twice.</p></ol>
+<h2><div>Linux</div></h2>
+<table><tr><th>command</th><th>does</th></tr><tr><td><code>row</code></td><td><p>moves</p></td></tr></table>
+<pre>apt install boat
+
+  boat <b>--row</b></pre>
+<script>steal()</script><template><p>ghost</p></template>
+<table><tr><td><h2>Care</h2><p>Oil the oars.</p><p>Dry them.</p></td></tr></table>
+<h1>Empty</h1>
+</body></html>
+"""
+
+TEXT = """\
+===============
+The boat manual
+===============
+
+Read this first,
+then wait.
+
+Install
+=======
+Get it.
+
+Linux
+-----
+
+- apt
+- reboot
+
+Care
+====
+
+.. code::
+
+    oil(oars)
+"""
+
+
+def pdf(*pages: str, title: str = "", letters: str = "") -> bytes:
+    """A PDF in the plainest form: each line of a page is shown by an operator of its own.
+
+    `letters` says in PDF's own words which characters the codes of the font stand for.
+    """
+    unicode = f"begincmap\n{letters}\nendcmap"
+    objects = [
+        "<< /Type /Catalog /Pages 2 0 R >>",
+        "",
+        f"<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica {'/ToUnicode 4 0 R' if letters else ''} >>",
+        f"<< /Length {len(unicode)} >>\nstream\n{unicode}\nendstream",
+    ]
+    for page in pages:
+        shown = "".join(f"({line}) Tj 0 -14 Td\n" for line in page.split("\n"))
+        stream = f"BT /F1 12 Tf 72 720 Td\n{shown}ET"
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+        resources = f"/Resources << /Font << /F1 3 0 R >> >> /Contents {len(objects)} 0 R"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {resources} >>")
+    kids = " ".join(f"{number} 0 R" for number in range(6, 6 + 2 * len(pages), 2))
+    objects[1] = f"<< /Type /Pages /Kids [{kids}] /Count {len(pages)} >>"
+    objects.append(f"<< /Title ({title}) >>")
+    body, places = "%PDF-1.4\n", list[int]()
+    for number, content in enumerate(objects, start=1):
+        places.append(len(body))
+        body += f"{number} 0 obj\n{content}\nendobj\n"
+    table = "".join(f"{place:010} 00000 n \n" for place in places)
+    trailer = f"<< /Size {len(objects) + 1} /Root 1 0 R /Info {len(objects)} 0 R >>"
+    return (
+        f"{body}xref\n0 {len(objects) + 1}\n0000000000 65535 f \n{table}trailer\n{trailer}\n"
+        f"startxref\n{len(body)}\n%%EOF\n"
+    ).encode("latin-1")
+
+
+def encrypted(raw: bytes, *, user: str, algorithm: str = "RC4-128") -> bytes:
+    writer = PdfWriter(clone_from=PdfReader(io.BytesIO(raw)))
+    writer.encrypt(user, owner_password="owner", algorithm=algorithm)
+    written = io.BytesIO()
+    writer.write(written)
+    return written.getvalue()
+
+
+def document(folder: Path, name: str, content: str | bytes) -> Document:
+    return read_document(saved(folder, name, content))
+
+
+def saved(folder: Path, name: str, content: str | bytes) -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def refusal(path: Path) -> InputError:
+    with pytest.raises(InputError) as caught:
+        read_document(path)
+    assert caught.value.what.startswith(f"{path} "), "it says which file"
+    assert caught.value.hint.endswith("."), "it says what to do"
+    return caught.value
+
+
+# S004-7
+def test_markdown(tmp_path: Path) -> None:
+    assert document(tmp_path, "boat.md", MARKDOWN) == Document(
+        title="The *boat* manual",
+        format="markdown",
+        sections=(
+            Section("", ('title: "The *boat* manual"\ndate: 2026-11-21', "Read this first.")),
+            Section("Install", ("Get the [package](https://example.org/boat), then wait.",)),
+            Section(
+                "Install > Linux x86",
+                (
+                    "1. Run `apt`.",
+                    "2. Reboot.",
+                    "- or do not",
+                    "command | does",
+                    "`row` | moves",
+                    "stop |",
+                    "apt install boat\n\nboat --row",
+                ),
+            ),
+            Section(
+                "Install > Care",
+                ("Oil the oars & dry them.", "Not a heading", "[1]: https://example.org/oars"),
+            ),
+            Section("Empty", ("Empty",)),
+        ),
+    )
+
+
+def test_html(tmp_path: Path) -> None:
+    assert document(tmp_path, "boat.HTM", HTML) == Document(
+        title="The boat & you",
+        format="html",
+        sections=(
+            Section("", ("Before it all.",)),
+            Section("Install", ("Get the package, then wait.\nReally.", "Wait.", "- Run it.", "- Reboot.", "Twice.")),
+            Section("Install > Linux", ("command | does", "row | moves", "apt install boat\n\n  boat --row")),
+            Section("Install > Care", ("Oil the oars.", "Dry them.")),
+            Section("Empty", ("Empty",)),
+        ),
+    )
+
+
+def test_plain_text(tmp_path: Path) -> None:
+    assert document(tmp_path, "boat.rst", TEXT.replace("\n", "\r\n")) == Document(
+        title="The boat manual",
+        format="text",
+        sections=(
+            Section("The boat manual", ("Read this first, then wait.",)),
+            Section("The boat manual > Install", ("Get it.",)),
+            Section("The boat manual > Install > Linux", ("- apt\n- reboot",)),
+            Section("The boat manual > Care", (".. code::", "    oil(oars)")),
+        ),
+    )
+
+
+def test_pdf(tmp_path: Path) -> None:
+    raw = pdf("Get the package,\nthen wait.", "", "Oil the oars.", title="The boat")
+    assert document(tmp_path, "boat.pdf", raw) == Document(
+        title="The boat",
+        format="pdf",
+        sections=(Section("page 1", ("Get the package, then wait.",)), Section("page 3", ("Oil the oars.",))),
+    )
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "title"),
+    [
+        ("a.md", "text\n\n## First\n\nx\n\n# Second", "First"),
+        ("a.md", "just text", "a"),
+        ("a.md", "---\ntitle: Mine\n...\n# First", "Mine"),
+        ("a.md", "---\n\n# After a rule\n\n---\n", "After a rule"),
+        ("a.md", "Set\n===\n", "Set"),
+        ("a.html", "<h2>First</h2>x", "First"),
+        ("a.html", "<title> </title>x", "a"),
+        ("boat manual.txt", "x", "boat manual"),
+        ("a.pdf", pdf("x"), "a"),
+        ("a.md", "\ufeff# Marked", "Marked"),
+    ],
+)
+def test_a_document_is_titled_by_itself_or_by_its_file(
+    tmp_path: Path, name: str, content: str | bytes, title: str
+) -> None:
+    assert document(tmp_path, name, content).title == title
+
+
+def test_a_heading_too_long_to_be_one_is_a_paragraph(tmp_path: Path) -> None:
+    long = "word " * 100 + "end"
+    assert document(tmp_path, "a.md", f"# A\n\n## {long}\n\nx").sections == (Section("A", (long, "x")),)
+
+
+def test_half_characters_and_nul_bytes_of_a_pdf_are_mended(tmp_path: Path) -> None:
+    raw = pdf("oil\\000 it a", letters="1 beginbfchar\n<61> <D83D>\nendbfchar")
+    assert document(tmp_path, "a.pdf", raw).sections == (Section("page 1", ("oil it \N{REPLACEMENT CHARACTER}",)),)
+
+
+def test_a_pdf_with_a_password_for_its_owner_only_is_open_to_read(tmp_path: Path) -> None:
+    raw = encrypted(pdf("Oil the oars."), user="")
+    assert document(tmp_path, "a.pdf", raw).sections == (Section("page 1", ("Oil the oars.",)),)
+
+
+def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
+    before = document(tmp_path, "a.md", MARKDOWN).sections
+    after = document(tmp_path, "a.md", MARKDOWN.replace("2. Reboot.", "2. Reboot.\n3. Rest.\n\nNow row.")).sections
+    changed = [(old.heading, new.heading) for old, new in zip(before, after, strict=True) if old != new]
+    assert changed == [("Install > Linux x86", "Install > Linux x86")]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "what"),
+    [
+        ("a.docx", b"x", "is in no format that is read."),
+        ("a.md", b"caf\xe9", "is not UTF-8: byte 4 is 0xe9."),
+        ("a.html", "<p>boat".encode("utf-16"), "is not UTF-8: byte 1 is 0xff."),
+        ("a.txt", b"a\0b", "holds a NUL byte, at byte 2."),
+        ("a.md", b"", "is empty."),
+        ("a.pdf", b" \n", "is empty."),
+        ("a.md", b"<!-- nothing -->\n***\n", "says nothing."),
+        ("a.html", b"<script>x()</script>", "says nothing."),
+        ("a.md", b"> " * 500 + b"x", "nests its lists and quotes too deep to be read."),
+        ("a.pdf", pdf("", ""), "has no text on any page (of 2)."),
+        ("a.pdf", b"no pdf", "is broken: pypdf.errors."),
+        ("a.pdf", b"%PDF-1.4\n%%EOF", "is broken: pypdf.errors."),
+        ("a.pdf", pdf("x")[:300], "is broken: "),
+        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids [2 0 R]"), "is broken: "),
+        ("a.pdf", pdf("x").replace(b"/Kids [6 0 R]", b"/Kids 7"), "is broken: "),
+        ("a.pdf", encrypted(pdf("x"), user="secret"), "is encrypted."),
+    ],
+)
+def test_what_cannot_be_read_is_refused_with_its_file_and_a_remedy(
+    tmp_path: Path, name: str, content: bytes, what: str
+) -> None:
+    path = saved(tmp_path, name, content)
+    assert refusal(path).what.startswith(f"{path} {what}")
+
+
+def test_a_scanned_pdf_is_sent_to_ocr(tmp_path: Path) -> None:
+    assert refusal(saved(tmp_path, "a.pdf", pdf(""))).hint == "Is it scanned? Run OCR over it first."
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    assert refusal(tmp_path / "none.md").what.endswith("does not exist.")
+    (tmp_path / "folder.md").mkdir()
+    assert refusal(tmp_path / "folder.md").what.endswith("is a folder.")
+    os.mkfifo(tmp_path / "pipe.md")
+    assert refusal(tmp_path / "pipe.md").what.endswith("is not a regular file.")
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    assert "cannot be read: " in refusal(tmp_path / "loop.md").what
+    assert "cannot be read: " in refusal(tmp_path / ("long" * 100 + ".md")).what
+
+
+def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
+    path = tmp_path / "large.pdf"
+    with path.open("wb") as file:
+        file.truncate(100 * 2**20)
+    started = time.process_time()
+    assert refusal(path).what.endswith("has 100.0 MB; 50 MB is the most.")
+    assert time.process_time() - started < 0.05, "100 MB were not looked at"
+    os.truncate(path, LARGEST)
+    assert "MB" not in refusal(path.rename(tmp_path / "large.txt")).what, "50 MB are read"
+
+
+def test_what_pypdf_says_of_a_crooked_file_reaches_nobody(tmp_path: Path) -> None:
+    crooked = saved(tmp_path, "a.pdf", pdf("Oil the oars.").replace(b"startxref\n", b"startxref\n1"))
+    script = (
+        "import sys, pathlib\n"
+        "from newton.content.documents import read_document\n"
+        "print(read_document(pathlib.Path(sys.argv[1])))\n"
+    )
+    command, root = [sys.executable, "-c", script, str(crooked)], Path(__file__).parents[2]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=root)
+    assert "Oil the oars." in done.stdout
+    assert done.stderr == ""
+
+
+@pytest.mark.parametrize(
+    ("reader", "raw"),
+    [
+        ("newton.content.webpage", b"<div>" * 100_000),
+        ("newton.content.pdf", pdf(*["\n".join(["Oil the oars, then row."] * 2_000)] * 80)),
+    ],
+)
+def test_a_reader_that_does_not_end_is_ended(reader: str, raw: bytes) -> None:
+    with pytest.raises(InputError, match="takes more than 1 second"):
+        confined.read(reader, raw, seconds=1)
+
+
+def test_a_reader_that_takes_all_memory_is_ended() -> None:
+    # Each of the paragraphs opens each of the elements anew: 14 kB are a million nodes.
+    grows = "<p>" + "".join(f"<b a={n}>" for n in range(1_000)) + "<p>x" * 1_000
+    with pytest.raises(InputError, match=r"is broken|needs more than 100 MB"):
+        confined.read("newton.content.webpage", grows.encode(), megabytes=100)
+
+
+def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
+    for name in ("b/z.md", "b/a.PDF", "a.txt", "c.py", ".hidden.md", ".git/x.md", "d.md"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).touch()
+    (tmp_path / "b" / "up").symlink_to(tmp_path)
+    (tmp_path / "loop.md").symlink_to("loop.md")
+    (tmp_path / "linked.md").symlink_to("d.md")
+    (tmp_path / "folder.md").mkdir()
+    found = [str(path.relative_to(tmp_path)) for path in documents_in(tmp_path)]
+    assert found == ["a.txt", "b/a.PDF", "b/z.md", "d.md", "linked.md"]
+    assert list(documents_in(tmp_path / "c.py")) == [tmp_path / "c.py"], "what was named is tried"
+    assert next(documents_in(tmp_path / "b" / "up" / "b")).name == "a.PDF"
+
+
+def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        list(documents_in(tmp_path / "none"))

@@ -1,0 +1,164 @@
+"""The rules of the four kinds: what they can do at all, and what always holds whatever they are given."""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from datetime import timedelta
+from typing import TypeVar
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.heart.lifecycle import censors, episodes, facts, procedures
+from newton.heart.lifecycle.table import CHANGES, Change
+from newton.memory.memory import Kind
+from newton.memory.transitions import Step
+from tests.support import NOON
+from tests.unit.lives import (
+    FACT_STATES,
+    LATER,
+    TOLD,
+    USUAL,
+    episode,
+    every_censor,
+    every_fact,
+    every_procedure,
+    fact,
+    facts_due,
+    taken,
+)
+
+CURRENT = {"NEW", "CONFIRMED", "CORE"}
+Other = TypeVar("Other", episodes.Life, procedures.Life, censors.Life)
+
+
+def table(kind: Kind) -> set[Change]:
+    return {change for change in CHANGES if change.kind == kind}
+
+
+def change(kind: Kind, step: Step) -> Change:
+    return Change(kind, step.before, step.event, step.after)
+
+
+def test_the_table_has_every_change_that_the_rules_of_facts_make_and_no_other() -> None:
+    # S002-16
+    made: set[Change] = set()
+    for life in every_fact():
+        for followed in ([], [fact(2, since=LATER)]):
+            steps = [step for step in facts_due([life, *followed]) if step.memory_id == life.memory_id]
+            made |= {change("fact", step) for step in steps}
+            assert all(step.because for step in steps)
+            assert facts_due(taken([life, *followed], facts_due([life, *followed]))) == []
+    assert made == table("fact")
+
+
+def test_the_table_has_every_change_that_the_rules_of_episodes_make_and_no_other() -> None:
+    # S002-17
+    lives = [
+        episode(state, timedelta(days=age)) for state in ("ACTIVE", "SUMMARIZED", "ARCHIVED") for age in (0, 50, 99)
+    ]
+    assert made_by(lives, lambda life: episodes.plan([life], USUAL, now=NOON), "episode") == table("episode")
+
+
+def test_the_table_has_every_change_that_the_rules_of_procedures_make_and_no_other() -> None:
+    # S002-18
+    assert made_by(every_procedure(), lambda life: procedures.plan([life], USUAL), "procedure") == table("procedure")
+
+
+def test_the_table_has_every_change_that_the_rules_of_censors_make_and_no_other() -> None:
+    # S002-19
+    approved = Change("censor", "CREATED", "released", "CREATED")  # by a person alone
+    made = made_by(every_censor(), lambda life: censors.plan([life], USUAL), "censor")
+    assert made == table("censor") - {approved}
+
+
+def made_by(lives: Iterable[Other], due: Callable[[Other], list[Step]], kind: Kind) -> set[Change]:
+    """Every change that the rule makes of these; once made, nothing more is due."""
+    made: set[Change] = set()
+    for life in lives:
+        for step in due(life):
+            assert step.because
+            assert due(replace(life, state=step.after)) == []
+            made.add(change(kind, step))
+    return made
+
+
+DAY = st.integers(0, 4).map(lambda days: NOON + timedelta(days=days))
+RARELY = st.sampled_from([False, False, True])
+
+
+@st.composite
+def lives_of_facts(draw: st.DrawFn) -> list[facts.Life]:
+    """Facts of two attributes, single-valued and many-valued, with any evidence."""
+    return [
+        fact(
+            number,
+            state=draw(st.sampled_from(FACT_STATES)),
+            quarantined=draw(st.booleans()),
+            attribute=draw(st.sampled_from(["lives in", "works at"])),
+            single=draw(st.booleans()),
+            since=draw(DAY),
+            valid_to=draw(st.none() | DAY),
+            created_at=draw(DAY),
+            marked=draw(RARELY),
+            same_as=UUID(int=99) if draw(RARELY) else None,
+            generalises=draw(st.sampled_from([0, 2, 3])),
+            generalised=draw(RARELY),
+            wrong=draw(RARELY),
+            superseded=draw(RARELY),
+            **draw(st.sampled_from(TOLD)),
+        )
+        for number in range(1, 1 + draw(st.integers(0, 8)))
+    ]
+
+
+LIVES = lives_of_facts()
+
+
+@given(LIVES)
+def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts.Life]) -> None:
+    steps = facts_due(lives)
+    assert {change("fact", step) for step in steps} <= CHANGES
+    assert len({step.memory_id for step in steps}) == len(steps)
+    assert facts_due(taken(lives, steps)) == []
+
+
+@given(LIVES.flatmap(lambda lives: st.tuples(st.just(lives), st.permutations(lives))))
+def test_the_order_in_which_facts_are_read_does_not_matter(both: tuple[list[facts.Life], list[facts.Life]]) -> None:
+    one, other = ({step.memory_id: step for step in facts_due(lives)} for lives in both)
+    assert one == other
+
+
+@given(LIVES.flatmap(st.permutations))
+def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.Life]) -> None:
+    lives = [replace(life, state="NEW") for life in lives]
+    arrived: list[facts.Life] = []
+    for life in lives:
+        arrived = [*arrived, life]
+        arrived = taken(arrived, facts_due(arrived))
+    assert arrived == taken(lives, facts_due(lives))
+
+
+@given(LIVES)
+def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives: list[facts.Life]) -> None:
+    # S002-16
+    after = taken(lives, facts_due(lives))
+    holding = [life for life in after if life.single and life.state in CURRENT and not life.quarantined]
+    competing: defaultdict[str | None, list[facts.Life]] = defaultdict(list)
+    for life in lives:
+        if life.competes(LATER):
+            competing[life.attribute].append(life)
+    newest = [
+        max(group, key=lambda life: (life.since, life.created_at, life.memory_id)) for group in competing.values()
+    ]
+    assert {life.memory_id for life in holding} == {life.memory_id for life in newest}
+
+
+@given(LIVES)
+def test_no_fact_is_moved_by_one_of_another_attribute_or_by_a_many_valued_one(lives: list[facts.Life]) -> None:
+    apart: defaultdict[object, list[facts.Life]] = defaultdict(list)
+    for life in lives:
+        apart[life.attribute if life.single else life.memory_id].append(life)
+    alone = {step.memory_id: step for group in apart.values() for step in facts_due(group)}
+    assert {step.memory_id: step for step in facts_due(lives)} == alone

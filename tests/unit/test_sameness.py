@@ -1,0 +1,249 @@
+"""Whether two statements say the same: what is told again is known again, and what only looks alike is not."""
+
+import re
+from collections.abc import Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from newton.heart.sameness import LONGEST, likeness
+
+# The cosine of two statements never makes them the same and never keeps them from it, so what must not merge is
+# tried with the cosine that speaks most for it, and what should merge with the one that speaks most against it.
+FOR_IT, AGAINST_IT = 1.0, 0.0
+
+Pair = tuple[str, str]
+Half = Literal["dev", "held", "later"]
+
+
+class Fact(BaseModel, frozen=True, extra="forbid"):
+    id: str
+    half: Half
+    subject: str
+    tellings: list[tuple[Literal["trivial", "light", "real"], str]]
+
+    @property
+    def texts(self) -> list[str]:
+        return [text for _, text in self.tellings]
+
+
+class NearMiss(BaseModel, frozen=True, extra="forbid"):
+    of: str
+    text: str
+    kind: str = ""
+
+
+class Later(BaseModel, frozen=True, extra="forbid"):
+    facts: list[Fact]
+    near_misses: list[NearMiss]
+    unrelated: list[Pair]
+
+
+class Tellings(BaseModel, frozen=True, extra="forbid"):
+    facts: list[Fact]
+    near_misses: list[NearMiss]
+    unrelated: dict[Half, list[Pair]]
+    later: Later
+    apart: list[Pair]
+
+
+DATA = Tellings.model_validate(
+    yaml.safe_load((Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8"))
+)
+FACTS = {fact.id: fact for fact in (*DATA.facts, *DATA.later.facts)}
+MISSES = [*DATA.near_misses, *DATA.later.near_misses]
+UNRELATED = [pair for pairs in (*DATA.unrelated.values(), DATA.later.unrelated, DATA.apart) for pair in pairs]
+TEXTS = [text for fact in FACTS.values() for text in fact.texts]
+NAMES = ("Ana", "Jonas", "Lumen", "PostgreSQL", "Priya", "Mateo", "Rex", "Trondheim", "Redis", "Memcached", "Lisbon")
+
+
+def same(told: str, known: str, *, cosine: float = FOR_IT) -> bool:
+    return likeness(told, known, cosine=cosine).verdict == "same"
+
+
+def kept(facts: list[Fact]) -> list[list[str]]:
+    """The facts of a store that is told them one after another: each with all its tellings, the first first."""
+    store: list[tuple[str, list[str]]] = []
+    for subject, told in told_in_turns(facts):
+        about = (texts for of, texts in store if of == subject)
+        known = next((texts for texts in about if any(same(told, text, cosine=AGAINST_IT) for text in texts)), None)
+        if known is None:
+            store.append((subject, [told]))
+        else:
+            known.append(told)
+    return [texts for _, texts in store]
+
+
+def told_in_turns(facts: list[Fact]) -> Iterator[Pair]:
+    for place in range(max(len(fact.texts) for fact in facts)):
+        yield from ((fact.subject, fact.texts[place]) for fact in facts if place < len(fact.texts))
+
+
+# Of the tellings that are not the first of their fact, how many join it: the measured recall of each set.
+# S002-16
+@pytest.mark.parametrize(("half", "joined", "of"), [("dev", 32, 40), ("held", 28, 40), ("later", 20, 30)])
+def test_what_is_told_again_joins_what_is_known(half: Half, joined: int, of: int) -> None:
+    facts = [fact for fact in FACTS.values() if fact.half == half]
+    store = kept(facts)
+    tellings = sum(len(fact.texts) for fact in facts)
+    assert tellings - len(facts) == of
+    assert sum(map(len, store)) == tellings, "no telling is lost"
+    assert {fact.texts[0] for fact in facts} <= {texts[0] for texts in store}, "no fact is lost"
+    assert tellings - len(store) >= joined
+
+
+@pytest.mark.parametrize(("level", "joined", "of"), [("trivial", 11, 11), ("light", 33, 33), ("real", 16, 36)])
+def test_the_easier_a_telling_the_surer_it_joins(level: str, joined: int, of: int) -> None:
+    again = [(f.texts[0], text) for f in DATA.facts for told, text in f.tellings[1:] if told == level]
+    assert len(again) == of
+    assert sum(same(first, text, cosine=AGAINST_IT) for first, text in again) >= joined
+
+
+def test_a_hundred_tellings_of_twenty_facts_mix_no_two_of_them() -> None:
+    facts = {text: fact.id for fact in DATA.facts for text in fact.texts}
+    assert (len(DATA.facts), len(facts)) == (20, 100)
+    mixed = [texts for texts in kept(DATA.facts) if len({facts[text] for text in texts}) > 1]
+    assert mixed == []
+
+
+@pytest.mark.parametrize("miss", MISSES, ids=lambda miss: f"{miss.of}: {miss.text}")
+def test_a_near_miss_is_not_the_fact_in_any_of_its_tellings(miss: NearMiss) -> None:
+    assert [text for text in FACTS[miss.of].texts if same(miss.text, text)] == []
+
+
+def test_facts_that_only_share_their_subject_stay_apart() -> None:
+    assert (len(DATA.near_misses), sum(map(len, DATA.unrelated.values())), len(DATA.apart)) == (50, 44, 517)
+    assert [pair for pair in UNRELATED if same(*pair)] == []
+
+
+def test_no_telling_of_a_fact_is_a_telling_of_another() -> None:
+    tellings = [(fact.id, text) for fact in FACTS.values() for text in fact.texts]
+    mixed = [(one[1], other[1]) for one, other in combinations(tellings, 2) if one[0] != other[0]]
+    assert [pair for pair in mixed if same(*pair)] == []
+
+
+def test_with_another_digit_it_is_another_statement() -> None:
+    merged = [(text, other) for text in TEXTS for other in with_other_digits(text) if same(text, other)]
+    assert merged == []
+
+
+def with_other_digits(text: str) -> Iterator[str]:
+    for place, digit in ((n, c) for n, c in enumerate(text) if c.isdigit()):
+        for step in (1, 5, 9):
+            yield f"{text[:place]}{(int(digit) + step) % 10}{text[place + 1 :]}"
+
+
+def test_with_another_name_it_is_another_statement() -> None:
+    merged = [(text, other) for text in TEXTS for other in with_other_names(text) if same(text, other)]
+    assert merged == []
+
+
+def with_other_names(text: str) -> Iterator[str]:
+    for name in NAMES:
+        if re.search(rf"\b{name}\b", text):
+            for other in ("Olga", f"{name}a", f"{name}s", name[:-1], NAMES[NAMES.index(name) - 1]):
+                yield re.sub(rf"\b{name}\b", other, text)
+
+
+def test_with_a_not_it_is_another_statement() -> None:
+    merged = [(text, denied) for text in TEXTS for denied in with_a_not(text) if same(text, denied)]
+    assert merged == []
+
+
+def with_a_not(text: str) -> Iterator[str]:
+    words = text.split(" ")
+    for place in range(1, len(words)):
+        yield " ".join([*words[:place], "not", *words[place:]])
+
+
+@pytest.mark.parametrize(
+    ("told", "known", "because"),
+    [
+        ("Ana has 3 cats", "Ana has four cats", "other number or time: 3 against 4"),
+        ("Ana is ill", "Ana isn't ill", "one denies it"),
+        ("Today Ana met Ben", "Today Ana met Bob", "other name: ben against bob"),
+        ("Ana will pay", "Ana pays", "other sense: will against is"),
+        ("Ana lived in Rome", "Ana lives in Rome", "other tense"),
+        ("Ana likes hot milk", "Ana likes cold milk", "opposite: hot against cold"),
+        ("Ben pays Ana", "Ana pays Ben", "names change places"),
+        ("Ana walks his dog", "Ana walks her dog", "other person: he against she"),
+        ("All tests pass", "Some tests pass", "other amount: all against some"),
+        ("Ana likes tea", "Ana likes green tea", "alike 0.88; only one has: green"),
+        ("Ana has a cat", "Ana has cats", "alike 0.94; one or many: cat"),
+        ("Ana is in Rome", "ana's in rome!", "the same words"),
+        ("Ana hired Ben", "Ben was hired by Ana", "the same words"),
+        ("In May Ana hired Ben", "Ana hired Ben in May", "the same, put differently"),
+    ],
+)
+def test_a_verdict_says_why(told: str, known: str, because: str) -> None:
+    assert likeness(told, known, cosine=0.9).because.startswith(because)
+
+
+# The ways in which the same is told that a reader of English knows without a thought.
+@pytest.mark.parametrize(
+    ("told", "known"),
+    [
+        ("Ana was born on 5 May 1990", "On 1990-05-05 Ana was born."),
+        ("Ana was born on May 5th, 1990", "Ana was born on the 5th of May 1990"),
+        ("The call is at 3 pm", "The call is at 15:00"),
+        ("The call is at half past nine", "The call's at 9:30"),
+        ("The budget is 40k", "The budget is forty thousand"),
+        ("The budget is 1,500 euros", "The budget is €1500"),
+        ("Ana can't come", "Ana cannot come"),
+        ("Ana doesnt smoke anymore", "Ana no longer smokes"),
+        ("Ana and Ben own a boat", "Ben and Ana own a boat"),
+        ("Ana works for Acme", "Ana is employed by Acme"),
+        ("Ana prefers tea to coffee", "Ana prefers tea over coffee"),
+        ("We use Postgres in production", "We use PostgreSQL in prod"),
+        ("The capital is Rome", "Rome is the capital"),
+        ("Ana wohnt in der Stadt", "ana wohnt in der Stadt!"),
+    ],
+)
+def test_the_same_is_told_in_many_ways(told: str, known: str) -> None:
+    assert same(told, known, cosine=AGAINST_IT)
+
+
+@pytest.mark.parametrize("text", ["安娜住在奥斯陆", "Анна живёт в Осло", "آنا تعيش في أوسلو", "アナは東京に住んでいる"])
+def test_in_another_script_only_the_same_words_are_the_same(text: str) -> None:
+    assert same(text, f" {text}。 ", cosine=AGAINST_IT)
+    assert likeness(text, text[1:], cosine=FOR_IT).verdict == "near"
+    assert likeness(f"{text} 3", f"{text} 4", cosine=FOR_IT).verdict == "different"
+
+
+def test_a_long_statement_is_only_the_same_word_for_word() -> None:
+    long = "Ana sails. " * LONGEST
+    assert same(long, long.upper())
+    assert likeness(long, f"{long} Ana sails.", cosine=FOR_IT).verdict == "near"
+
+
+def test_what_is_near_depends_on_the_bounds() -> None:
+    told, known = "Ana likes tea", "Ana likes green tea"
+    assert [likeness(told, known, cosine=0.9, near=near).verdict for near in (0.8, 0.95)] == ["near", "different"]
+
+
+ANYTHING = st.one_of(
+    st.text(), st.text(st.characters()), st.sampled_from(TEXTS), st.text("a1 .,'-:@#~^=?!€", max_size=9)
+)
+
+
+@given(ANYTHING, ANYTHING, st.floats())
+def test_any_two_texts_compare_alike_in_both_directions(told: str, known: str, cosine: float) -> None:
+    there, back = likeness(told, known, cosine=cosine), likeness(known, told, cosine=cosine)
+    assert (there.verdict, there.similarity) == (back.verdict, back.similarity)
+    assert 0 <= there.similarity <= 1
+
+
+@given(ANYTHING, st.floats())
+def test_a_text_says_what_it_says(text: str, cosine: float) -> None:
+    assert likeness(text, text, cosine=cosine).similarity == 1
+
+
+@given(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.floats(0, 1))
+def test_the_cosine_alone_decides_nothing(told: str, known: str, cosine: float) -> None:
+    assert same(told, known, cosine=cosine) == same(told, known)

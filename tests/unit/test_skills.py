@@ -1,0 +1,395 @@
+"""Skills: a folder of one's own overlays what ships, the bands stay apart, and each mistake has its line."""
+
+import re
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.content.skills import MOST_CHARACTERS, Skill, load_skills, read_skill
+from newton.errors import ConfigError
+
+GOOD = """\
+---
+name: mend-a-tap
+description: Stop a tap that drips.
+domain: house
+triggers:
+  - the tap drips
+  - leaking tap
+frames: [task]
+tools: [spanner]
+requires: [water-off]
+---
+# Mending a tap
+
+## Goals
+
+- The tap is dry.
+- The thread is whole.
+
+## Steps
+
+1. Turn the water off.
+2. Change the washer,
+   the rubber one.
+
+## Notes
+
+Washers come in sizes.
+"""
+
+FOREIGN = """\
+---
+name: mend-a-tap
+description: >
+  Stops a tap
+  that drips.
+license: Apache-2.0
+compatibility: Needs a spanner.
+allowed-tools: Bash(ls *) Read
+version: 1.2
+metadata:
+  author: somebody
+  since: 2024-01-31
+  tags: [house, {deep: true}]
+---
+Some words first.
+
+- a bullet before
+- another
+
+## How to
+
+1. Turn the water off.
+2. Change the washer.
+
+## When it still drips
+
+1. Call somebody.
+"""
+
+
+def _written(folder: Path, text: str | bytes, name: str = "mend-a-tap", file: str = "SKILL.md") -> Path:
+    path = folder / name / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
+    return path
+
+
+def _read(text: str) -> Skill:
+    with TemporaryDirectory() as folder:
+        return read_skill(_written(Path(folder), text))
+
+
+def _with_body(body: str) -> str:
+    return f"---\nname: mend-a-tap\ndescription: Stop a tap that drips.\n---\n{body}"
+
+
+def _refusal(folder: Path) -> str:
+    with pytest.raises(ConfigError) as refused:
+        load_skills(folder)
+    assert refused.value.hint
+    return str(refused.value)
+
+
+def test_front_matter_and_bands_are_read(tmp_path: Path) -> None:  # S002-18, S001-22
+    assert read_skill(_written(tmp_path, GOOD)) == Skill(
+        name="mend-a-tap",
+        description="Stop a tap that drips.",
+        domain="house",
+        triggers=("the tap drips", "leaking tap"),
+        frames=("task",),
+        tools=("spanner",),
+        requires=("water-off",),
+        goals=("The tap is dry.", "The thread is whole."),
+        core=("Turn the water off.", "Change the washer, the rubber one."),
+        details="# Mending a tap\n\n## Notes\n\nWashers come in sizes.",
+    )
+
+
+def test_only_name_description_and_steps_are_needed() -> None:
+    skill = _read(_with_body("## Steps\n- Mend it."))
+    assert (skill.domain, skill.goals, skill.core, skill.details) == ("general", (), ("Mend it.",), "")
+    assert skill.triggers == skill.frames == skill.tools == skill.requires == ()
+
+
+def test_a_foreign_file_loads_with_its_first_ordered_list_as_steps(tmp_path: Path) -> None:
+    skill = read_skill(_written(tmp_path, FOREIGN))
+    assert skill.description == "Stops a tap that drips."
+    assert skill.core == ("Turn the water off.", "Change the washer.")
+    assert "1. Call somebody." in skill.details
+    assert "- another" in skill.details
+
+
+def test_a_foreign_file_without_an_ordered_list_has_its_first_list_as_steps() -> None:
+    skill = _read(_with_body("## Goals\n- Dry.\n\n## How\n- Turn it off.\n- Mend it.\n\n## More\n- Rest."))
+    assert (skill.goals, skill.core) == (("Dry.",), ("Turn it off.", "Mend it."))
+    assert skill.details == "## How\n\n## More\n- Rest."
+
+
+@pytest.mark.parametrize("body", ["> 1. Look.\n> 2. Mend.", "1. ### Look.\n2. Mend.", "1) Look.\n\n2) Mend."])
+def test_a_list_may_be_written_otherwise(body: str) -> None:
+    assert _read(_with_body(body)).core == ("Look.", "Mend.")
+
+
+def test_what_stands_in_code_is_no_step_and_no_heading() -> None:  # S002-18
+    body = "```md\n## Steps\n1. not this\n```\n\n## Steps\n1. This.\n\n   ```sh\n   1. nor this\n   ```\n2. And this.\n"
+    skill = _read(_with_body(body))
+    assert skill.core == ("This.", "And this.")
+    assert "1. not this" in skill.details
+    assert "1. nor this" in skill.details
+
+
+def test_a_step_that_says_more_stays_whole_in_the_details() -> None:  # S002-18
+    skill = _read(_with_body("## Steps\n1. Look.\n2. Turn it off,\n   all of it:\n   - hot\n   - cold\n3. Mend it.\n"))
+    assert skill.core == ("Look.", "Turn it off, all of it:", "Mend it.")
+    assert skill.details == "## Steps\n2. Turn it off,\n   all of it:\n   - hot\n   - cold"
+
+
+def test_a_section_goes_on_to_the_next_heading_of_its_level() -> None:
+    body = "## Steps\n\nFirst:\n\n1. Look.\n\n### Then\n\n2. Mend.\n\n# Other\n\n1. Not this.\n"
+    skill = _read(_with_body(body))
+    assert skill.core == ("Look.", "Mend.")
+    assert skill.details == "## Steps\n\nFirst:\n\n### Then\n\n# Other\n\n1. Not this."
+
+
+def test_paragraphs_around_the_steps_do_not_run_together() -> None:
+    assert _read(_with_body("First:\n1. Look.\n2. Mend.\n\nAt last.")).details == "First:\n\nAt last."
+    code = "```\na\n\n\nb\n```"
+    assert _read(_with_body(f"{code}\n\n1. Look.\n\n\n{code}")).details == f"{code}\n\n{code}"
+
+
+@pytest.mark.parametrize("heading", ["## steps", "## STEPS:", "## **Steps** ##", "Steps\n-----"])
+def test_the_heading_may_be_written_otherwise(heading: str) -> None:
+    assert _read(_with_body(f"1. Not this.\n\n{heading}\n\n* This.\n")).core == ("This.",)
+
+
+def test_lines_end_as_they_like_and_some_editors_put_a_mark_in_front(tmp_path: Path) -> None:
+    unix = read_skill(_written(tmp_path, GOOD))
+    for end in ("\r\n", "\r"):
+        other = read_skill(_written(tmp_path, b"\xef\xbb\xbf" + GOOD.replace("\n", end).encode()))
+        assert other == unix
+
+
+def test_many_dashes_in_the_body_are_no_lists_of_yaml() -> None:
+    assert "-----" in _read(_with_body("1. Mend it.\n\n" + "-" * 9_000)).details
+
+
+def test_the_bounds_are_inclusive() -> None:
+    skill = _read(_with_body("1. " + "m" * 500 + "\n" + "1. Mend it.\n" * 49))
+    assert (len(skill.core), len(skill.core[0])) == (50, 500)
+    skill = _read(_with_body("1. Mend\n\n").ljust(len(_with_body("")) + MOST_CHARACTERS, "x"))
+    assert len(skill.details) == MOST_CHARACTERS - len("1. Mend\n\n")
+
+
+def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
+    _written(tmp_path, GOOD)
+    _written(tmp_path, GOOD.replace("name: mend-a-tap", "name: debugging"), name="debugging")
+    both = load_skills(tmp_path)
+    assert sorted(both) == sorted([*load_skills(), "mend-a-tap"])
+    assert both["debugging"].core[0] == "Turn the water off."
+    assert both["planning"] == load_skills()["planning"]
+
+
+def test_what_is_no_skill_is_left_alone(tmp_path: Path) -> None:
+    _written(tmp_path, "no front matter", name="notes", file="README.md")
+    _written(tmp_path, "no front matter", name=".hidden")
+    (tmp_path / "SKILL.md").write_text("no front matter", encoding="utf-8")
+    (tmp_path / "empty").mkdir()
+    assert load_skills(tmp_path) == load_skills()
+
+
+@pytest.mark.parametrize("file", ["skill.md", "Skill.md", "SKILL.MD"])
+def test_a_file_that_would_be_overlooked_is_refused(tmp_path: Path, file: str) -> None:
+    path = _written(tmp_path, GOOD, file=file)
+    assert _refusal(tmp_path) == f"{path} would be overlooked. Only SKILL.md is read: rename it."
+
+
+def test_what_cannot_be_read_is_refused(tmp_path: Path) -> None:
+    assert _refusal(tmp_path / "none") == f"{tmp_path}/none is not a folder. Make it or name another."
+    path = _written(tmp_path, GOOD)
+    path.unlink()
+    path.symlink_to(tmp_path / "none")
+    assert _refusal(tmp_path).startswith(f"{path} cannot be read: No such file")
+    path.unlink()
+    path.mkdir()
+    assert _refusal(tmp_path).startswith(f"{path} cannot be read: Is a directory.")
+
+
+WRONG = {
+    "misspelt": ("triggers:", "trigers:", "5: 'trigers' is not a field of a skill's front matter. Did you mean 'trig"),
+    "misspelt standard": (
+        "domain: house",
+        "licence: MIT",
+        "4: 'licence' is not a field of a skill's front matter. Did",
+    ),
+    "nothing near": ("domain: house", "xyzzy: 1", "4: 'xyzzy' is not a field of a skill's front matter. Its fields a"),
+    "a band in front": ("domain: house", "core: [Mend it.]", "4: 'core' is not a field of a skill's front matter."),
+    "missing": ("description: Stop a tap that drips.\n", "", "2: description is missing. What it does and when"),
+    "no name": ("name: mend-a-tap\n", "", "2: name is missing. The folder's name"),
+    "empty name": ("name: mend-a-tap", "name: ''", "2: name should match pattern"),
+    "null name": ("name: mend-a-tap", "name:", "2: name should be a text. The folder's name"),
+    "unfit name": ("name: mend-a-tap", "name: Mend_a_tap", "2: name should match pattern"),
+    "long name": ("name: mend-a-tap", f"name: {'m' * 61}", "2: name should have at most 60 characters, not 61."),
+    "other name": ("name: mend-a-tap", "name: mend-a-pipe", "2: the skill is named 'mend-a-pipe' but its folder 'm"),
+    "blank": ("Stop a tap that drips.", "' '", "3: description is empty. What it does and when"),
+    "long": ("Stop a tap that drips.", "m" * 501, "3: description should have at most 500 characters, not 501."),
+    "hidden NUL": ("Stop a tap that drips.", '"a\\0b"', "3: description holds a control character. What it does"),
+    "a text for a list": ("frames: [task]", "frames: task", "8: frames should be a list. Names of the frames"),
+    "a number for a text": ("  - leaking tap", "  - 7", "7: triggers[1] should be a text. Phrases of"),
+    "blank trigger": ("  - leaking tap", "  - ''", "7: triggers[1] is empty. Phrases of"),
+    "long trigger": ("leaking tap", "m" * 101, "7: triggers[1] should have at most 100 characters, not 101."),
+    "twice": ("domain: house", "name: again", "4: 'name' is given twice, first in line 2. Keep one"),
+    "syntax": ("frames: [task]", "frames: [task", "9: not valid YAML: did not find expected ',' or ']'"),
+    "tag": ("frames: [task]", "frames: !!set {task}", "8: the tag tag:yaml.org,2002:set is not taken."),
+    "NUL": ("Washers", "Wash\0ers", "27: the character '\\x00' is not allowed. Remove it."),
+    "two Steps": ("## Notes", "## Steps", "25: the heading 'Steps' is given twice, first in line 19. Make one"),
+    "two Goals": ("## Notes", "## goals", "25: the heading 'Goals' is given twice, first in line 14. Make one"),
+    "no steps": ("1. Turn the water off.\n2. Change", "Change", "19: there is no list under '## Steps'. List the step"),
+    "empty step": ("1. Turn the water off.", "1.", "21: core[0] is empty. The steps are"),
+    "code for a step": ("2. Change", "2. ```\n   x\n   ```\n   Change", "22: core[1] is empty. The steps are"),
+    "a list for a step": ("1. Turn the water off.", "1. - Turn it off.", "21: core[0] is empty. The steps are"),
+    "long step": ("Turn the water off.", "m" * 501, "21: core[0] should have at most 500 characters, not 501."),
+    "many steps": ("1. Turn the water off.\n", "1. Turn.\n" * 50, "21: core should have at most 50 items, not 51."),
+    "long goal": ("The thread is whole.", "m" * 501, "17: goals[1] should have at most 500 characters, not 501"),
+    "no front matter": ("---\nname: ", "name: ", "1: the file does not begin with front matter. Begin it with"),
+    "late front matter": ("---\nname: ", "\n---\nname: ", "1: the file does not begin with front matter."),
+    "unclosed": ("---\n# Mending", "# Mending", "1: the front matter has no end. Close it with a line ---."),
+}
+
+
+@pytest.mark.parametrize(("good", "bad", "complaint"), WRONG.values(), ids=WRONG)
+def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, complaint: str) -> None:
+    assert GOOD.count(good) == 1
+    path = _written(tmp_path, GOOD.replace(good, bad))
+    assert _refusal(tmp_path).startswith(f"{path}:{complaint}")
+
+
+WHOLE = {
+    "empty": ("", "1: the file does not begin with front matter."),
+    "only front": (_with_body(""), "5: there is no list to take the steps from. Add a heading '## Steps'"),
+    "only prose": (_with_body("\n\nMend it.\n"), "7: there is no list to take the steps from."),
+    "only goals": (_with_body("## Goals\n- Dry.\n"), "5: there is no list to take the steps from."),
+    "empty front": ("---\n---\n1. Mend it.\n", "1: the front matter is not a mapping of fields. Write its fields"),
+    "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
+    "long body": (
+        _with_body("\n1. Mend it.\n" + "m" * MOST_CHARACTERS),
+        "6: the text has 200,012 characters; 200,000 are the most. Move what is long into files beside it.",
+    ),
+    "far too long": (_with_body("1. Mend it.\n" + "ü" * 1_000_000), "1: the file is larger than 1,000,000 bytes."),
+}
+
+
+@pytest.mark.parametrize(("text", "complaint"), WHOLE.values(), ids=WHOLE)
+def test_a_file_that_says_too_little_or_too_much_is_refused(tmp_path: Path, text: str, complaint: str) -> None:
+    path = _written(tmp_path, text)
+    assert _refusal(tmp_path).startswith(f"{path}:{complaint}")
+
+
+def test_text_in_another_encoding_is_refused(tmp_path: Path) -> None:
+    path = _written(tmp_path, GOOD.replace("Washers", "Dichtungen für Hähne").encode("latin-1"))
+    assert _refusal(tmp_path) == f"{path}:27: the text is not UTF-8. Save the file as UTF-8."
+
+
+WORDS = st.lists(st.text("aäß1,;", max_size=4).map("x{}".format), min_size=1, max_size=6)
+LINES = WORDS.map(" ".join)
+BANDS = st.lists(LINES, min_size=1, max_size=6)
+
+
+def _listed(items: list[str], *, ordered: bool, wrapped: bool) -> str:
+    def item(number: int, text: str) -> str:
+        mark = f"{number}. " if ordered else "- "
+        return mark + (text.replace(" ", "\n" + " " * len(mark)) if wrapped else text)
+
+    return "\n".join(item(number, text) for number, text in enumerate(items, 1))
+
+
+@given(
+    goals=BANDS,
+    steps=BANDS,
+    notes=BANDS,
+    order=st.permutations(["goals", "steps", "notes"]),
+    ordered=st.booleans(),
+    wrapped=st.booleans(),
+)
+def test_the_core_is_the_steps_and_nothing_else(
+    goals: list[str], steps: list[str], notes: list[str], order: list[str], ordered: bool, wrapped: bool
+) -> None:
+    # S002-18: only the core enters a context, so nothing may slip into it or out of it.
+    sections = {
+        "goals": f"## Goals\n\n{_listed(goals, ordered=not ordered, wrapped=wrapped)}\n",
+        "steps": f"## Steps\n\n{_listed(steps, ordered=ordered, wrapped=wrapped)}\n",
+        "notes": f"## Notes\n\n{_listed(notes, ordered=True, wrapped=False)}\n",
+    }
+    skill = _read(_with_body("\n".join(sections[name] for name in order)))
+    assert (list(skill.goals), list(skill.core)) == (goals, steps)
+    assert skill.details == sections["notes"].strip()
+
+
+PIECES = st.sampled_from([
+    *("## Goals", "## Steps", "# Top", "### Below", "1. {}", "   {}", "- {}", "  - {}", "> {}", "> 1. {}", "{}"),
+    *("```", "    {}", "", "", "---", "===", "<b>{}", "| {} | {} |", "|-|-|", "* * *", "1.", "-"),
+])  # fmt: skip
+
+
+@given(st.lists(PIECES, max_size=14))
+def test_no_word_of_the_body_is_lost_and_each_mistake_has_a_line(pieces: list[str]) -> None:
+    # S002-18: what is neither goal nor step is detail.
+    lines = [piece.replace("{}", f"word{number}") for number, piece in enumerate(pieces)]
+    try:
+        skill = _read(_with_body("\n".join(lines)))
+    except ConfigError as error:
+        found = re.search(r"/SKILL\.md:(\d+): ", error.what)
+        assert found
+        assert 1 <= int(found[1]) <= 5 + len(lines)
+        assert error.hint
+    else:
+        kept = re.findall(r"word\d+", " ".join([*skill.goals, *skill.core, skill.details]))
+        assert [word for line in lines for word in re.findall(r"word\d+", line) if word not in kept] == []
+
+
+@given(st.binary(max_size=60) | st.text(max_size=60).map(str.encode), st.integers(0, len(GOOD)), st.integers(0, 30))
+def test_whatever_a_file_holds_it_loads_or_is_refused(noise: bytes, at: int, cut: int) -> None:
+    raw = GOOD.encode()
+    with TemporaryDirectory() as folder:
+        path = _written(Path(folder), raw[:at] + noise + raw[at + cut :])
+        try:
+            skill = read_skill(path)
+        except ConfigError as error:
+            assert error.what.startswith(f"{path}:")
+            assert error.hint
+        else:
+            assert skill.core
+            assert "\0" not in skill.model_dump_json()
+
+
+SAYS = st.lists(st.text(alphabet='ab", ', min_size=1, max_size=3).filter(str.strip), min_size=1, max_size=3).map(tuple)
+
+
+@given(SAYS, SAYS, SAYS, SAYS)
+def test_the_hash_is_that_of_what_is_said(a: tuple[str], b: tuple[str], c: tuple[str], d: tuple[str]) -> None:
+    one = Skill(name="a", description="a", triggers=a, core=b)
+    other = Skill(name="a", description="a", triggers=c, core=d)
+    assert (one.content_hash == other.content_hash) == (one == other)
+
+
+@pytest.mark.parametrize("field", Skill.model_fields)
+def test_every_field_counts_for_the_hash(field: str) -> None:
+    one = Skill(name="a", description="a", core=("a",))
+    text = get_args(Skill.model_fields[field].annotation) == ()
+    other = Skill.model_validate({**dict(one), field: "b" if text else ("b",)})
+    assert len(one.content_hash) == 32
+    assert other.content_hash != one.content_hash
+
+
+def test_the_hash_does_not_know_how_the_file_was_laid_out() -> None:
+    laid = GOOD.replace("2. Change the washer,\n   the", "7. Change   the washer, the").replace(
+        "drips.\nd", "drips.\n\nd"
+    )
+    laid = laid.replace("frames: [task]", "license: MIT\nframes:\n- 'task'")
+    assert laid != GOOD
+    assert _read(laid).content_hash == _read(GOOD).content_hash

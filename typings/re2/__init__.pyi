@@ -1,0 +1,18 @@
+"""The part of google-re2 that Newton uses; the package has no types of its own."""
+
+# The package's own name.
+class error(Exception): ...  # noqa: N801, N818
+
+class Options:
+    case_sensitive: bool
+    max_mem: int
+    log_errors: bool
+
+class Match:
+    def group(self) -> str: ...
+
+class Pattern:
+    def search(self, text: str) -> Match | None: ...
+    def findall(self, text: str) -> list[str]: ...
+
+def compile(pattern: str, options: Options | None = None) -> Pattern: ...
