@@ -44,6 +44,8 @@ synchronous_commit = off
 full_page_writes = off
 """
 
+ENVIRONMENT = {"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"}
+
 # PostgreSQL's own rules fold case and sort by code point. Which characters make a word its parser asks of the system,
 # by a locale of which every system has at least one.
 LOCALE = ("--locale=C", "--locale-provider=builtin", "--builtin-locale=C.UTF-8")
@@ -212,19 +214,20 @@ def _start(place: Place) -> None:
     if place.sockets != place.base:
         socket_folder(place.sockets)
     _disowned(place)
-    options = f'-c unix_socket_directories="{place.sockets}" -c port={PORT}'
-    start = ("start", "-W", "-D", str(place.data), "-l", str(place.log), "-o", options)
+    options = (f"unix_socket_directories={place.sockets}", f"port={PORT}")
+    server = (str(place.binaries / "postgres"), "-D", str(place.data), "-c", options[0], "-c", options[1])
     with _opened(place.base / LIFE) as life:
         fcntl.flock(life, fcntl.LOCK_EX)
-        _run(place, "pg_ctl", *start, inherited=life)
+        # The shell ends at once, so the server is nobody's child. pg_ctl would not take a path with a quote.
+        _run(place, "/bin/sh", "-c", '"$@" >>"$0" 2>&1 &', str(place.log), *server, inherited=life)
     if _until(place, "ready", "gone") == "gone":
         raise _failure(place, "it ended at once")
 
 
 def _disowned(place: Place) -> None:
     """Makes the lock files of a dead server stale to PostgreSQL, which takes any process of that id for the server but
-    never the process that starts it. The rest of the data folder's stays: by it PostgreSQL makes sure that nobody
-    works on the data any more."""
+    never the one that starts it, as its environment tells. The rest of the data folder's stays: by it PostgreSQL makes
+    sure that nobody works on the data any more."""
     (place.sockets / f"{SOCKET}.lock").unlink(missing_ok=True)
     try:
         lock = os.open(place.data / "postmaster.pid", os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -257,8 +260,9 @@ def _try(
             stdout=subprocess.DEVNULL,
             stderr=errors,
             cwd="/",
-            env={"PATH": "/usr/bin:/bin", "LC_ALL": "C", "HOME": "/", "TZ": "UTC"},
+            env={**ENVIRONMENT, "PG_GRANDPARENT_PID": str(os.getpid())},  # see _disowned
             start_new_session=True,
+            umask=0o077,
             check=False,
             pass_fds=() if inherited is None else (inherited,),
             user=owner.pw_uid if owner else None,

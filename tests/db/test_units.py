@@ -132,6 +132,7 @@ async def test_a_unit_that_is_not_begun_again_says_that_nothing_was_kept(db: Dat
             await take(tx, 1)
             await take(tx, 2)
 
+    await owner.execute("set deadlock_timeout = '30s'")  # so that it is the other whom the database undoes
     other = owner.transaction()
     await other.start()
     await take(owner, 2)

@@ -113,6 +113,7 @@ async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
         rows = await tx.fetch("select session_id from dialogue.sessions where agent_id = $1 order by ref", agent)
     first, second = [row["session_id"] for row in rows]
     other = await asyncpg.connect(dsn)
+    await other.execute("set deadlock_timeout = '30s'")  # so that it is the import which the database undoes
 
     async def lock(session_id: UUID) -> None:
         await sessions.SQL["lock_session"].run(other, agent_id=agent, session_id=session_id)
