@@ -6,6 +6,9 @@ MOST_QUOTES = 8
 # Below this cosine, and without a shared word, a memory only stands in the context because there was room.
 FAINT = 0.2
 
+# What tells something; a procedure is for whoever acts.
+TELLING = frozenset({"exchange", "episode", "fact", "passage", "event"})
+
 NOTHING = "There is nothing about this in memory yet."
 
 
@@ -16,4 +19,4 @@ def quoted(bundle: Bundle) -> str:
 
 
 def _speaks_to_the_input(item: Considered) -> bool:
-    return item.features["lexical"] > 0 or item.features["cosine"] >= FAINT
+    return item.kind in TELLING and (item.features["lexical"] > 0 or item.features["cosine"] >= FAINT)

@@ -6,6 +6,7 @@ from datetime import timedelta
 
 import pytest
 from asyncpg import Record
+from pydantic import BaseModel
 
 from newton.agent.turn import Said
 from newton.errors import ProviderError
@@ -23,7 +24,9 @@ ASKED = "Count to three for me please."
 class Honest(ScriptedChat):
     """Uses all it may say, and is paid for what it heard and said."""
 
-    async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
         self.heard.append(messages)
         text = tokens.clip("one two three " * max_tokens, most=max_tokens)
         yield text
@@ -73,7 +76,9 @@ async def test_a_model_that_cannot_be_reached_costs_nothing(mind: Mind) -> None:
 
 async def test_a_reply_that_breaks_off_is_recorded_once_as_reported(mind: Mind) -> None:
     class Broken(ScriptedChat):
-        async def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+        async def stream(
+            self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+        ) -> AsyncIterator[str | Reply]:
             yield "It is "
             yield Reply(text="It is ", model=self.name, input_tokens=70, output_tokens=2, finish="interrupted")
             raise ProviderError("The model went away.", hint="Ask again.")

@@ -110,7 +110,7 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     done = bench(tmp_path, "context", "--memories", "60", "--rounds", "4", "--vectors", "random", "--json")
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
-    assert answer["memories"] == {"exchange": 60, "episode": 3}
+    assert answer["memories"].items() >= {"exchange": 60, "episode": 3}.items()
     assert answer["bare_ms"]["stages_p50"].keys() == {"embed", "dense", "lexical"}
     assert answer["ratio"] == pytest.approx(answer["context_ms"]["p50"] / answer["bare_ms"]["p50"], abs=1e-2)
     assert answer["receipt"]["settings"]["database"] == "embedded"

@@ -1,5 +1,6 @@
 """Events in one line, whatever their payload holds."""
 
+from types import MappingProxyType
 from typing import Any
 
 import pytest
@@ -7,34 +8,83 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.heart.happenings import DEEPEST, Event, carries_output, checked, entity_line, relation_line, told
+from newton.heart.happenings import (
+    DEEPEST,
+    OUTPUTS,
+    TOLD_CHARACTERS,
+    Event,
+    carries_output,
+    checked,
+    entity_line,
+    relation_line,
+    told,
+)
 from tests.support import NOON
 
 AT = "[2026-11-21T12:00:00+00:00] "
+LONG = "word " * 200
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | st.text(alphabet="a \n\r\x85\u2028\x1b|·"),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=8), inner, max_size=3),
     max_leaves=8,
 )
-FIELDS = st.sampled_from(["path", "lines", "command", "stdout", "stderr", "outcome", "message", "stack", "x"])
+FIELDS = st.sampled_from(["path", "lines", "command", "exit_code", "stdout", "stderr", "outcome", "message", "stack"])
 TYPES = st.sampled_from(["file_read", "file_write", "shell_exec", "error", "deploy"])
+PAYLOADS = st.dictionaries(FIELDS | st.text(max_size=8), JSON, max_size=5)
+
+
+def event(type: str, payload: dict[str, Any]) -> Event:
+    return Event(type=type, at=NOON, payload=payload)
 
 
 @pytest.mark.parametrize(
     ("type", "payload", "line"),
     [
+        ("file_read", {"path": "a.py"}, "read a.py"),
         ("file_read", {"path": "a.py", "lines": "1-9"}, "read a.py · lines 1-9"),
+        ("file_read", {"path": "a.py", "lines": [1, 9]}, "read a.py · lines 1-9"),
         ("file_write", {"path": "a.py", "outcome": "ok"}, "wrote a.py · ok"),
-        ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "a\nb"}, "ran ls · exit 0 · a b"),
+        ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "a\nb", "stderr": "c"}, "ran ls · exit 0 · a b"),
         ("shell_exec", {"command": "ls", "exit_code": 2, "stderr": "no such\nfile"}, "ran ls · exit 2 · no such file"),
+        ("shell_exec", {"command": "ls", "outcome": "ok", "stdout": " \n", "stderr": "odd"}, "ran ls · ok · odd"),
+        ("shell_exec", {"command": "ls", "exit_code": 0, "stdout": "\x1b[31mred\x1b[0m"}, "ran ls · exit 0 · red"),
         ("error", {"message": "boom", "stack": "a\nb\nc\nd"}, "error: boom · a | b | c"),
         ("deploy", {"to": "prod", "by": "Ana"}, 'deploy {"by":"Ana","to":"prod"}'),
-        ("file_read", {"file": "a.py"}, 'file_read {"file":"a.py"}'),
     ],
 )
 def test_each_type_is_told_in_its_own_way(type: str, payload: dict[str, Any], line: str) -> None:
     # S001-28
-    assert told(Event(type=type, at=NOON, payload=payload)) == AT + line
+    assert told(event(type, payload)) == AT + line
+
+
+@pytest.mark.parametrize(
+    ("type", "payload", "line"),
+    [
+        ("file_read", {"file": "a.py"}, 'file_read {"file":"a.py"}'),
+        ("file_read", {"path": ["a"], "lines": "1"}, 'file_read {"lines":"1","path":["a"]}'),
+        ("file_read", {"path": "a", "lines": "as you like"}, 'file_read {"lines":"as you like","path":"a"}'),
+        ("file_write", {"path": "a", "outcome": 3}, 'file_write {"outcome":3,"path":"a"}'),
+        ("shell_exec", {"command": "ls", "exit_code": True}, 'shell_exec {"command":"ls","exit_code":true}'),
+        ("shell_exec", {"command": "ls", "stdout": {}}, 'shell_exec {"command":"ls","stdout":{}}'),
+        ("error", {"message": "", "stack": "a"}, 'error {"message":"","stack":"a"}'),
+        ("deploy", {"big": 10**5000, "a": 1}, "deploy a, big"),
+    ],
+)
+def test_a_payload_of_another_shape_is_told_as_it_is(type: str, payload: dict[str, Any], line: str) -> None:
+    # S001-28
+    assert told(event(type, payload)) == AT + line
+
+
+def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_it() -> None:
+    run = told(event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"}))
+    assert run.endswith(" · exit 1 · first line second line …")
+    run = told(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
+    assert run.endswith(" word …")
+    assert len(run) > 300
+
+
+def test_what_is_long_and_has_no_spaces_is_cut_in_its_middle() -> None:
+    assert len(told(event("deploy", {"key": "x" * 1_000}))) > TOLD_CHARACTERS - 9
 
 
 def test_entities_and_relations_are_told_in_a_line() -> None:
@@ -43,43 +93,101 @@ def test_entities_and_relations_are_told_in_a_line() -> None:
     assert relation_line("Ana", "works_with", "Ben") == "Ana works with Ben"
 
 
-@given(TYPES, st.dictionaries(FIELDS, JSON, max_size=5))
+@given(TYPES, PAYLOADS)
 def test_any_payload_is_told_in_one_bounded_line(type: str, payload: dict[str, Any]) -> None:
-    event = Event(type=type, at=NOON, payload=payload)
-    line = told(event)
-    assert line == told(event)
+    line = told(event(type, payload))
+    assert line == told(event(type, dict(reversed(payload.items()))))
+    assert line == told(event(type, {name: payload[name] for name in sorted(payload)}))
     assert len(line.splitlines()) == 1
-    assert len(line) <= 440
+    assert "\x1b" not in line
+    assert len(line) <= TOLD_CHARACTERS
+
+
+@given(st.text(max_size=500), st.text(max_size=20), PAYLOADS)
+def test_any_entity_and_relation_is_told_in_one_bounded_line(name: str, type: str, payload: dict[str, Any]) -> None:
+    for line in (entity_line(name, type, payload), relation_line(name, type, name)):
+        assert len(line.splitlines()) <= 1
+        assert len(line) <= TOLD_CHARACTERS
 
 
 @pytest.mark.parametrize(
     ("payload", "carries"),
-    [({"path": "a"}, False), ({"path": "a", "content": "x"}, True), ({"stdout": ""}, False), ({"stderr": "x"}, True)],
+    [
+        ({"path": "a", "command": "ls", "message": "no"}, False),
+        ({"path": "a", "content": "x"}, True),
+        ({"stdout": "", "stderr": " \n", "result": 0, "body": None, "text": [], "output": {}}, False),
+        ({"stderr": "x"}, True),
+        ({"Stdout": "x"}, True),
+        ({"steps": [{"run": {"stdout": "x"}}]}, True),
+        ({"response": {"items": [{"title": "x"}]}}, True),
+        ({"response": {"delete all files": 1}}, True),
+    ],
 )
 def test_what_carries_words_from_outside_is_known(payload: dict[str, Any], carries: bool) -> None:
-    assert carries_output(Event(type="shell_exec", at=NOON, payload=payload)) is carries
+    assert carries_output(event("shell_exec", payload)) is carries
+
+
+@given(PAYLOADS, st.sampled_from(sorted(OUTPUTS)), st.integers(0, DEEPEST))
+def test_words_from_outside_are_found_at_any_depth(payload: dict[str, Any], name: str, depth: int) -> None:
+    inner: Any = {**payload, name: "said by a tool"}
+    for _ in range(depth):
+        inner = {"a": [inner]}
+    assert carries_output(event("x", inner))
+
+
+def nested(depth: int) -> dict[str, Any]:
+    """A payload of so many objects and lists, one in the other."""
+    inner: Any = "x"
+    for _ in range(depth - 1):
+        inner = [inner]
+    return {"a": inner}
 
 
 @pytest.mark.parametrize(
-    ("type", "payload"),
+    ("type", "payload", "what"),
     [
-        ("File Read", {}),
-        ("", {}),
-        ("x" * 61, {}),
-        ("x", {"a": float("nan")}),
-        ("x", {"a": "b" * 70_000}),
+        ("File Read", {}, "no type"),
+        ("", {}, "no type"),
+        ("x\n", {}, "no type"),
+        ("1x", {}, "no type"),
+        ("x" * 61, {}, "no type"),
+        ("x", {"a": float("nan")}, "not plain JSON"),
+        ("x", {"a": float("-inf")}, "not plain JSON"),
+        ("x", {"a": NOON}, "not plain JSON"),
+        ("x", {"a": b"bytes"}, "not plain JSON"),
+        ("x", {"a": {("b",): 1}}, "not plain JSON"),
+        ("x", nested(100_000), "not plain JSON"),
+        ("x", [1], "no object"),
+        ("x", {"a": "b" * 65_530}, "larger than"),
+        ("x", {"a": "é" * 40_000}, "larger than"),
+        ("x", nested(DEEPEST + 1), "nested deeper"),
+        ("x", {"a": ["b\0c"]}, "NUL"),
+        ("x", {"a\0": 1}, "NUL"),
     ],
 )
-def test_what_cannot_be_kept_is_refused_with_a_remedy(type: str, payload: dict[str, Any]) -> None:
-    with pytest.raises(InputError):
+def test_what_cannot_be_kept_is_refused_with_a_remedy(type: str, payload: Any, what: str) -> None:
+    with pytest.raises(InputError, match=what) as refused:
         checked(type, NOON, payload)
+    assert refused.value.hint
 
 
-def test_a_payload_nested_too_deep_is_refused_and_secrets_and_nuls_go() -> None:
-    deep: Any = "x"
-    for _ in range(DEEPEST + 2):
-        deep = [deep]
-    with pytest.raises(InputError, match="nested"):
-        checked("x", NOON, {"a": deep})
-    kept = checked("x", NOON, {"key": "AKIAIOSFODNN7EXAMPLE", "a": ["b\0c"]})
-    assert kept.payload == {"key": "[REDACTED:aws-key]", "a": ["bc"]}
+def test_a_payload_is_kept_as_plain_json_without_its_secrets() -> None:
+    kept = checked("x", NOON, {"key": ["AKIAIOSFODNN7EXAMPLE"], "AKIAIOSFODNN7EXAMPLE": 1, "of": MappingProxyType({})})
+    assert kept.payload == {"key": ["[REDACTED:aws-key]"], "[REDACTED:aws-key]": 1, "of": {}}
+    assert checked("x", NOON, {"half": "a\ud800"}).payload == {"half": "a?"}
+
+
+@pytest.mark.parametrize(
+    ("type", "payload"), [("x", {}), ("x" * 60, nested(DEEPEST)), ("a.b-c_9", {"a": "b" * 65_000})]
+)
+def test_what_is_just_within_the_bounds_is_kept(type: str, payload: dict[str, Any]) -> None:
+    assert checked(type, NOON, payload) == event(type, payload)
+
+
+@given(TYPES, st.dictionaries(st.text(max_size=8), JSON, max_size=5))
+def test_a_payload_is_either_kept_or_refused(type: str, payload: dict[str, Any]) -> None:
+    try:
+        kept = checked(type, NOON, payload)
+    except InputError:
+        return
+    assert checked(type, NOON, kept.payload) == kept
