@@ -1,7 +1,7 @@
 """`newton …`: parses words, calls what wiring built, prints the answer. Nothing is loaded before it is needed."""
 
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -61,7 +61,8 @@ GROUPS = (
 )
 
 
-def made_app() -> App:
+def made_app(asked: Sequence[str] = ()) -> App:
+    """All commands. What one does in a line stands here; of the one asked for, its own words are read instead."""
     app = App(
         name="newton",
         version=__version__,
@@ -69,15 +70,15 @@ def made_app() -> App:
     )
     for name, does, commands in GROUPS:
         group = App(name=name, help=does)
-        _fill(group, commands)
+        _fill(group, commands, asked[1:2] if asked[:1] == [name] else ())
         app.command(group)
-    _fill(app, COMMANDS)
+    _fill(app, COMMANDS, asked[:1])
     return app
 
 
-def _fill(app: App, commands: Mapping[str, tuple[str, str]]) -> None:
+def _fill(app: App, commands: Mapping[str, tuple[str, str]], asked: Sequence[str]) -> None:
     for name, (where, does) in commands.items():
-        app.command(where, name=name, help=does)
+        app.command(where, name=name, help=None if name in asked else does)
 
 
 def main() -> NoReturn:
@@ -88,7 +89,7 @@ def main() -> NoReturn:
 def status(words: list[str]) -> int:
     """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
     try:
-        code = made_app()(words, exit_on_error=False, print_error=True, help_on_error=False)
+        code = made_app(words)(words, exit_on_error=False, print_error=True, help_on_error=False)
     except CycloptsError:
         return REFUSED
     except NewtonError as error:

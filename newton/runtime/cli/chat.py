@@ -91,7 +91,7 @@ class Conversation:
                     show.notice(f"\n({piece.caveat})")
             else:
                 print(piece, end="", flush=True)
-        print("\n")
+        print("\n", flush=True)
 
     async def _command(self, words: str) -> None:
         name, _, rest = words.partition(" ")

@@ -3,6 +3,7 @@
 import platform
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
+from pathlib import Path
 from typing import Literal
 
 from newton.clock import stopwatch
@@ -67,11 +68,17 @@ async def _findings(chosen: Settings) -> AsyncGenerator[Finding]:
 async def _database(newton: Newton) -> Finding:
     async with newton.db.work(newton.agent_id) as tx:
         server = await health.server(tx)
-    where = "external" if newton.settings.database_url else f"embedded, data under {newton.settings.home}"
+    where = "external" if newton.settings.database_url else f"embedded, data under {_base(newton.settings.home)}"
     what = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({where})"
     if not server.durable:
         return Finding("wrong", f"{what} may lose what was written.", "Turn fsync, full_page_writes and commits on.")
     return Finding("ok", what)
+
+
+def _base(home: Path) -> str:
+    """Where the embedded server's files are; of root they lie elsewhere, and the home names the place."""
+    pointer = home / "server.place"
+    return pointer.read_text(encoding="utf-8").strip() if pointer.is_file() else str(home)
 
 
 async def _words(newton: Newton) -> Finding:

@@ -82,4 +82,5 @@ def _tell(report: Report) -> None:
     if len(report.refused) > MOST_SHOWN:
         show.notice(f"… and {len(report.refused) - MOST_SHOWN} more; --json lists them all.")
     if report.refused:
-        show.notice(f"{len(report.refused)} lines were refused; mend them and import the file again.")
+        many = f"{len(report.refused)} lines were" if len(report.refused) > 1 else "1 line was"
+        show.notice(f"{many} refused; mend that and import the file again.")

@@ -1,5 +1,6 @@
 """The lines of an import file: one JSON object each. What cannot be taken is refused with its number and a reason."""
 
+import codecs
 import json
 import re
 from collections import Counter
@@ -183,6 +184,8 @@ def _raw_lines(path: Path) -> Iterator[tuple[int, bytes | NewtonError]]:
     with file:
         while raw := file.readline(LONGEST_LINE + 1):
             number += 1
+            if number == 1:
+                raw = raw.removeprefix(codecs.BOM_UTF8)
             if len(raw) <= LONGEST_LINE:
                 yield number, raw
                 continue
