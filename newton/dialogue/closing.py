@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.gist import central
 from newton.dialogue.lines import Line
 from newton.heart import episodes
 from newton.heart.episodes import Experience, Span
@@ -19,6 +20,7 @@ FEWEST_LINES = 4
 # More are more than one experience.
 MOST_LINES = 200
 TITLE_CHARACTERS = 60
+GIST_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,17 +65,20 @@ async def _uncovered(tx: Tx, *, session_id: UUID, by: Teller) -> list[Lived]:
 
 
 def experienced(lived: Sequence[Lived], *, session_id: UUID, first: int, last: int) -> Experience:
-    """The template: what began it and what ended it, in the speakers' own words. Pure."""
+    """The template: what began it, what it came back to and what ended it, in the speakers' own words. Pure."""
     begin, end = lived[0], lived[-1]
     people = tuple(dict.fromkeys(item.line.speaker for item in lived))
     times = sorted(item.line.said_at for item in lived)
     words = one_line(begin.line.content)
     title = words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    between = [item.line.content for item in lived[1:-1]]
+    gist = " ".join(one_line(sentence) for sentence in central(between, most=GIST_SENTENCES))
+    came_back = f" They came back to this: {gist}" if gist else ""
     ended = f"{end.line.speaker}: {one_line(end.line.content)}"
     return Experience(
         ref=f"{session_id}:{first}",
         title=title,
-        content=f"{' and '.join(people)} talked, {last - first + 1} lines. It ended with {ended}",
+        content=f"{' and '.join(people)} talked, {last - first + 1} lines.{came_back} It ended with {ended}",
         started_at=times[0],
         ended_at=times[-1],
         participants=people,

@@ -124,6 +124,22 @@ async def test_an_episode_points_to_the_lines_it_begins_and_ends_with(tx: Tx) ->
     )
 
 
+async def test_an_episode_tells_what_was_come_back_to(tx: Tx) -> None:
+    session_id = await say(
+        tx,
+        "We went to the harbour.",
+        "The ferry to Oslo was late because of the ice.",
+        "My cat sleeps all day.",
+        "So the ferry will be late all week.",
+        "Then we went home.",
+    )
+    await closed(tx, session_id)
+    assert await tx.fetchval("select full_text from memory.memories where kind = 'episode'") == (
+        "User talked, 5 lines. They came back to this: The ferry to Oslo was late because of the ice."
+        " My cat sleeps all day. It ended with User: Then we went home."
+    )
+
+
 async def test_lines_that_only_repeat_memories_do_not_tell_the_episode(tx: Tx) -> None:
     session_id = await say(tx, "From memory: an echo", role="assistant", memorable=False)
     await say(tx, "We sold the boat.", "To whom?", "To Carl.")
