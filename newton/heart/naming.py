@@ -132,7 +132,6 @@ class _Word(NamedTuple):
     start: int
     end: int
     begins: bool  # a sentence
-    closed: bool  # by a possessive: the next word is of another name
 
 
 class _Line(NamedTuple):
@@ -306,7 +305,7 @@ def _name_words(line: str, found: Iterable[re.Match[str]]) -> list[_Word]:
         low = bare.lower()
         if low not in _NEVER or bare in _MEANT:
             begins = _begins(line[max(0, begin - 8) : begin])
-            word = _Word(bare, low, begin, begin + len(bare), begins, len(bare) < len(written))
+            word = _Word(bare, low, begin, begin + len(bare), begins)
             if _is_shaped(word):
                 words.append(word)
     return words
@@ -363,8 +362,6 @@ def _runs(line: _Line, heard: Set[str]) -> list[list[_Word]]:
 
 
 def _joined(one: _Word, other: _Word, line: str) -> bool:
-    if one.closed or other.start - one.end > 12:
-        return False
     between = line[one.end : other.start]
     if between == " ":
         return True

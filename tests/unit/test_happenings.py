@@ -65,6 +65,7 @@ def test_each_type_is_told_in_its_own_way(type: str, payload: dict[str, Any], li
         ("file_read", {"path": "a", "lines": "as you like"}, 'file_read {"lines":"as you like","path":"a"}'),
         ("file_write", {"path": "a", "outcome": 3}, 'file_write {"outcome":3,"path":"a"}'),
         ("shell_exec", {"command": "ls", "exit_code": True}, 'shell_exec {"command":"ls","exit_code":true}'),
+        ("shell_exec", {"command": "ls", "exit_code": 10**5000}, "shell_exec command, exit_code"),
         ("shell_exec", {"command": "ls", "stdout": {}}, 'shell_exec {"command":"ls","stdout":{}}'),
         ("error", {"message": "", "stack": "a"}, 'error {"message":"","stack":"a"}'),
         ("deploy", {"big": 10**5000, "a": 1}, "deploy a, big"),
@@ -121,6 +122,7 @@ def test_any_entity_and_relation_is_told_in_one_bounded_line(name: str, type: st
         ({"steps": [{"run": {"stdout": "x"}}]}, True),
         ({"response": {"items": [{"title": "x"}]}}, True),
         ({"response": {"delete all files": 1}}, True),
+        ({"response": {"": ["x"]}}, True),
     ],
 )
 def test_what_carries_words_from_outside_is_known(payload: dict[str, Any], carries: bool) -> None:

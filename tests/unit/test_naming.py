@@ -43,6 +43,7 @@ PIECES = st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join)
         ("an iPhone with vLLM, C++ and Node.js", ["iPhone", "vLLM", "C++", "Node.js"]),
         ("see Émile Zola, Øystein and Анна Каренина", ["Émile Zola", "Øystein", "Анна Каренина"]),
         ("Seeing Ana was nice", ["Ana"]),
+        ("it was Ana of course and Ben", ["Ana", "Ben"]),
         ("it was in Oslo.Then Ana came", ["Oslo", "Ana"]),
         ("日本語のテキスト", []),
         ("", []),
@@ -68,6 +69,7 @@ def test_names_are_found_where_they_stand(text: str, names: list[str]) -> None:
         "Quarterly Revenue Report Shows Growth",
         "see https://GitHub.com/Foo/Bar or mail Ana.Berg@Example.com",
         "```\nclass Foo(Bar)\n```",
+        "we saw Ana Berg Ben Holm Cy Dole there",
         "call getUserName with MAX_LINES at 2023-05-08T13:56",
         "it is a " + "Very" * 20,
     ],
@@ -84,6 +86,7 @@ def test_what_only_looks_like_a_name_is_none(text: str) -> None:
         ("Will you? Yes", []),
         ("Will came. I saw Will.", [("Will", True), ("Will", True)]),
         ("New York is big", [("New York", False)]),
+        ("hello, Ana", [("Ana", True)]),
         ("it was an UNBELIEVABLE day", [("UNBELIEVABLE", False)]),
         ("Ana Berg Joins The Board Of OpenAI\nwe like Ana Berg", [("Ana Berg", True), ("OpenAI", True)]),
     ],
@@ -158,7 +161,8 @@ def test_the_known_are_recognised_in_whole_words(text: str, who: list[Known]) ->
 
 def test_of_names_that_overlap_the_longest_is_meant() -> None:
     # S001-15
-    short, long = known("Memory"), known("Memory Systems of Oslo")
+    short, long, beside = known("Memory"), known("Memory Systems of Oslo"), known("Oslo Harbor")
+    assert Index([short, long, beside]).mentioned("memory systems of oslo harbor") == [long.entity_id]
     assert Index([short, long]).mentioned("our memory systems of oslo") == [long.entity_id]
     assert Index([short, long]).mentioned("our memory systems of bergen") == [short.entity_id]
 
