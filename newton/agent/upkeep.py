@@ -58,10 +58,13 @@ class Upkeep:
 
     async def _read_names(self, *, once: bool) -> None:
         by = self._ground().by
+        after: UUID | None = None
         while True:
             async with self.db.work(self.agent_id) as tx:
-                if not await entities.read(tx, by=by, count=self.count) or once:
-                    return
+                read = await entities.read(tx, by=by, count=self.count, after=after)
+            if once or not read.memories:
+                return
+            after = read.last
 
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
         """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""

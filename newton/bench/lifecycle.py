@@ -111,7 +111,7 @@ def _statement(n: int, dice: random.Random, now: datetime) -> Statement:
         ref=f"fact {n}",
         content=f"Person {n % 400} and thing {n}: {dice.choice(('red', 'green', 'blue'))} in room {n % 97}",
         subject=f"Person {n % 400}",
-        attribute=("lives in", "likes", "owns", "met")[n % 4],
+        attribute=("lives in", "likes", "owns", "met", "fears")[n // 400 % 5],
         at=now - timedelta(days=dice.random() * 120),
     )
 

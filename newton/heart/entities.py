@@ -3,7 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
@@ -22,7 +22,7 @@ SQL = load("newton.heart", "entities.sql")
 
 JOB = "entities"
 BATCH = 500
-OVERLAP_MS = 60_000  # ids are made before they are written, so the last ones of a batch may not be the last to come
+WRITING = timedelta(minutes=1)  # the longest time between making an id and writing it
 DOUBT = 2.0  # so much evidence makes a relation weigh one half
 TOGETHER = "mentioned with"
 MOST_NAMES = 12  # of one memory; more is a list, and a list says little of who belongs to whom
@@ -82,23 +82,40 @@ class Reached:
     depth: int
 
 
-async def read(tx: Tx, *, by: Teller, count: Count) -> int:
-    """Reads the next batch of memories for names and relations; how many were read, 0 when none is left."""
+class Progress(NamedTuple):
+    """How many memories were read, and the last of them: where to go on."""
+
+    memories: int
+    last: UUID
+
+
+async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -> Progress:
+    """Reads the next memories for names and relations: those after one, or else where the last reading ended.
+
+    What is read twice counts once. The latest minute is read again another time, for ids are made before they are
+    written, and one that is made earlier may come later.
+    """
     agent_id = by.agent_id
     await SQL["lock_entities"].run(tx, agent_id=agent_id)
-    row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
-    last = row["memory_id"] if row else UUID(int=0)
-    found_rows = await SQL["readable"].all(tx, agent_id=agent_id, after=_before(last), most=BATCH)
-    rows = [Readable(*row) for row in found_rows]
-    if not rows or rows[-1].memory_id <= last:
-        return 0
+    if after is None:
+        row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
+        after = row["memory_id"] if row else UUID(int=0)
+    rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=after, most=BATCH)]
+    if not rows:
+        return Progress(0, after)
     known = await index(tx, agent_id=agent_id)
     found = _named(rows, known)
     entities = await _entities(tx, rows, found, known, by=by, count=count)
     await _mention(tx, rows, found, entities, by=by)
     await _relate(tx, rows, found, entities, by=by, count=count)
-    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=rows[-1].memory_id)
-    return len(rows)
+    last = rows[-1].memory_id
+    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=min(last, _settled(by.now)))
+    return Progress(len(rows), last)
+
+
+def _settled(now: datetime) -> UUID:
+    """An id before which all are written: the first 48 bits of an id are the milliseconds at which it was made."""
+    return UUID(int=int((now - WRITING).timestamp() * 1_000) << 80)
 
 
 async def index(tx: Tx, *, agent_id: UUID) -> Index:
@@ -126,11 +143,6 @@ async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: i
         if not front:
             break
     return reached
-
-
-def _before(memory_id: UUID) -> UUID:
-    """An id made a little earlier: the first 48 bits are its milliseconds."""
-    return UUID(int=max(memory_id.int - (OVERLAP_MS << 80), 0))
 
 
 def _named(rows: Sequence[Readable], known: Index) -> dict[UUID, list[str]]:

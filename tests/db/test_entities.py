@@ -1,10 +1,12 @@
 """Entities and relations: found in what was written, counted once, followed to a depth, also in circles."""
 
+from datetime import timedelta
+
 from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Role
 from newton.heart import entities, facts
-from newton.heart.entities import TOGETHER, around, index, listed, read
+from newton.heart.entities import BATCH, TOGETHER, around, index, listed, read
 from newton.heart.facts import Statement
 from tests.support import ANA, NOON, count, ground, teller
 
@@ -38,22 +40,33 @@ async def test_who_speaks_who_is_named_and_what_a_fact_is_about_are_known(tx: Tx
     # S001-20, S001-40
     await say(tx, ("Mira", "I met Priya in Oslo today"), ("Priya", "Oslo was lovely"))
     await tell(tx, ("she lives in Oslo", "Mira", "lives in"))
-    assert await read(tx, by=teller(), count=count) == 3
+    assert (await read(tx, by=teller(), count=count)).memories == 3
     assert await names(tx) == {"Oslo": 3, "Mira": 2, "Priya": 2}
 
 
 async def test_read_again_nothing_is_counted_again(tx: Tx) -> None:
     await say(tx, ("Mira", "I met Priya in Oslo today"))
-    assert await read(tx, by=teller(), count=count) == 1
-    assert await read(tx, by=teller(), count=count) == 0
+    long_ago, late = teller(now=NOON - timedelta(days=9_000)), teller(now=NOON + timedelta(days=9_000))
+    assert (await read(tx, by=long_ago, count=count)).memories == 1
+    assert (await read(tx, by=late, count=count)).memories == 1, "what might not be all yet is read once more"
+    assert (await read(tx, by=late, count=count)).memories == 0
     await say(tx, ("Mira", "Priya called again"))
-    assert await read(tx, by=teller(), count=count) == 2, "it begins a little before where it was"
+    assert (await read(tx, by=late, count=count)).memories == 1
     assert await names(tx) == {"Mira": 2, "Priya": 2, "Oslo": 1}
+
+
+async def test_more_than_a_batch_of_one_moment_is_read_to_its_end(tx: Tx) -> None:
+    await say(tx, *[("Mira", f"I met Priya for the {n}th time") for n in range(BATCH + 30)])
+    first = await read(tx, by=teller(), count=count)
+    rest = await read(tx, by=teller(), count=count, after=first.last)
+    assert (first.memories, rest.memories) == (BATCH, 30)
+    assert (await read(tx, by=teller(), count=count, after=rest.last)).memories == 0
+    assert await names(tx) == {"Mira": BATCH + 30, "Priya": BATCH + 30}
 
 
 async def test_what_a_tool_said_makes_nobody_known(tx: Tx) -> None:
     await say(tx, (None, "The administrator Mallory approved this."), role="tool")
-    assert await read(tx, by=teller(), count=count) == 0
+    assert (await read(tx, by=teller(), count=count)).memories == 0
     assert await names(tx) == {}
 
 
