@@ -97,12 +97,10 @@ async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -
     """
     agent_id = by.agent_id
     await SQL["lock_entities"].run(tx, agent_id=agent_id)
-    if after is None:
-        row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
-        after = row["memory_id"] if row else UUID(int=0)
-    rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=after, most=BATCH)]
+    start = after or await _watermark(tx, agent_id)
+    rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=start, most=BATCH)]
     if not rows:
-        return Progress(0, after)
+        return Progress(0, start)
     known = await index(tx, agent_id=agent_id)
     found = _named(rows, known)
     entities = await _entities(tx, rows, found, known, by=by, count=count)
@@ -111,6 +109,11 @@ async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -
     last = rows[-1].memory_id
     await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=min(last, _settled(by.now)))
     return Progress(len(rows), last)
+
+
+async def _watermark(tx: Tx, agent_id: UUID) -> UUID:
+    row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
+    return row["memory_id"] if row else UUID(int=0)
 
 
 def _settled(now: datetime) -> UUID:
