@@ -17,6 +17,7 @@ from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
 from newton.errors import CensoredError, ProviderError
+from newton.memory import store
 from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
@@ -120,8 +121,14 @@ class Turns:
             pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
             await self._record_reply(said.session_id, pieces[0], memorable=False)
+        await self._note_read(ready.bundle)
         quoting = quoting and stopped is None
         yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
+
+    async def _note_read(self, bundle: Bundle) -> None:
+        async with self.db.work(self.agent_id) as tx:
+            shown = [item.memory_id for item in bundle.items]
+            await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:
         if why := await self._why_not_ask(self.count(text)):

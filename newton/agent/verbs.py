@@ -15,6 +15,7 @@ from newton.heart.facts import Learnt, Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
+from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.memory import KINDS, Kind, Teller
 from newton.memory.recall import Recollection, Search, Width, recall
@@ -109,7 +110,14 @@ class Verbs:
         )
         recalled = await recall(asked, embedder=self.embedder, search=search)
         shown = [found for found in recalled.found if not found.echoes(asked)]
+        if as_of is None:
+            await self.read([found.memory_id for found in shown[:most]])
         return replace(recalled, found=shown[:most])
+
+    async def read(self, memory_ids: Sequence[UUID]) -> None:
+        """Counts that these memories were shown to somebody."""
+        async with self.db.work(self.agent_id) as tx:
+            await store.note_read(tx, memory_ids, agent_id=self.agent_id, now=self.clock.now())
 
     def _ground(self) -> Ground:
         return Ground(by=self._teller(), thresholds=self.thresholds)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
@@ -79,6 +80,12 @@ async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, by:
             other_ids=[other_id for _, other_id in pairs],
             now=by.now,
         )
+
+
+async def note_read(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, now: datetime) -> None:
+    """Counts that these were shown, and when."""
+    if memory_ids:
+        await SQL["read"].run(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
 
 
 async def counts(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:

@@ -98,6 +98,11 @@ select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
+-- name: read(agent_id, memory_ids, now)
+update memory.memories
+set uses = uses + 1, accessed_at = $3
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
 -- name: counts(agent_id)
 select kind, count(*) as memories
 from memory.memories

@@ -243,3 +243,18 @@ async def test_a_censor_that_warns_is_shown_to_the_model_and_counted(mind: Mind)
     assert answer.text == "Better not."
     assert "**WARN:** push to main" in model.heard[0][0].text
     assert [c.activations for c in await mind.gate.listed()] == [1]
+
+
+async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: Mind) -> None:
+    # S000-17
+    await mind.know("The ferry is called Artemis.", "The cat is called Tom.")
+    await mind.verbs.recall("What is the ferry called?", most=1)
+    await take(mind.turns(None), Said(session_id=await mind.session(), text="What is the ferry called?"))
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select full_text, uses, accessed_at from memory.memories where kind = 'fact'")
+    uses = {row["full_text"]: (row["uses"], row["accessed_at"]) for row in rows}
+    assert uses["The ferry is called Artemis."] == (2, mind.clock.now())
+    assert uses["The cat is called Tom."][0] <= 1
+    await mind.verbs.recall("What is the ferry called?", most=1, as_of=mind.clock.now())
+    async with mind.db.work(mind.agent_id) as tx:
+        assert await tx.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"

@@ -76,6 +76,7 @@ async def context(
                 profile=profile or chosen.profile,
             )
         )
+        await newton.verbs("cli").read([item.memory_id for item in bundle.items])
     if json:
         show.as_json(bundle.as_json())
     else:
