@@ -20,8 +20,9 @@ from newton.errors import ConflictError, NotFoundError
 from newton.heart.attributes import declare
 from newton.heart.facts import Statement, corroborate, retract, supersede
 from newton.heart.lifecycle import engine
-from newton.memory import agents
+from newton.memory import agents, store
 from newton.memory.memory import Trust
+from newton.memory.store import Telling
 from tests.db.telling import holding, known, on, says, states, tell
 from tests.support import NOON, until
 
@@ -44,11 +45,11 @@ async def onlooker(dsn: str) -> AsyncIterator[Tx]:
     await connection.close()
 
 
-async def waiting(onlooker: Tx) -> bool:
-    """Whether a transaction of this database waits for another."""
-    return await onlooker.fetchval(
-        "select exists (select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock')"
-    )
+async def waiting(onlooker: Tx, *, many: int = 1) -> bool:
+    """Whether so many transactions of this database wait for another."""
+    waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    await onlooker.execute("select pg_stat_clear_snapshot()")
+    return await onlooker.fetchval(waits) == many
 
 
 async def refused(asked: Awaitable[None]) -> str:
@@ -176,6 +177,25 @@ async def test_the_daily_job_sees_a_value_that_came_after_it_began(
     assert [step.memory_id for step in job.result()] == [oslo]
     async with db.work(agent) as tx:
         assert await holding(tx, agent) == {"Paris"}
+
+
+async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: UUID, onlooker: Tx) -> None:
+    async with db.work(agent) as tx:
+        await tell(tx, says("tea", attribute="likes"), by=on(0, agent, trust="tool"))
+        await tell(tx, says("tea", 1, attribute="likes"), by=on(1, agent, trust="agent"))
+        await tell(tx, says("milk", attribute="likes", until=9), by=on(1, agent))
+        ids = [await known(tx, value, agent) for value in ("tea", "milk")]
+        unseen = Telling(memory_id=ids[0], ref="unseen", source="unseen")
+        await store.confirm(tx, [unseen], by=on(2, agent).by)
+    async with asyncio.TaskGroup() as tasks, onlooker.transaction():
+        await onlooker.execute("select from memory.memories where memory_id = any($1) for update", ids)
+        jobs = [tasks.create_task(engine.live(db, on(9, agent)), context=Context()) for _ in range(2)]
+        await until(lambda: waiting(onlooker, many=2))
+    steps = [step for job in jobs for step in job.result()]
+    assert sorted(step.memory_id for step in steps) == sorted(ids)
+    async with db.work(agent) as tx:
+        made = await tx.fetch("select event from memory.transitions where at = $1 order by event", on(9, agent).by.now)
+    assert [row["event"] for row in made] == ["expired", "released"]
 
 
 async def test_values_of_an_attribute_are_reviewed_together_however_small_the_batch(

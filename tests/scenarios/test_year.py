@@ -1,6 +1,10 @@
 """A year of life with the lifecycle run daily: all states are reached, all changes legal, and nothing is done twice.
 
-Planted and seen to fail: …
+Planted and seen to fail here: `move` without `m.state = s.from_state` (two jobs take a step twice, and a change begins
+where none ended); an episode archived whatever its age, or summarized again; a second pack that overwrites the whole
+text, or none; a fact that is told to stay where it is; a retired censor that lives on; a fact that moves and is noted
+as it was; a run that commits after `move` and before what follows from it. The lock of an attribute is held to by
+`tests/db/test_succession_at_once.py`.
 """
 
 import asyncio
@@ -24,6 +28,7 @@ from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON
 
 QUICK = Size(facts=150, episodes=40)
+HALF = Size(facts=75, episodes=20, procedures=25, censors=15)
 WHOLE = Size(facts=2_000, episodes=500)
 BEGINS = {"fact": "NEW", "episode": "ACTIVE", "procedure": "ACTIVE", "censor": "CREATED"}
 
@@ -186,8 +191,8 @@ async def test_a_year_lived_daily_reaches_every_state_and_no_day_does_anything_t
 async def test_a_crash_after_any_statement_and_two_jobs_at_once_end_where_one_quiet_run_ends(
     brittle: Brittle, agent: UUID, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine, "BATCH", 60)
-    year, crashes = Year(QUICK, seed=2), 0
+    monkeypatch.setattr(engine, "BATCH", 10)
+    year, crashes = Year(HALF, seed=2), 0
     ben, carl = [await agents.agent(brittle, name, now=NOON) for name in ("ben", "carl")]
     for number in range(DAYS):
         for one in (agent, ben, carl):
@@ -217,7 +222,7 @@ async def test_a_whole_year_with_a_crash_every_day_is_like_one_without(brittle: 
         for one in (agent, ben):
             await year.happen(brittle, one, number)
         await engine.live(brittle, on(number + 1, agent))
-        crashes += await survive(brittle, ben, number + 1, statements=chosen.randrange(60))
+        crashes += await survive(brittle, ben, number + 1, statements=chosen.randrange(16))
         await engine.live(brittle, on(number + 1, ben))
         assert await engine.live(brittle, on(number + 1, ben)) == []
     assert crashes > 100
