@@ -22,7 +22,8 @@ SCOPE = """
 select
     set_config('role', $1, true),
     set_config('newton.agent_id', $2, true),
-    set_config('random_page_cost', '1.1', true)
+    set_config('random_page_cost', '1.1', true),
+    set_config('enable_mergejoin', 'off', true)
 """
 CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
 ATTEMPTS = 3  # at a unit of work that may be done again
@@ -42,7 +43,8 @@ async def set_scope(tx: Tx, agent: UUID) -> None:
     when the user of the connection may not work as the application's role.
 
     The planner is told that pages are in memory: the default takes an index for a disk seek and, where one agent has
-    most of the rows, reads the whole table instead of the covering index, at twice the time.
+    most of the rows, reads the whole table instead of the covering index, at twice the time. And it is kept from merge
+    joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
     """
     try:
         await tx.execute(SCOPE, APP_ROLE, str(agent))

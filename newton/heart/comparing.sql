@@ -28,7 +28,7 @@ cross join lateral (
     where
         k.agent_id = $1
         and k.subject_key is not distinct from f.subject_key
-        and (k.attribute is null or f.attribute is null or k.attribute = f.attribute)
+        and (k.attribute = f.attribute or not (f.single or k.single) and (k.attribute is null or f.attribute is null))
         and not k.generalises
         and (km.created_at, km.memory_id) < (m.created_at, m.memory_id)
         and km.state <> 'INACTIVE'

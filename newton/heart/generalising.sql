@@ -1,10 +1,18 @@
 -- name: crowded(agent_id, most)
--- The current facts of each many-valued attribute that has more than so many, the oldest first.
+-- The current facts of each many-valued attribute that has more than so many, the oldest first. What tools and the web
+-- said stays as it is: told in one with the rest, it would put all of them into quarantine.
 with crowded as (
-    select subject_key, attribute
-    from heart.facts
-    where agent_id = $1 and holds and not single and not generalises and subject_key is not null and attribute is not null
-    group by subject_key, attribute
+    select f.subject_key, f.attribute
+    from heart.facts as f
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id and m.trust not in ('tool', 'web')
+    where
+        f.agent_id = $1
+        and f.holds
+        and not f.single
+        and not f.generalises
+        and f.subject_key is not null
+        and f.attribute is not null
+    group by f.subject_key, f.attribute
     having count(*) > $2
 )
 select f.subject_key, f.attribute, f.subject, f.memory_id, m.full_text, m.trust, f.valid_from
@@ -17,5 +25,5 @@ join heart.facts as f
         and f.holds
         and not f.single
         and not f.generalises
-join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id and m.trust not in ('tool', 'web')
 order by f.subject_key, f.attribute, f.valid_from, f.memory_id;

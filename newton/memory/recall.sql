@@ -61,7 +61,7 @@ best as (
     select sum(idf) * ($5::float8 + 1) as score
     from weight
 ),
-scored as (
+scored as materialized (
     select
         h.memory_id,
         h.kind,
@@ -73,16 +73,18 @@ scored as (
     join weight as w on w.lexeme = h.lexeme
     cross join corpus as c
     group by h.memory_id, h.kind
-),
-ranked as (
-    select memory_id, kind, score, row_number() over (partition by kind order by score desc, memory_id) as place
-    from scored
-    where memory_id not in (select memory_id from past) and memory_id <> all($9::uuid[])
 )
 select r.memory_id, r.kind, m.words, m.thread, m.place, r.score / b.score as share
-from ranked as r
-join unnest($3::text[], $4::integer[]) as wanted (kind, most) on wanted.kind = r.kind and r.place <= wanted.most
+from unnest($3::text[], $4::integer[]) as wanted (kind, most)
 cross join best as b
+-- the best of each kind without sorting the rest
+cross join lateral (
+    select s.memory_id, s.kind, s.score
+    from scored as s
+    where s.kind = wanted.kind and s.memory_id not in (select memory_id from past) and s.memory_id <> all($9::uuid[])
+    order by s.score desc, s.memory_id
+    limit wanted.most
+) as r
 cross join lateral (
     select words, thread, place
     from memory.memories

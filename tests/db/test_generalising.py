@@ -1,0 +1,64 @@
+"""Too many facts of one attribute: few tell them all and point to them; nothing is lost, nobody else's words mix in."""
+
+import re
+from datetime import timedelta
+
+from newton.db.pool import Database
+from newton.heart import facts
+from newton.heart.facts import Statement
+from newton.heart.generalising import generalise, told_in_one
+from newton.memory.memory import Trust
+from tests.support import ANA, NOON, count, ground, teller
+
+LIKES = [f"Ana likes thing number {n}" for n in range(14)]
+
+
+async def tell(db: Database, *texts: str, trust: Trust = "user") -> None:
+    told = [
+        Statement(ref=f"{trust} {text}", content=text, at=NOON + timedelta(minutes=n), subject="Ana", attribute="likes")
+        for n, text in enumerate(texts)
+    ]
+    async with db.work(ANA) as tx:
+        await facts.learn(tx, told, ground=ground(teller(trust=trust)), count=count)
+
+
+async def held(db: Database) -> list[tuple[str, str, str]]:
+    async with db.work(ANA) as tx:
+        rows = await tx.fetch(
+            "select m.full_text, m.state, m.trust from heart.facts as f join memory.memories as m"
+            " using (agent_id, memory_id) where f.holds order by m.created_at, m.memory_id"
+        )
+    return [(row[0], row[1], row[2]) for row in rows]
+
+
+async def test_too_many_become_few_that_tell_them_all(db: Database, agent: object) -> None:
+    await tell(db, *LIKES)
+    assert await generalise(db, ground(), count=count) == 14
+    now = await held(db)
+    told = " ".join(text for text, _, _ in now)
+    assert len(now) < 5
+    assert set(map(int, re.findall(r"\d+", told))) == set(range(14)), "nothing is lost"
+    async with db.work(ANA) as tx:
+        past = "select count(*) from memory.memories where kind = 'fact' and state = 'SUPERSEDED'"
+        assert await tx.fetchval(past) >= 10
+        assert await tx.fetchval("select count(*) from memory.sources") >= 10, "they point to what they tell"
+    assert await generalise(db, ground(), count=count) == 0, "done once"
+
+
+async def test_ten_are_not_too_many_and_single_values_never_are(db: Database, agent: object) -> None:
+    await tell(db, *LIKES[:10])
+    assert await generalise(db, ground(), count=count) == 0
+
+
+async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
+    await tell(db, *LIKES[:8])
+    await tell(db, *LIKES[8:], trust="tool")
+    await tell(db, *LIKES[8:])
+    assert len(await held(db)) == 14, "a person says so too, so they hold"
+    assert await generalise(db, ground(), count=count) == 0
+
+
+def test_a_common_beginning_is_told_once() -> None:
+    assert told_in_one(["a b c", "a b d e"]) == "a b: c; d e"
+    assert told_in_one(["x y", "z"]) == "x y; z"
+    assert told_in_one(["same", "same"]) == "same; same"
