@@ -101,7 +101,10 @@ async def check(dsn: str, wanted: list[dict[str, object]], *, embedded: bool) ->
             " join dialogue.sessions as s using (agent_id, session_id) order by s.ref, m.position"
         )
         kinds = {
-            r["kind"]: r["n"] for r in await conn.fetch("select kind, count(*) as n from memory.memories group by 1")
+            r["kind"]: r["n"]
+            for r in await conn.fetch(
+                "select kind, count(*) as n from memory.memories where kind <> 'procedure' group by 1"
+            )
         }
         facts = await conn.fetch("select full_text, confirmations from memory.memories where kind = 'fact'")
         told = await conn.fetch("select title from heart.episodes where session_id is null")
@@ -117,8 +120,11 @@ async def check(dsn: str, wanted: list[dict[str, object]], *, embedded: bool) ->
             "select count(*) from memory.memories as m where words > 0 and words <>"
             " (select sum(tf) from memory.postings as p where p.agent_id = m.agent_id and p.memory_id = m.memory_id)"
         )
-        waiting = await conn.fetchval("select count(*) from memory.outbox")
-        vectors = await conn.fetchval("select count(*) from memory.embeddings")
+        waiting = await conn.fetchval(
+            "select count(*) from memory.outbox as o join memory.memories as m using (agent_id, memory_id)"
+            " where m.kind <> 'procedure'"
+        )
+        vectors = await conn.fetchval("select count(*) from memory.embeddings where kind <> 'procedure'")
     finally:
         await conn.close()
     expected = Counter((line["session"], line["role"], line["content"]) for line in said)
