@@ -121,6 +121,12 @@ class Gate:
             memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
             await activations.judge(tx, "censor", memory_id, "false_positive", ground=self._ground())
 
+    async def approve(self, given: str) -> bool:
+        """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""
+        async with self.db.work(self.agent_id) as tx:
+            memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
+            return await censors.approve(tx, memory_id, ground=self._ground())
+
     async def retire(self, given: str) -> None:
         """A person takes the censor out of force. Nobody else can."""
         async with self.db.work(self.agent_id) as tx:

@@ -104,10 +104,11 @@ class Censor:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A censor as a list shows it, with its record."""
+    """A censor as a list shows it, with its record. A quarantined one is proposed and waits for a person."""
 
     memory_id: UUID
     state: str
+    quarantined: bool
     sense: Sense
     trigger: str
     action: Action

@@ -24,14 +24,14 @@ order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations des
 
 -- name: listed(agent_id)
 select
-    m.memory_id, m.state, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
+    m.memory_id, m.state, m.quarantined, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'false_positive')::integer as false_positives
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'censor'
-group by m.memory_id, m.state, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold
+group by m.memory_id, m.state, m.quarantined, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold
 order by m.state = 'RETIRED', m.memory_id;
 
 -- name: retire(agent_id, memory_id)

@@ -43,6 +43,7 @@ CENSORS = {
     "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
     "add": ("newton.runtime.cli.censors:add", "Forbid something."),
     "check": ("newton.runtime.cli.censors:check", "Ask the censors about a text."),
+    "approve": ("newton.runtime.cli.censors:approve", "Put a proposed censor in force."),
     "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
     "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
 }

@@ -102,6 +102,16 @@ async def wrong(censor: Which, *, agent: Agent = None) -> None:
     print("Noted.")
 
 
+async def approve(censor: Which, *, agent: Agent = None) -> None:
+    """Put a proposed censor in force. What an agent or a model proposes waits for this.
+
+    Example: newton censors approve 3f9c2a71
+    """
+    async with opened(settings(agent)) as newton:
+        waited = await newton.gate("cli").approve(censor)
+    print("In force." if waited else "It was not waiting; nothing changed.")
+
+
 async def retire(censor: Which, *, agent: Agent = None) -> None:
     """Take a censor out of force.
 
@@ -114,17 +124,17 @@ async def retire(censor: Which, *, agent: Agent = None) -> None:
 
 def _told(censor: Listed) -> str:
     wrongly = f", {censor.false_positives} wrongly" if censor.false_positives else ""
+    state = "PROPOSED" if censor.quarantined else censor.state
     where = f"in {censor.domain}, " if censor.domain else ""
     record = f"({where}met {censor.activations} times{wrongly})"
-    return (
-        f"{short(censor.memory_id)}  {censor.state:<9} {censor.action:<5} {censor.trigger} — {censor.reason} {record}"
-    )
+    return f"{short(censor.memory_id)}  {state:<9} {censor.action:<5} {censor.trigger} — {censor.reason} {record}"
 
 
 def _plain(censor: Listed) -> dict[str, object]:
     return {
         "memory_id": str(censor.memory_id),
         "state": censor.state,
+        "proposed": censor.quarantined,
         "sense": censor.sense,
         "trigger": censor.trigger,
         "action": censor.action,
