@@ -41,6 +41,7 @@ class Statement:
     subject: str | None = None
     attribute: str | None = None
     confidence: float | None = None
+    importance: float | None = None
     source: str | None = None
     core: bool = False
     generalises: bool = False
@@ -264,6 +265,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         content_hash=statement.content_hash,
         ref=statement.ref,
         confidence=statement.confidence,
+        importance=statement.importance,
         sources=statement.sources,
     )
 
