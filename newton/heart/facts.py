@@ -254,7 +254,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         memory_id=new_id(),
         kind="fact",
         state="NEW",
-        forms=forms(statement.content, count=count),
+        forms=forms(statement.content, count=count, prefix=_still_to_come(statement, by)),
         full_text=statement.content,
         indexed=statement.content,
         cue=one_line(statement.content),
@@ -268,6 +268,11 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         importance=statement.importance,
         sources=statement.sources,
     )
+
+
+def _still_to_come(statement: Statement, by: Teller) -> str:
+    """What says that it does not hold yet, in every context that shows it."""
+    return f"[from {statement.at:%Y-%m-%d}] " if statement.at.date() > by.now.date() else ""
 
 
 def _row(statement: Statement, draft: Draft, *, single: bool, source: str) -> Mapping[str, object]:
