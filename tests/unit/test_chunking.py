@@ -47,6 +47,7 @@ def sentences(count: int, *, start: int = 0) -> str:
 
 # S004-7
 @given(DOCUMENT)
+@settings(max_examples=40)
 @example([Section("", ("a" * 1_000,))])
 @example([Section("", ("👩‍👩‍👧‍👦" * 60,))])
 @example([Section("", ("}}\n}}\n" * 60,))])
@@ -58,7 +59,7 @@ def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[Sect
 
 
 @given(DOCUMENT)
-@settings(max_examples=50)
+@settings(max_examples=30)
 def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[Section]) -> None:
     for section in sections:
         chunks = cut([section])
@@ -98,7 +99,7 @@ def test_the_last_sentences_are_repeated() -> None:
 
 
 @given(DOCUMENT, DOCUMENT, SECTION, SECTION)
-@settings(max_examples=50)
+@settings(max_examples=25)
 def test_an_edit_changes_only_the_chunks_of_its_section(
     before: list[Section], after: list[Section], old: Section, new: Section
 ) -> None:

@@ -25,7 +25,7 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 
 
 @given(st.lists(LINE.filter(tokens.additive), min_size=2, max_size=6))
-@settings(max_examples=500)
+@settings(max_examples=200)
 @example(["...\n\n\n", "- b \n \n", "/c\r\n"])
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
     # S002-3: the ceiling is counted on the rendered text, and nothing is tokenised to know it

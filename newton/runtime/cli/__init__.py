@@ -1,7 +1,9 @@
 """`newton …`: parses words, calls what wiring built, prints the answer. Nothing is loaded before it is needed."""
 
+import os
 import sys
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import NoReturn
 
 from cyclopts import App, CycloptsError
@@ -90,7 +92,13 @@ def _fill(app: App, commands: Mapping[str, tuple[str, str]], asked: Sequence[str
 
 def main() -> NoReturn:
     """Runs the command line and exits: 0 done, 1 something outside failed, 2 refused, 130 interrupted."""
-    sys.exit(status(sys.argv[1:]))
+    code = status(sys.argv[1:])
+    for stream in (sys.stdout, sys.stderr):
+        with suppress(OSError, ValueError):  # its reader has left, or it is closed already
+            stream.flush()
+    # Everything is closed by now. A native thread of the embedder that a Ctrl-C left at work would crash in the
+    # interpreter's teardown, which takes its memory away.
+    os._exit(code)
 
 
 def status(words: list[str]) -> int:
