@@ -211,7 +211,7 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(home),
+        env=environment(home, PYTHONFAULTHANDLER="1"),
         cwd=home,
     )
     assert child.stdin and child.stdout
@@ -219,8 +219,8 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
     child.stdin.flush()
     assert child.stdout.readline()
     child.send_signal(signal.SIGINT)
-    child.communicate(timeout=30)
-    assert child.returncode in (0, 130)
+    _, trace = child.communicate(timeout=30)
+    assert child.returncode in (0, 130), trace
     assert "Artemis" in ok(run(home, "recall", "ferry name", "--agent", "stopper"))
 
 
