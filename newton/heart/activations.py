@@ -45,5 +45,7 @@ async def judge(
         now=ground.by.now,
     )
     if not judged:
-        raise NotFoundError(f"The {kind} has no activation that waits for judgement.", hint="Activate it first.")
+        raise NotFoundError(
+            f"The {kind} has no activation that waits for judgement.", hint="Only a use that was noted can be judged."
+        )
     await review(tx, ground, kind, [memory_id])

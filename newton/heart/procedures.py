@@ -111,7 +111,7 @@ async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
     """The last version of that name. Raises NotFoundError."""
     versions = [one for one in await listed(tx, agent_id=agent_id) if one.name == name]
     if not versions:
-        raise NotFoundError(f"There is no procedure {name!r}.", hint="`newton procedures` lists them.")
+        raise NotFoundError(f"There is no procedure {name!r}.", hint="`newton procedures list` shows them.")
     return versions[-1]
 
 

@@ -162,7 +162,7 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
     "a title that is empty": (episode("x", title=""), "'title'"),
     "a fact that ends before it begins": (fact("x", until="2023-05-08T13:00:00Z"), "ends before it begins"),
     "an importance of eleven": (fact("x", importance=11), "'importance'"),
-    "a procedure without steps": (procedure(steps=[]), "'core'"),
+    "a procedure without steps": (procedure(steps=[]), "'steps'"),
     "a procedure of another name": (procedure(name="Test First"), "'name'"),
     "a pattern that could hang": (
         {"type": "censor", "trigger": "(a)\\1", "reason": "x", "sense": "pattern"},

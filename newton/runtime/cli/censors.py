@@ -75,7 +75,7 @@ async def check(
 ) -> int:
     """Ask the censors about a text before it is done or said. Exits with 1 when it is blocked.
 
-    Example: newton censors check "git push origin main"
+    Example: newton censors check "push to main without review"
     """
     async with opened(settings(agent)) as newton:
         ruling = await newton.gate("cli").check(clean(text), place, dry=dry_run)
@@ -127,7 +127,8 @@ def _told(censor: Listed) -> str:
     state = "PROPOSED" if censor.quarantined else censor.state
     where = f"in {censor.domain}, " if censor.domain else ""
     record = f"({where}met {censor.activations} times{wrongly})"
-    return f"{short(censor.memory_id)}  {state:<9} {censor.action:<5} {censor.trigger} — {censor.reason} {record}"
+    action = "block" if censor.state == "ESCALATED" else censor.action
+    return f"{short(censor.memory_id)}  {state:<9} {action:<5} {censor.trigger} — {censor.reason} {record}"
 
 
 def _plain(censor: Listed) -> dict[str, object]:

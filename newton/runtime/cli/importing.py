@@ -20,7 +20,8 @@ CHUNK = 1024 * 1024
 async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
     """Import a file of NDJSON, one object a line. Importing it again changes nothing.
 
-    Each line is of one of these types (ref is your own id of it; all but a document may leave it out):
+    Each line is of one of these types. "ref" is your own id of it, and only a document needs one. "at" is when it was
+    said, became so or happened, with a zone; only where it is shown here it is needed.
 
       {"type":"message","session":"s1","ref":"m1","role":"user","name":"Ana","content":"…","at":"2026-03-01T09:00:00Z"}
 

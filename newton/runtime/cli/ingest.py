@@ -7,13 +7,14 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.progress import Progress
 
+from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.wiring import opened
 
 
 async def ingest(
-    path: Path,
+    path: str,
     *,
     trust: Annotated[
         Literal["user", "web"], Parameter(help="Whose words they are; those of the web are found only on request.")
@@ -30,9 +31,11 @@ async def ingest(
     path:
         A file or a folder.
     """
+    if not str(path):
+        raise InputError("The path is empty.", hint="Name a document or a folder; '.' is the current one.")
     async with opened(settings(agent)) as newton:
         reader = newton.ingest("ingest")
-        paths = await reader.found(path)
+        paths = await reader.found(Path(path))
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
             task = bar.add_task("Reading", total=len(paths))
             report = await reader.take(paths, trust=trust, progress=lambda _: bar.advance(task))

@@ -68,10 +68,14 @@ async def remember(
 async def recall(
     question: str,
     *,
-    kind: Annotated[list[Kind] | None, Parameter(help="Only these kinds; may be given more than once.")] = None,
+    kind: Annotated[
+        list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
+    ] = None,
     limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
     quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
-    as_of: Annotated[datetime | None, Parameter(help="What was known at that time, with zone.")] = None,
+    as_of: Annotated[
+        datetime | None, Parameter(help="What Newton knew at that time, with zone; not what was true then.")
+    ] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -93,7 +97,8 @@ async def recall(
         return
     for f in found.found:
         past = f"  ({PAST[f.state]})" if f.state in PAST else ""
-        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<8}  {f.summary}{past}")
+        shown = f.micro if f.kind == "procedure" else f.summary  # its summary is all of its steps
+        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<9}  {shown}{past}")
     if not found.found:
         print("Nothing like that is in memory.")
     show.missing(found.missing)

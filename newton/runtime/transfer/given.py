@@ -160,7 +160,7 @@ class GivenProcedure(Given):
     domain: Name | None = None
     triggers: list[Words] = []
     goals: list[Words] = []
-    steps: list[Words]
+    steps: Annotated[list[Words], Field(min_length=1)]
     details: Words | None = None
 
     def item(self, ref: str, nth: int) -> Item:
