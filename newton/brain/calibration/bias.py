@@ -17,7 +17,7 @@ ENOUGH = 20
 RESAMPLES = 1_000
 # The mean of more than so many is so close to normal that drawing more only takes time; the spread is scaled instead.
 MOST_DRAWN = 256
-LEVEL = 0.96  # a little more than the 95 % promised, because the ends are found by chance themselves
+LEVEL = 0.97  # more than the 95 % promised, because the ends are found by chance themselves
 SEED = 20
 NOTHING = 1e-6  # rounding; no bias is that small
 

@@ -52,5 +52,5 @@ def series(judged: Sequence[Judged]) -> Series:
     return Series(stated, np.array([WORTH[one.outcome] for one in judged], dtype=np.float64))
 
 
-def _place(one: Judged) -> tuple[datetime, datetime, bytes]:
-    return one.decided_at, one.reviewed_at, one.decision_id.bytes
+def _place(one: Judged) -> tuple[datetime, datetime, int]:
+    return one.decided_at, one.reviewed_at, one.decision_id.int
