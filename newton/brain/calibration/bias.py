@@ -16,7 +16,7 @@ Singles = NDArray[np.float32]  # exact enough for a thousandth, and half the tim
 ENOUGH = 20
 RESAMPLES = 1_000
 # The mean of more than so many is so close to normal that drawing more only takes time; the spread is scaled instead.
-MOST_DRAWN = 256
+MOST_DRAWN = 128
 LEVEL = 0.97  # more than the 95 % promised, because the ends are found by chance themselves
 SEED = 20
 NOTHING = 1e-6  # rounding; no bias is that small
