@@ -39,6 +39,11 @@ def judged(
     )
 
 
+def said(confidence: float, outcome: Verdict, times: int) -> list[tuple[float, Verdict]]:
+    """The same confidence with the same outcome, so many times."""
+    return [(confidence, outcome)] * times
+
+
 def record(pairs: Sequence[tuple[float, Verdict]]) -> list[Judged]:
     return [judged(place, confidence, outcome) for place, (confidence, outcome) in enumerate(pairs)]
 

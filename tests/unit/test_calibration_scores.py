@@ -19,7 +19,7 @@ from newton.brain.calibration.scores import BINS, CLIP, Scores, scores, wilson
 from newton.brain.calibration.series import Series, series
 from newton.brain.choice import Judged, Verdict
 from newton.errors import InputError
-from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record
+from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said
 
 FORECASTS = Path(__file__).parents[3] / "shared" / "bench" / "forecasts"
 OUTCOMES: dict[str, Verdict] = {"0": "failure", "0.5": "partial", "1": "success"}
@@ -102,7 +102,7 @@ def test_a_set_worked_out_by_hand() -> None:
 
 def test_groups_of_equal_size_do_not_depend_on_who_came_first_among_equals() -> None:
     # S002-20: all say 0.8 and 16 of 20 come true, so there is no gap, in whatever order they came.
-    pairs: list[tuple[float, Verdict]] = [(0.8, "failure")] * 4 + [(0.8, "success")] * 16
+    pairs = said(0.8, "failure", 4) + said(0.8, "success", 16)
     assert scored(record(pairs)).ece10_equal_mass == pytest.approx(0)
     assert scored(record(pairs[::-1])).ece10_equal_mass == pytest.approx(0)
 
@@ -124,7 +124,7 @@ def test_brier_and_log_score_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(4)
     for _ in range(1_000):
         n = int(rng.integers(1, 60))
-        stated = np.clip(rng.beta(*rng.uniform(0.3, 5, 2), n), CLIP, 1 - CLIP)
+        stated = np.clip(rng.beta(rng.uniform(0.3, 5), rng.uniform(0.3, 5), n), CLIP, 1 - CLIP)
         outcome = rng.integers(0, 2, n).astype(np.float64)
         found = scores(Series(stated, outcome))
         assert found is not None
