@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from time import perf_counter
@@ -40,8 +41,8 @@ def constant(value: float) -> Stating:
 
 @pytest.mark.parametrize(
     "stating",
-    [spread(0.5, 1), spread(0, 1), constant(0.8), constant(0.97), constant(0.995)],
-    ids=["upper half", "all", "0.8", "0.97", "0.995"],
+    [spread(0.5, 1), spread(0, 1), constant(0.8), constant(0.97), constant(0.995), constant(0.02)],
+    ids=["upper half", "all", "0.8", "0.97", "0.995", "0.02"],
 )
 def test_a_calibrated_recorder_is_rarely_accused(stating: Stating) -> None:
     # S002-20: false alarms stay under 5 % at 100 reviews, also where hardly anything ever fails.
@@ -225,7 +226,7 @@ def test_a_note_does_not_wait_for_scipy() -> None:
 
 
 def test_the_time_of_decision_orders_not_that_of_review() -> None:
-    late = judged(0, 0.9, "failure")
+    late = replace(judged(0, 0.9, "failure"), reviewed_at=NOON + timedelta(days=365))
     early = [judged(place, 0.9, "success") for place in range(1, 2 * WINDOW)]
     moved: list[Judged] = [*early, late]
     found = calibration(moved).trend

@@ -100,6 +100,15 @@ def test_a_calibrated_recorder_mostly_keeps_the_stated_figures() -> None:
     assert kept >= 48
 
 
+def test_a_fall_in_the_later_part_does_not_choose_a_map() -> None:
+    even = Series(np.tile([0.5, 0.5], 100), np.tile([0.0, 1.0], 100))
+    fallen = Series(np.concatenate([even.stated, np.full(100, 0.5)]), np.concatenate([even.outcome, np.zeros(100)]))
+    found = learnt(fallen)
+    assert (found.method, found.earlier, found.later) == ("none", 200, 100)
+    assert found.brier_corrected == found.brier_stated == 0.25
+    assert not found.helped
+
+
 def test_the_later_part_has_no_say_in_the_choice_or_the_map_it_judges() -> None:
     rng = np.random.default_rng(4)
     stated: Floats = rng.uniform(0.7, 1, 300)

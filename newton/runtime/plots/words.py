@@ -6,11 +6,12 @@ from newton.brain.calibration.report import Calibration
 from newton.brain.calibration.scores import Scores
 from newton.brain.calibration.trend import WINDOW, Drift, Slope
 
+METHODS = {"none": "None", "platt": "Platt's curve", "isotonic": "An isotonic line"}
 NOTHING = "Nothing was judged yet. Calibration begins with the first decision whose outcome is known."
 
 
 def percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    return f"{round(100 * share)} %"
 
 
 def signed(value: float) -> str:
@@ -81,7 +82,7 @@ def recalibration(whole: Calibration) -> str:
         return f"None: no map did clearly better than the stated figures in the {of.earlier:,} earlier decisions."
     verdict = "the correction helped" if of.helped else "the correction did not help"
     return (
-        f"{of.method}, learnt from the {of.earlier:,} earlier decisions; Brier on the {of.later:,} later ones"
+        f"{METHODS[of.method]}, learnt from the {of.earlier:,} earlier decisions; Brier on the {of.later:,} later ones"
         f" {of.brier_stated:.3f} as stated, {of.brier_corrected:.3f} corrected: {verdict}."
     )
 
