@@ -1,1 +1,1 @@
-"""How far stated confidence can be trusted, computed from decisions with an outcome and nothing else."""
+"""How far the stated confidence can be trusted, computed from judged decisions alone."""

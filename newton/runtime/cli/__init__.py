@@ -29,6 +29,7 @@ COMMANDS = {
     "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
     "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
     "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
+    "calibration": ("newton.runtime.cli.calibration:calibration", "Show how far stated confidence can be trusted."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }

@@ -1,0 +1,139 @@
+"""How good the stated confidences were, in the figures that forecasters use. Pure."""
+
+from dataclasses import dataclass
+from math import sqrt
+
+import numpy as np
+
+from newton.brain.calibration.series import Floats, Places, Series
+
+BINS = 10
+# Forecasts closer to 0 or 1 than this count as this close in the logarithm, which has no end there.
+CLIP = 1e-6
+Z95 = 1.96
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bin:
+    """The decisions whose confidence lies in [low, high); the last bin also holds `high`.
+
+    `wilson95` is Wilson's interval for the share that came true. With partial outcomes it is a little too wide,
+    because a half is nearer to the mean than a yes or a no.
+    """
+
+    low: float
+    high: float
+    n: int
+    mean_forecast: float
+    observed: float
+    wilson95: tuple[float, float]
+
+    @property
+    def label(self) -> str:
+        return f"{self.low:.1f}-{self.high:.1f}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """Figures over one set of judged decisions. Partial outcomes count 0.5; `partials` says how many there are.
+
+    `brier_skill_vs_base` is None when all outcomes are alike: always saying the base rate is then perfect, and there
+    is no share of its error to save. `uncertainty` is the variance of the outcomes, that is base rate x (1 - base
+    rate) when none is partial. Bins without decisions are left out.
+    """
+
+    n: int
+    partials: int
+    base_rate: float
+    brier: float
+    brier_skill_vs_base: float | None
+    log_loss: float
+    ece10: float
+    ece10_equal_mass: float
+    mce10: float
+    reliability: float
+    resolution: float
+    uncertainty: float
+    sharpness_var: float
+    bins: tuple[Bin, ...]
+
+
+def scores(pairs: Series) -> Scores | None:
+    """The figures, or None when nothing was judged."""
+    if len(pairs) == 0:
+        return None
+    base = float(pairs.outcome.mean())
+    brier = float(pairs.squared.mean())
+    uncertainty = float(((pairs.outcome - base) ** 2).mean())
+    bins = _bins(pairs)
+    weights = np.array([one.n for one in bins]) / len(pairs)
+    observed = np.array([one.observed for one in bins])
+    gaps = np.array([one.mean_forecast for one in bins]) - observed
+    return Scores(
+        n=len(pairs),
+        partials=int((pairs.outcome == 0.5).sum()),
+        base_rate=base,
+        brier=brier,
+        brier_skill_vs_base=1 - brier / uncertainty if np.ptp(pairs.outcome) > 0 else None,
+        log_loss=_log_loss(pairs),
+        ece10=float(weights @ np.abs(gaps)),
+        ece10_equal_mass=_equal_mass(pairs),
+        mce10=float(np.abs(gaps).max()),
+        reliability=float(weights @ gaps**2),
+        resolution=float(weights @ (observed - base) ** 2),
+        uncertainty=uncertainty,
+        sharpness_var=float(pairs.stated.var()),
+        bins=bins,
+    )
+
+
+def wilson(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
+    """Wilson's interval for a share of n trials, 95 % unless told otherwise.
+
+    >>> [round(end, 4) for end in wilson(0.0, 1)]
+    [0.0, 0.7935]
+    """
+    middle = (share + z * z / (2 * n)) / (1 + z * z / n)
+    reach = z / (1 + z * z / n) * sqrt(share * (1 - share) / n + z * z / (4 * n * n))
+    return max(0.0, middle - reach), min(1.0, middle + reach)
+
+
+def _bins(pairs: Series) -> tuple[Bin, ...]:
+    edges = np.arange(1, BINS) / BINS
+    place = np.searchsorted(edges, pairs.stated, side="right")
+    return tuple(_bin(number, pairs.at(np.flatnonzero(place == number))) for number in np.unique(place).tolist())
+
+
+def _bin(number: int, pairs: Series) -> Bin:
+    observed = float(pairs.outcome.mean())
+    return Bin(
+        low=number / BINS,
+        high=(number + 1) / BINS,
+        n=len(pairs),
+        mean_forecast=float(pairs.stated.mean()),
+        observed=observed,
+        wilson95=wilson(observed, len(pairs)),
+    )
+
+
+def _log_loss(pairs: Series) -> float:
+    stated = np.clip(pairs.stated, CLIP, 1 - CLIP)
+    return float(-(pairs.outcome * np.log(stated) + (1 - pairs.outcome) * np.log1p(-stated)).mean())
+
+
+def _equal_mass(pairs: Series) -> float:
+    """The calibration error over ten groups of nearly equal size, in order of confidence.
+
+    Decisions of the same confidence may be cut apart by the edge of a group. Each then stands for all of them, with
+    their mean outcome, so that no order among them changes the figure.
+    """
+    order = np.argsort(pairs.stated, kind="stable")
+    stated, outcome = pairs.stated[order], _shared(pairs)[order]
+    groups: list[Places] = np.array_split(np.arange(len(pairs)), min(BINS, len(pairs)))
+    return sum(abs(float((stated[group] - outcome[group]).sum())) for group in groups) / len(pairs)
+
+
+def _shared(pairs: Series) -> Floats:
+    """For each decision the mean outcome of all with exactly its confidence."""
+    _, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
+    return (np.bincount(which, weights=pairs.outcome) / counts)[which]

