@@ -77,6 +77,8 @@ def compiled(expression: str, names: Names) -> cel.Program:
         )
     if not expression.strip():
         raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
+    if not "".join(expression.split()).isprintable():
+        raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
     scan = _Scan(tuple(_tokens(expression)), names)
     scan.check()
     try:

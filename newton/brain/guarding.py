@@ -11,9 +11,9 @@ import cel
 
 from newton.brain.choice import Choice, Reason, Stakes, Standing
 from newton.brain.expressions import FAILURES, Names, compiled, first_line
+from newton.content.guardrails import Severity
 from newton.errors import InputError
 
-Severity = Literal["warn", "block"]
 Verdict = Literal["passed", "warned", "blocked", "not_evaluated"]
 Source = Literal["file", "own"]
 

@@ -12,6 +12,7 @@ from newton.errors import InputError
 
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
 Check = Callable[[str], None]
+Severity = Literal["warn", "block"]
 
 
 class Guardrail(Named):
@@ -19,7 +20,7 @@ class Guardrail(Named):
 
     description: Text = Field(description="Why there is such a rule.")
     expression: str = Field(description="A CEL expression that is true when a choice breaks the rule.")
-    severity: Literal["warn", "block"] = Field(description="What happens to a choice that breaks it.")
+    severity: Severity = Field(description="What happens to a choice that breaks it.")
     message: Text = Field(description="What to do instead.")
 
     @field_validator("expression")

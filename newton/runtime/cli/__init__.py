@@ -47,6 +47,13 @@ CENSORS = {
     "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
     "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
 }
+GUARDRAILS = {
+    "list": ("newton.runtime.cli.guard:list_", "List the guardrails."),
+    "add": ("newton.runtime.cli.guard:add", "Add a guardrail, or put another in its place."),
+    "check": ("newton.runtime.cli.guard:check", "Ask the guardrails about a choice."),
+    "retire": ("newton.runtime.cli.guard:retire", "Take a guardrail out of force."),
+    "restore": ("newton.runtime.cli.guard:restore", "Put the guardrail of a file back in force."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -57,6 +64,7 @@ BENCHES = {
 GROUPS = (
     ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
+    ("guard", "What must hold of a decision.", GUARDRAILS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )
