@@ -18,7 +18,8 @@ MOST_CHARACTERS = 500
 DEEPEST = 20  # parentheses within each other
 MOST_IN_A_ROW = 20  # of `!` or `-`
 
-FUNCTIONS = frozenset({"size", "contains", "startsWith", "endsWith", "double", "duration"})
+METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a text, as in category.contains('money')
+FUNCTIONS = METHODS | {"size", "double", "duration"}
 LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
 _WORDS = frozenset({"true", "false", "null", "in"})
 _LITERAL = frozenset({"text", "number"})
@@ -170,6 +171,11 @@ class _Scan:
             raise InputError(
                 f"{said!r} is no function here.",
                 hint=_INSTEAD.get(said) or did_you_mean(said, FUNCTIONS | LOOPS) or f"There are {known}.",
+            )
+        elif said != "size" and (said in METHODS) != (self._at(place - 1) == "."):
+            raise InputError(
+                f"{said!r} stands in the wrong place.",
+                hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
             )
 
     def _loop(self, place: int) -> None:
