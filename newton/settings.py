@@ -50,6 +50,9 @@ class Settings(BaseModel):
         Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
     )
     frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    guardrails_dir: Path | None = Field(
+        None, description="A folder of your own guardrails; a guardrail of the same name wins."
+    )
     procedures_dir: Path | None = Field(
         None, description="A folder of your own procedures, NAME/SKILL.md; a procedure of the same name wins."
     )

@@ -41,6 +41,7 @@ from newton.runtime.transfer.importing import Importer
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.guarding import Guarding
     from newton.agent.ingest import Ingest
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
@@ -105,6 +106,13 @@ class Newton:
             thresholds=self.thresholds,
             embedder=self.embedder,
         )
+
+    def guarding(self, origin: str) -> "Guarding":
+        """Raises ConfigError for a guardrail file that cannot be used."""
+        # CEL takes a fifth of a second to load, and most commands judge no choice
+        module = import_module("newton.agent.guarding")
+        folder = module.from_files(self.settings.guardrails_dir)
+        return module.Guarding(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, folder=folder)
 
     def ingest(self, origin: str) -> "Ingest":
         module = import_module("newton.agent.ingest")

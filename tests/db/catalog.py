@@ -2,7 +2,7 @@
 
 from newton.db.pool import Tx
 
-SCHEMAS = ["memory", "heart", "dialogue", "cognition", "runtime"]
+SCHEMAS = ["memory", "heart", "brain", "dialogue", "cognition", "runtime"]
 AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 
 APPEND_ONLY = {
@@ -17,6 +17,7 @@ APPEND_ONLY = {
     "memory.cold",
     "memory.embeddings",
     "cognition.bundles",
+    "brain.guardrails",
     "runtime.usage",
 }
 FIXED = {

@@ -5,6 +5,9 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.brain import guardrails
+from newton.brain.guarding import Rule as Guard
+from newton.brain.guardrails import Author
 from newton.clock import SteppedClock
 from newton.cognition.context import Contexts, Request
 from newton.cognition.render import headers
@@ -94,6 +97,8 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     await entities.read(tx, by=by, count=count)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))
     await events.record(tx, [happened], by=by, count=count)
+    guard = Guard(name="tea-first", expression="confidence < 0.1", severity="warn", message="Have tea.", source="own")
+    await guardrails.add(tx, guard, {}, by=Author(agent_id=by.agent_id, now=NOON, origin="cli"))
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)

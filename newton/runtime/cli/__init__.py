@@ -55,6 +55,13 @@ ATTRIBUTES = {
     "single": ("newton.runtime.cli.attributes:single", "Say that one has one value at a time."),
     "many": ("newton.runtime.cli.attributes:many", "Say that one may have many values."),
 }
+GUARDRAILS = {
+    "list": ("newton.runtime.cli.guard:list_", "List the guardrails."),
+    "add": ("newton.runtime.cli.guard:add", "Add a guardrail, or put another in its place."),
+    "check": ("newton.runtime.cli.guard:check", "Ask the guardrails about a choice."),
+    "retire": ("newton.runtime.cli.guard:retire", "Take a guardrail out of force."),
+    "restore": ("newton.runtime.cli.guard:restore", "Put the guardrail of a file back in force."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -66,6 +73,7 @@ GROUPS = (
     ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
+    ("guard", "What must hold of a decision.", GUARDRAILS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )

@@ -1,0 +1,234 @@
+"""The part of CEL that a rule may use: small enough that none of its expressions can take long, whatever it says. Pure.
+
+Left out is what lets a value grow (`+`, `map`, lists of variables), what multiplies work (a loop within a loop, regular
+expressions) and what cannot be checked before it is run (indexes, maps, unknown names).
+"""
+
+import re
+from collections.abc import Iterator, Mapping, Set
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import cel
+
+from newton.content.yamlfile import did_you_mean
+from newton.errors import InputError
+
+MOST_CHARACTERS = 500
+DEEPEST = 20  # parentheses within each other
+MOST_IN_A_ROW = 20  # of `!` or `-`
+
+METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a text, as in category.contains('money')
+FUNCTIONS = METHODS | {"size", "double", "duration"}
+LOOPS = frozenset({"all", "exists", "exists_one", "filter"})
+_WORDS = frozenset({"true", "false", "null", "in"})
+_LITERAL = frozenset({"text", "number"})
+
+# What CEL's own failures are called in Python.
+FAILURES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+
+_TOKEN = re.compile(
+    r"""(?P<space>\s+)
+    |(?P<text>"(?:[^"\\\n\r]|\\.)*"(?!")|'(?:[^'\\\n\r]|\\.)*'(?!'))
+    |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w))
+    |(?P<name>[A-Za-z_]\w*)
+    |(?P<sign>&&|\|\||[=!<>]=|[<>!?:.,()\[\]*%-]|/(?!/))""",
+    re.VERBOSE | re.ASCII,
+)
+
+_INSTEAD = {
+    "+": "Nothing can be added: compare the parts, or subtract.",
+    "//": "Put remarks into the description.",
+    "=": "Write == to compare.",
+    "{": "There are no maps: name the field, as in record.judged.",
+    "matches": "Patterns in a text are for censors: `newton censors add`.",
+    "map": "Use all, exists, exists_one or filter.",
+    "has": "Every field is there; one that is not known yet is null: compare it with null.",
+    "int": "Whole and broken numbers can be compared as they are; double(…) is for arithmetic.",
+}
+
+
+class Token(NamedTuple):
+    kind: str
+    said: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Names:
+    """What an expression may speak of: variables, which of them are lists, and the fields of those that have any."""
+
+    variables: frozenset[str]
+    lists: frozenset[str]
+    fields: Mapping[str, frozenset[str]]
+
+
+@dataclass(frozen=True, slots=True)
+class _Open:
+    """A parenthesis that is not closed yet; `bound` is the name that a loop gives to the item it looks at."""
+
+    bound: str | None
+
+
+def compiled(expression: str, names: Names) -> cel.Program:
+    """The expression, ready to run. Raises InputError for one that is not within the limits or names nothing known."""
+    if len(expression) > MOST_CHARACTERS:
+        raise InputError(
+            f"The expression has {len(expression):,} characters.",
+            hint=f"{MOST_CHARACTERS} is the most: make two of it.",
+        )
+    if not expression.strip():
+        raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
+    if not "".join(expression.split()).isprintable():
+        raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
+    scan = _Scan(tuple(_tokens(expression)), names)
+    scan.check()
+    try:
+        program = cel.compile(expression)
+    except FAILURES as error:
+        raise InputError(f"It is not CEL: {first_line(error)}.", hint="Mend it there.") from None
+    _agree(program, names.variables | names.fields.keys() | scan.bound)
+    return program
+
+
+def first_line(error: BaseException) -> str:
+    """What the library says went wrong, without its advice."""
+    said = str(error).strip("'\"")
+    said = said.partition("ERROR: <input>:")[2] or said
+    for end in ("\n", ". ", " expecting {"):
+        said = said.partition(end)[0]
+    return said.rstrip(".")[:200]
+
+
+def _tokens(expression: str) -> Iterator[Token]:
+    place = 0
+    while place < len(expression):
+        found = _TOKEN.match(expression, place)
+        if found is None or found.lastgroup is None:
+            raise _unfit(expression[place:])
+        if found.lastgroup != "space":
+            yield Token(found.lastgroup, found.group())
+        place = found.end()
+
+
+def _unfit(rest: str) -> InputError:
+    sign = "//" if rest.startswith("//") else rest[0]
+    if sign.isdigit():
+        return InputError(f"{rest[:10].split(maxsplit=1)[0]!r} is no number.", hint="Write 7, 0.5 or 1e3.")
+    if sign in "\"'":
+        return InputError("A text has no end, or three quotes begin it.", hint="Close it with the quote it began with.")
+    return InputError(f"{sign!r} cannot be used.", hint=_INSTEAD.get(sign, "Remove it."))
+
+
+class _Scan:
+    """One pass over the tokens: every name must be known where it stands, and every loop must run over a known list."""
+
+    def __init__(self, tokens: tuple[Token, ...], names: Names) -> None:
+        self._tokens, self._names = tokens, names
+        self._open: list[_Open] = []
+        self.bound: set[str] = set()
+
+    def check(self) -> None:
+        place = 0
+        while place < len(self._tokens):
+            kind, said = self._tokens[place]
+            if kind == "name" and said not in _WORDS:
+                self._name(place)
+            elif said == "[":
+                place = self._list(place)
+            elif kind == "sign":
+                self._sign(place)
+            place += 1
+
+    def _at(self, place: int) -> str:
+        return self._tokens[place].said if 0 <= place < len(self._tokens) else ""
+
+    def _name(self, place: int) -> None:
+        said, before, after = self._at(place), self._at(place - 1), self._at(place + 1)
+        if after == "(":
+            self._called(place)
+        elif before == ".":
+            self._field(place)
+        elif said in self._names.fields:
+            if after != ".":
+                raise InputError(f"{said!r} alone is nothing.", hint=f"Name a field, as in {self._example(said)}.")
+        elif said not in self._names.variables and said not in [opened.bound for opened in self._open]:
+            raise _unknown(said, "variable", self._names.variables | self._names.fields.keys())
+
+    def _field(self, place: int) -> None:
+        said, owner = self._at(place), self._at(place - 2)
+        known = self._names.fields.get(owner)
+        if known is None or self._at(place - 3) == ".":
+            raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has.")
+        if said not in known:
+            raise _unknown(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
+
+    def _called(self, place: int) -> None:
+        said = self._at(place)
+        if said in LOOPS:
+            self._loop(place)
+        elif said not in FUNCTIONS:
+            known = ", ".join(sorted(FUNCTIONS | LOOPS))
+            raise InputError(
+                f"{said!r} is no function here.",
+                hint=_INSTEAD.get(said) or did_you_mean(said, FUNCTIONS | LOOPS) or f"There are {known}.",
+            )
+        elif said != "size" and (said in METHODS) != (self._at(place - 1) == "."):
+            raise InputError(
+                f"{said!r} stands in the wrong place.",
+                hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
+            )
+
+    def _loop(self, place: int) -> None:
+        said, over = self._at(place), self._at(place - 2)
+        if self._at(place - 1) != "." or over not in self._names.lists or self._at(place - 3) == ".":
+            lists = ", ".join(sorted(self._names.lists))
+            raise InputError(f"{said} runs over something else than a list.", hint=f"The lists are {lists}.")
+        if any(opened.bound for opened in self._open):
+            raise InputError(f"{said} stands within another loop.", hint="Make two guardrails of it, or use a count.")
+        bound = self._at(place + 2)
+        if not bound.isidentifier() or self._at(place + 3) != ",":
+            raise InputError(f"{said} does not name its item.", hint=f"Write {over}.{said}(x, … x …).")
+        if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
+            raise InputError(f"{bound!r} is taken.", hint="Call the item of the loop something else.")
+
+    def _sign(self, place: int) -> None:
+        said = self._at(place)
+        if said == "(":
+            looping = self._at(place - 1) in LOOPS
+            self._open.append(_Open(self._at(place + 1) if looping else None))
+            self.bound |= {self._at(place + 1)} if looping else set()
+            if len(self._open) > DEEPEST:
+                raise InputError("The parentheses are nested too deep.", hint=f"{DEEPEST} is the most.")
+        elif said == ")" and self._open:
+            self._open.pop()
+        elif said in "!-" and {self._at(n) for n in range(place - MOST_IN_A_ROW, place)} == {said}:
+            raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
+
+    def _list(self, place: int) -> int:
+        """The place of its end. A list holds plain texts and numbers; an index is no list."""
+        before = self._tokens[place - 1] if place else Token("sign", "")
+        if before.said != "in" and (before.kind in ("name", "text") or before.said in ("]", ")")):
+            raise InputError("An item cannot be taken by its place.", hint="Use exists or all.")
+        end = place + 1
+        while self._at(end) not in ("]", ""):
+            kind, said = self._tokens[end]
+            if kind not in _LITERAL and said not in (",", "-"):
+                raise InputError(f"{said!r} stands in a list.", hint="A list holds plain texts and numbers.")
+            end += 1
+        return end
+
+    def _example(self, owner: str) -> str:
+        return f"{owner}.{min(self._names.fields[owner])}"
+
+
+def _unknown(said: str, noun: str, known: Set[str]) -> InputError:
+    near = did_you_mean(said, known) or f"Known: {', '.join(sorted(known))}."
+    return InputError(f"{said!r} is no {noun}.", hint=near)
+
+
+def _agree(program: cel.Program, known: Set[str]) -> None:
+    """The library must have read the names that the scan has read: were the two of different minds about where a text
+    ends, the limits would be none."""
+    functions = {name for name in program.functions() if name.isidentifier()}
+    if not functions <= FUNCTIONS or not set(program.variables()) <= known:
+        raise InputError("It can be read in two ways.", hint="Write it more plainly.")

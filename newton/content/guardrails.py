@@ -1,0 +1,44 @@
+"""Guardrails: rules on decisions, as files that a person may change."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Annotated, Literal, cast
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from newton.content.shipped import shipped
+from newton.content.yamlfile import Named, read_folder
+from newton.errors import InputError
+
+Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
+Check = Callable[[str], None]
+Severity = Literal["warn", "block"]
+
+
+class Guardrail(Named):
+    """A rule that is checked before a decision is recorded."""
+
+    description: Text = Field(description="Why there is such a rule.")
+    expression: str = Field(description="A CEL expression that is true when a choice breaks the rule.")
+    severity: Severity = Field(description="What happens to a choice that breaks it.")
+    message: Text = Field(description="What to do instead.")
+
+    @field_validator("expression")
+    @classmethod
+    def _can_be_judged(cls, expression: str, info: ValidationInfo) -> str:
+        try:
+            cast("dict[str, Check]", info.context)["check"](expression)
+        except InputError as error:
+            raise ValueError(f"is refused: {error.what.rstrip('.')} ({error.hint.rstrip('.')})") from None
+        return expression
+
+
+def load_guardrails(check: Check, extra: Path | None = None) -> dict[str, Guardrail]:
+    """The guardrails that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+
+    `check` raises InputError for an expression that cannot be one. Raises ConfigError naming file and line for the
+    first mistake; then nothing is loaded.
+    """
+    context = {"check": check}
+    known = read_folder(shipped("guardrails"), Guardrail, context)
+    return known if extra is None else {**known, **read_folder(extra.expanduser(), Guardrail, context)}

@@ -1,0 +1,191 @@
+"""`newton guard`: what must hold of a decision before it is recorded."""
+
+from typing import Annotated, get_args
+
+from cyclopts import Parameter
+
+from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Standing
+from newton.brain.guarding import Rule, Ruling
+from newton.brain.guardrails import Listed
+from newton.clock import SystemClock
+from newton.content.guardrails import Severity
+from newton.content.yamlfile import did_you_mean
+from newton.errors import InputError
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import opened
+
+Name = Annotated[str, Parameter(help="The guardrail's name.")]
+
+DONE = {
+    "added": "In force.",
+    "replaced": "In force, in the place of the one of that name.",
+    "unchanged": "In force already; nothing changed.",
+}
+WORDS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", "not_evaluated": "BLOCKED"}
+
+
+async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
+    """List the guardrails: what each forbids, and what to do instead.
+
+    Example: newton guard list
+    """
+    async with opened(settings(agent)) as newton:
+        known = await newton.guarding("cli").listed()
+    if json:
+        show.as_json([_plain(listed) for listed in known])
+    else:
+        print("\n".join(_told(listed) for listed in known) or "There are none.")
+
+
+async def add(
+    name: Name,
+    expression: str,
+    *,
+    message: Annotated[str, Parameter(help="What to do instead.")],
+    severity: Annotated[Severity, Parameter(help="What happens to a choice that breaks it.")] = "block",
+    description: Annotated[str, Parameter(help="Why there is such a rule.")] = "",
+    agent: Agent = None,
+) -> None:
+    """Add a guardrail for this agent, or put another in the place of one of that name.
+
+    The expression is CEL and says when the rule is BROKEN. It may speak of description, context, alternatives, reasons
+    (their kinds), reason_kinds (each once), tags, category, stakes, confidence, frame, expected, reviewed_by, ref, at,
+    look_again_at, and of the record: record.decisions, judged, open, overdue, success_rate, brier, category_judged,
+    category_success_rate. A text that is not given is '', a time or a rate that is not known yet is null.
+
+    Example: newton guard add too-many-open "record.overdue > 5" --message "Review some decisions first."
+
+    Parameters
+    ----------
+    expression:
+        True when a choice breaks the rule, such as "category == 'money' && size(alternatives) < 2".
+    """
+    rule = Rule(
+        name=name, expression=expression, severity=severity, message=message, description=description, source="own"
+    )
+    async with opened(settings(agent)) as newton:
+        done = await newton.guarding("cli").add(rule)
+    print(DONE[done])
+
+
+async def check(
+    description: str = "",
+    *,
+    confidence: Annotated[float, Parameter(help="How sure you are, from 0 to 1.")],
+    stakes: Annotated[Stakes, Parameter(help="How much depends on it.")] = "medium",
+    category: Annotated[str, Parameter(help="What it is about.")] = "process",
+    reason: Annotated[
+        tuple[str, ...], Parameter(help="A reason as KIND:TEXT, such as 'analysis:it is cheaper'.", negative=())
+    ] = (),
+    alternative: Annotated[tuple[str, ...], Parameter(help="What else was considered.", negative=())] = (),
+    tag: Annotated[tuple[str, ...], Parameter(help="A tag.", negative=())] = (),
+    context: Annotated[str | None, Parameter(help="What the choice depends on.")] = None,
+    frame: Annotated[str | None, Parameter(help="The frame it is made under.")] = None,
+    expected: Annotated[str | None, Parameter(help="What should come of it.")] = None,
+    reviewed_by: Annotated[str | None, Parameter(help="Who else has looked at it.")] = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> int:
+    """Ask the guardrails about a choice; nothing is recorded. Exits with 1 when it would be blocked.
+
+    Example: newton guard check "Drop the old table" --stakes high --confidence 0.4 --reason analysis:unused
+
+    Parameters
+    ----------
+    description:
+        What would be chosen.
+    """
+    choice = Choice(
+        description=description,
+        confidence=confidence,
+        at=SystemClock().now(),
+        context=context,
+        alternatives=alternative,
+        reasons=tuple(_reason(given) for given in reason),
+        tags=tag,
+        category=category,
+        stakes=stakes,
+        frame=frame,
+        expected=expected,
+        reviewed_by=reviewed_by,
+    )
+    if not 0 <= confidence <= 1:
+        raise InputError(f"A confidence of {confidence} is not possible.", hint="Give 0 to 1.")
+    async with opened(settings(agent)) as newton:
+        rulings = await newton.guarding("cli").judge(choice, Standing())
+    blocked = any(ruling.blocks for ruling in rulings)
+    if json:
+        show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})
+    else:
+        print("\n".join(_shown(ruling) for ruling in rulings) or "There are no guardrails.")
+    return int(blocked)
+
+
+async def retire(name: Name, *, agent: Agent = None) -> None:
+    """Take a guardrail out of force for this agent, one that ships with Newton too.
+
+    Example: newton guard retire one-kind-of-reason
+    """
+    async with opened(settings(agent)) as newton:
+        await newton.guarding("cli").retire(name)
+    print("Out of force.")
+
+
+async def restore(name: Name, *, agent: Agent = None) -> None:
+    """Put the guardrail of a file back in force as it stands there.
+
+    Example: newton guard restore one-kind-of-reason
+    """
+    async with opened(settings(agent)) as newton:
+        changed = await newton.guarding("cli").restore(name)
+    print("In force." if changed else "In force already; nothing changed.")
+
+
+def _reason(given: str) -> Reason:
+    kinds: tuple[ReasonKind, ...] = get_args(ReasonKind)
+    kind, parted, text = given.partition(":")
+    for known in kinds:
+        if parted and kind.strip() == known and text.strip():
+            return Reason(known, text.strip())
+    hint = did_you_mean(kind.strip(), kinds) or f"Write KIND:TEXT, where KIND is one of {', '.join(kinds)}."
+    raise InputError(f"{given!r} is no reason.", hint=hint)
+
+
+def _told(listed: Listed) -> str:
+    rule = listed.rule
+    state = rule.severity if listed.in_force else "RETIRED"
+    whose = " (own)" if rule.source == "own" else ""
+    return f"{state:<8}{rule.name}{whose}: {rule.expression}\n        {rule.message}"
+
+
+def _plain(listed: Listed) -> dict[str, object]:
+    rule = listed.rule
+    return {
+        "name": rule.name,
+        "in_force": listed.in_force,
+        "severity": rule.severity,
+        "expression": rule.expression,
+        "message": rule.message,
+        "description": rule.description,
+        "source": rule.source,
+    }
+
+
+def _shown(ruling: Ruling) -> str:
+    said = f": {ruling.why or ruling.rule.message}" if ruling.verdict != "passed" else ""
+    failed = " could not be evaluated" if ruling.verdict == "not_evaluated" else ""
+    return f"{WORDS[ruling.verdict]:<8}{ruling.rule.name}{failed}{said}"
+
+
+def _ruled(ruling: Ruling) -> dict[str, object]:
+    rule = ruling.rule
+    said = None if ruling.verdict == "passed" else rule.message
+    return {
+        "name": rule.name,
+        "verdict": ruling.verdict,
+        "blocks": ruling.blocks,
+        "severity": rule.severity,
+        "message": said,
+        "why": ruling.why,
+    }

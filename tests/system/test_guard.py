@@ -1,0 +1,99 @@
+"""`newton guard` as a person meets it: real processes on a real PostgreSQL."""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(made, durable=False):
+        yield made
+    discard(made)
+
+
+def guard(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
+    return subprocess.run(
+        [sys.executable, "-m", "newton", "guard", *words],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**plain, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **more},
+        cwd=home,
+    )
+
+
+def test_a_choice_is_tried_and_told_what_is_wrong_with_it(home: Path) -> None:
+    tried = ("check", "Drop the old table", "--stakes", "high", "--confidence", "0.4", "--agent", "tried")
+    blocked = guard(home, *tried, "--reason", "analysis: nobody reads it")
+    assert blocked.returncode == 1, blocked.stderr
+    assert "BLOCKED unsure-at-high-stakes: Find out more" in blocked.stdout
+    assert "WARNED  one-kind-of-reason: Look for a reason of another kind" in blocked.stdout
+    assert "passed  no-reason\n" in blocked.stdout
+    sure = guard(home, "check", "Buy pens", "--confidence", "0.9", "--reason", "empirical:there are none", "--json")
+    assert sure.returncode == 0, sure.stderr
+    told = json.loads(sure.stdout)
+    assert told["blocked"] is False
+    assert {given["verdict"] for given in told["guardrails"]} == {"passed"}
+
+
+def test_a_person_adds_and_retires_one(home: Path) -> None:
+    mine = ("--agent", "mine")
+    added = guard(home, "add", "slow-down", "category == 'money'", "--message", "Sleep on it.", *mine)
+    assert (added.returncode, added.stdout) == (0, "In force.\n"), added.stderr
+    spend = ("check", "Buy it", "--confidence", "0.9", "--category", "money", "--reason", "intuition:nice")
+    assert "BLOCKED slow-down: Sleep on it." in guard(home, *spend, *mine).stdout
+    assert guard(home, *spend, "--agent", "other").returncode == 0
+    assert guard(home, "retire", "slow-down", *mine).stdout == "Out of force.\n"
+    assert guard(home, "retire", "no-reason", *mine).stdout == "Out of force.\n"
+    assert guard(home, "check", "Buy it", "--confidence", "0.9", *mine).returncode == 0
+    assert "RETIRED no-reason: size(reasons) == 0" in guard(home, "list", *mine).stdout
+    assert guard(home, "restore", "no-reason", *mine).stdout == "In force.\n"
+    listed = json.loads(guard(home, "list", "--json", *mine).stdout)
+    assert [(given["name"], given["in_force"]) for given in listed][2:4] == [
+        ("one-kind-of-reason", True),
+        ("one-kind-of-reason-when-critical", True),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("words", "complaint"),
+    [
+        (["add", "typo", "sakes == 'high'", "--message", "m"], "Did you mean 'stakes'?"),
+        (["add", "huge", "1" + "+1" * 50_000, "--message", "m"], "The expression has 100,001 characters."),
+        (["add", "number", "confidence", "--message", "m"], "It is a float, not true or false."),
+        (["add", "zero", "record.open / record.judged > 1", "--message", "m"], "division by zero"),
+        (["retire", "no-raeson"], "Did you mean 'no-reason'?"),
+        (["restore", "no-raeson"], "Did you mean 'no-reason'?"),
+        (["check", "x", "--confidence", "1.5"], "A confidence of 1.5 is not possible."),
+        (["check", "x", "--confidence", "0.5", "--reason", "analisis:x"], "Did you mean 'analysis'?"),
+        (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write KIND:TEXT"),
+        (["check", "x"], "--confidence"),
+    ],
+)
+def test_bad_words_are_refused_with_a_remedy(home: Path, words: list[str], complaint: str) -> None:
+    refused = guard(home, *words)
+    assert refused.returncode == 2
+    assert complaint in refused.stderr + refused.stdout
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_broken_file_of_ones_own_names_its_line(home: Path, tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(
+        "name: mine\nexpression: nonsense\nseverity: warn\nmessage: m\ndescription: d\n"
+    )
+    refused = guard(home, "list", NEWTON_GUARDRAILS_DIR=str(tmp_path))
+    assert refused.returncode == 2
+    assert f"{tmp_path}/mine.yaml:2: expression is refused: 'nonsense' is no variable" in refused.stderr

@@ -1,0 +1,124 @@
+"""The guardrails that ship say what they should; a folder of one's own overlays them; a mistake names file and line."""
+
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from newton.agent.guarding import from_files
+from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Standing
+from newton.brain.guarding import Rule, judge
+from newton.errors import ConfigError
+from tests.support import NOON
+
+SHIPPED = [
+    *("critical-without-review", "no-reason", "one-kind-of-reason", "one-kind-of-reason-when-critical"),
+    "unsure-at-high-stakes",
+]
+
+GOOD = """\
+name: review-first
+description: Decisions that nobody reviews teach nothing.
+expression: record.overdue > 5 && stakes != 'low'
+severity: warn
+message: Review what is overdue first.
+"""
+
+
+def rules(extra: Path | None = None) -> list[Rule]:
+    return [
+        Rule(name=g.name, expression=g.expression, severity=g.severity, message=g.message)
+        for g in from_files(extra).values()
+    ]
+
+
+def choice(stakes: Stakes, confidence: float, *kinds: ReasonKind, reviewed_by: str | None = None) -> Choice:
+    reasons = tuple(Reason(kind, "because") for kind in kinds)
+    return Choice(
+        description="x", confidence=confidence, at=NOON, stakes=stakes, reasons=reasons, reviewed_by=reviewed_by
+    )
+
+
+def broken(given: Choice) -> dict[str, str]:
+    return {r.rule.name: r.verdict for r in judge(rules(), given, Standing()) if r.verdict != "passed"}
+
+
+def test_the_defaults_ship() -> None:
+    assert sorted(from_files(None)) == SHIPPED
+    assert all(given.description.endswith(".") and given.message.endswith(".") for given in from_files(None).values())
+
+
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        (choice("low", 0.1, "intuition"), {}),
+        (choice("medium", 0.4, "analysis"), {}),
+        (choice("low", 0.9), {"no-reason": "blocked"}),
+        (choice("high", 0.5, "analysis", "empirical"), {}),
+        (choice("high", 0.49, "analysis", "empirical"), {"unsure-at-high-stakes": "blocked"}),
+        (choice("high", 0.9, "analysis", "analysis"), {"one-kind-of-reason": "warned"}),
+        (choice("critical", 0.9, "analysis", "empirical"), {"critical-without-review": "blocked"}),
+        (choice("critical", 0.9, "analysis", "empirical", reviewed_by="Ana"), {}),
+        (
+            choice("critical", 0.1, "analysis", reviewed_by="Ana"),
+            {"one-kind-of-reason-when-critical": "blocked", "unsure-at-high-stakes": "blocked"},
+        ),
+    ],
+)
+def test_the_defaults_judge_a_choice(given: Choice, expected: dict[str, str]) -> None:
+    assert broken(given) == expected
+
+
+def test_judging_by_the_defaults_takes_well_under_a_millisecond() -> None:
+    given, known = choice("high", 0.7, "analysis", "empirical"), rules()
+    given = replace(given, description="Move to Postgres. " * 20, context="It is one thing to back up. " * 50)
+    took: list[float] = []
+    for _ in range(200):
+        began = time.perf_counter()
+        judge(known, given, Standing())
+        took.append(time.perf_counter() - began)
+    assert sorted(took)[len(took) // 2] < 0.001
+
+
+def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
+    (tmp_path / "review-first.yaml").write_text(GOOD, encoding="utf-8")
+    softer = GOOD.replace("review-first", "no-reason").replace("record.overdue > 5", "size(reasons) == 0")
+    (tmp_path / "no-reason.yaml").write_text(softer, encoding="utf-8")
+    known = from_files(tmp_path)
+    assert sorted(known) == sorted([*SHIPPED, "review-first"])
+    assert known["no-reason"].severity == "warn"
+
+
+WRONG = {
+    "typo in the expression": (
+        "record.overdue",
+        "recrod.overdue",
+        "3: expression is refused: 'recrod' is no variable (Did you mean 'record'?). A CEL expression that is true",
+    ),
+    "typo in a field": (
+        "overdue >",
+        "overdeu >",
+        "3: expression is refused: 'record.overdeu' is no field (Did you mean",
+    ),
+    "no truth": ("record.overdue > 5 && stakes != 'low'", "stakes", "3: expression is refused: It is a str, not true"),
+    "null": ("overdue > 5", "brier > 0.5", "3: expression is refused: It fails: No such overload"),
+    "no text": ("record.overdue > 5 && stakes != 'low'", "true", "3: expression should be a text."),
+    "no severity": ("severity: warn\n", "", "1: severity is missing. What happens to a choice"),
+    "other severity": ("severity: warn", "severity: wran", "4: severity should be 'warn' or 'block', not 'wran'."),
+    "misspelt field": ("message:", "mesage:", "5: 'mesage' is not a field of a guardrail. Did you mean 'message'?"),
+    "no message": ("Review what is overdue first.", "''", "5: message should have at least 1 character"),
+    "blank message": ("Review what is overdue first.", "' '", "5: message should match pattern"),
+    "other name": ("review-first", "review-last", "1: the guardrail is named 'review-last' but its file"),
+    "unfit name": ("review-first", "Review First", "1: name should match pattern"),
+}
+
+
+@pytest.mark.parametrize(("good", "bad", "complaint"), WRONG.values(), ids=WRONG)
+def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, complaint: str) -> None:
+    assert GOOD.count(good) == 1
+    path = tmp_path / "review-first.yaml"
+    path.write_text(GOOD.replace(good, bad), encoding="utf-8")
+    with pytest.raises(ConfigError) as refused:
+        from_files(tmp_path)
+    assert str(refused.value).startswith(f"{path}:{complaint}")
