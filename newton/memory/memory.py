@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-Kind = Literal["exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage"]
+Kind = Literal[
+    "exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage", "decision"
+]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
@@ -70,6 +72,7 @@ class Draft:
     content_hash: bytes
     ref: str | None = None
     confidence: float | None = None
+    outcome: Outcome | None = None
     importance: float = DEFAULT_IMPORTANCE
     thread: UUID | None = None
     place: int | None = None

@@ -14,7 +14,9 @@ from newton.memory.memory import OUTSIDE, Draft, Kind, Teller
 SQL = load("newton.memory", "store.sql")
 
 
-Link = Literal["supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of"]
+Link = Literal[
+    "supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of", "depends_on", "relates", "contradicts"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -113,6 +115,7 @@ def _row(draft: Draft) -> dict[str, object]:
         "content_hash": draft.content_hash.hex(),
         "ref": draft.ref,
         "confidence": draft.confidence,
+        "outcome": draft.outcome,
         "importance": draft.importance,
         "thread": str(draft.thread) if draft.thread else None,
         "place": draft.place,

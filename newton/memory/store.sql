@@ -7,7 +7,7 @@ with draft as materialized (
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text,
-        confidence real, importance real, thread uuid, place integer
+        confidence real, outcome text, importance real, thread uuid, place integer
     )
 ),
 lexed as materialized (
@@ -24,13 +24,13 @@ sized as (
 written as (
     insert into memory.memories (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, importance, occurred_at, created_at, origin, trust, quarantined, ref, thread,
+        confidence, outcome, importance, occurred_at, created_at, origin, trust, quarantined, ref, thread,
         place, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.words, 0), d.confidence, d.importance, d.occurred_at, d.created_at, d.origin, d.trust,
-        d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
+        coalesce(s.words, 0), d.confidence, d.outcome, d.importance, d.occurred_at, d.created_at, d.origin,
+        d.trust, d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
     on conflict do nothing

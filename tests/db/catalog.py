@@ -2,7 +2,7 @@
 
 from newton.db.pool import Tx
 
-SCHEMAS = ["memory", "heart", "dialogue", "cognition", "runtime"]
+SCHEMAS = ["memory", "heart", "brain", "dialogue", "cognition", "runtime"]
 AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 
 APPEND_ONLY = {
@@ -18,11 +18,12 @@ APPEND_ONLY = {
     "memory.embeddings",
     "cognition.bundles",
     "runtime.usage",
+    "brain.records",
+    "brain.texts",
 }
 FIXED = {
     "memory.memories": {
-        "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at", "micro",
-        "summary",
+        "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at", "words",
     },
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "title", "started_at", "ended_at"},

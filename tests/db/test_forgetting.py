@@ -24,7 +24,7 @@ TABLES = """
 select n.nspname || '.' || c.relname as name
 from pg_class as c
 join pg_namespace as n on n.oid = c.relnamespace
-where n.nspname in ('memory', 'heart', 'dialogue', 'cognition', 'runtime') and c.relkind = 'r'
+where n.nspname in ('memory', 'heart', 'brain', 'dialogue', 'cognition', 'runtime') and c.relkind = 'r'
 """
 HOLDS = "select exists (select from {} as t where t::text ilike $1)"
 

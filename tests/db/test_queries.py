@@ -55,7 +55,7 @@ def _scoped(query: Query) -> bool:
             re.search(r"\(\s*agent_id\b", query.sql) is not None
             and re.search(r"(values \(|select\s+)\$1\b", query.sql) is not None
         )
-    reads = re.findall(r"(?:from|join|update) (?:memory|heart|dialogue|cognition|runtime)\.\w+", query.sql)
+    reads = re.findall(r"(?:from|join|update) (?:memory|heart|brain|dialogue|cognition|runtime)\.\w+", query.sql)
     scopes = re.findall(r"\bagent_id = \$1", query.sql)
     inserts = re.findall(r"insert into [\w.]+ \(\s*agent_id\b", query.sql)
     bound = re.findall(r"select\s+\$1\b", query.sql)
