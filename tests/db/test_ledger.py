@@ -12,7 +12,7 @@ from newton.brain.chain import Fault, Head
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget
-from tests.db.deciding import REDIS, many, recorded, reviewed
+from tests.db.deciding import REDIS, choice, many, recorded, reviewed
 from tests.support import ANA, BEN, NOON, count, teller
 
 
@@ -62,7 +62,8 @@ MUTATIONS = {
     "another door": ("update brain.records set origin = 'nobody' where seq = $1", None),
     "another outcome": (
         "update brain.records set body = jsonb_set("
-        "body, '{outcome}', case outcome when 'success' then '\"failure\"' else '\"success\"' end) where seq = $1",
+        "body, '{outcome}', (case outcome when 'success' then '\"failure\"' else '\"success\"' end)::jsonb)"
+        " where seq = $1",
         "outcome",
     ),
     "another hash": ("update brain.records set hash = sha256(hash) where seq = $1", None),
@@ -211,3 +212,12 @@ async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_it
                 body = {"confidence": confidence, "at": NOON.isoformat(), "category": "c", "stakes": "low"}
                 entry = ledger.Entry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
                 await ledger.append(tx, [entry], by=teller())
+
+
+async def test_every_confidence_comes_back_as_it_was_stated(tx: Tx) -> None:
+    dice = random.Random(3)
+    stated = [0.0, -0.0, 1.0, 5e-324, 1e-50, 1e-7, 0.1 + 0.2, 1 - 2**-53, *(dice.random() for _ in range(200))]
+    await recorded(tx, *(choice(f"c{n}", confidence=confidence) for n, confidence in enumerate(stated)))
+    rows = await tx.fetch("select confidence from brain.records order by seq")
+    assert [row["confidence"] for row in rows] == stated
+    assert isinstance(await ledger.verify(tx, agent_id=ANA, noted=None), Head)
