@@ -1,14 +1,23 @@
 """The end of each chain, noted in a file outside the database: a cut tail looks whole to the database itself."""
 
+import hashlib
 import json
-import os
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlsplit
 from uuid import UUID, uuid4
 
 from newton.brain.chain import Head
 from newton.errors import ConfigError
+
+
+def place_of(url: str | None) -> str:
+    """Tells one database from another by where it is, not by who asks. None is the embedded one of the folder."""
+    if url is None:
+        return "embedded"
+    parts = urlsplit(url)
+    return hashlib.sha256(f"{parts.netloc.rpartition('@')[2]}{parts.path}?{parts.query}".encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,8 +54,5 @@ class HeadNotes:
     def _replace(self, path: Path, text: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f"{path.name}.{uuid4().hex}")
-        with beside.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
+        beside.write_text(text, encoding="utf-8")
         beside.replace(path)

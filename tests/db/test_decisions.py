@@ -8,7 +8,7 @@ import pytest
 
 from newton.brain import decisions, ledger, reading
 from newton.brain.chain import Head
-from newton.brain.choice import Standing
+from newton.brain.choice import Standing, Verdict
 from newton.brain.decisions import Amendment
 from newton.brain.reading import Filter
 from newton.brain.stating import Intent
@@ -183,7 +183,8 @@ async def test_what_is_due_comes_first_due_and_only_while_it_is_open(tx: Tx) -> 
 
 async def test_the_standing_counts_what_was_judged_and_what_is_overdue(tx: Tx) -> None:
     assert await reading.standing(tx, agent_id=ANA, category="architecture", now=LATER) == Standing()
-    for verdict, confidence in (("success", 0.8), ("partial", 0.6), ("failure", 0.7)):
+    rated: list[tuple[Verdict, float]] = [("success", 0.8), ("partial", 0.6), ("failure", 0.7)]
+    for verdict, confidence in rated:
         await recorded(tx, replace(REDIS, confidence=confidence), review=reviewed(verdict))
     await recorded(tx, REDIS)
     await recorded(tx, choice("other"), review=reviewed("success"))
@@ -219,7 +220,7 @@ async def test_erasing_leaves_no_word_of_it_and_a_chain_that_verifies(tx: Tx) ->
     await decisions.review(tx, decision_id, reviewed(lesson=f"no {marker}e"), by=LATER_ON, count=count)
     assert await decisions.erase(tx, decision_id, because="asked for", by=LATER_ON, count=count)
     names = await tx.fetch(
-        "select c.oid::regclass::text as name from pg_class as c where relkind = 'r' and c.relname <> 'schema_migrations'"
+        "select c.oid::regclass::text as name from pg_class as c where relkind = 'r' and relname <> 'schema_migrations'"
         " and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')"
     )
     for row in names:

@@ -62,7 +62,8 @@ def changed(record: Written, dice: random.Random) -> Written:
         {"words_hash": bytes(32)},
     ]
     if record.words is not None:
-        changes += [{"words": None}, {"salt": b"\1" * 32}]
+        changes.append({"words": None})
+        changes.append({"salt": b"\1" * 32})
     return record._replace(**dice.choice(changes))
 
 
