@@ -11,7 +11,7 @@ create table memory.memories (
     summary_tokens integer not null check (summary_tokens > 0),
     words integer not null check (words >= 0),
     confidence real check (confidence between 0 and 1),
-    importance real not null check (importance between 0 and 1),
+    importance real check (importance between 0 and 1),
     outcome text check (outcome in ('success', 'partial', 'failure', 'pending')),
     confirmations integer not null default 0 check (confirmations >= 0),
     uses integer not null default 0 check (uses >= 0),
@@ -49,6 +49,7 @@ comment on column memory.memories.thread is 'What it is a piece of, and there it
 comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
 comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
 comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
+comment on column memory.memories.importance is 'As a person gave it; null where it follows from the memory''s record.';
 comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
 comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
 comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';

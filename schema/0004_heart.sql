@@ -88,7 +88,7 @@ comment on column heart.episodes.extracted_at is 'When a model has read its line
 
 call runtime.isolate('heart.episodes');
 grant select, insert on heart.episodes to newton_app;
-grant update (extracted_at) on heart.episodes to newton_app;
+grant update (extracted_at, title) on heart.episodes to newton_app;
 
 -- How something is done. A changed procedure is a new memory that supersedes the one before, so a record is of one text.
 create table heart.procedures (

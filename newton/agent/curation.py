@@ -7,13 +7,13 @@ from uuid import UUID
 
 from newton.clock import Clock
 from newton.db.pool import Database
-from newton.heart import facts
+from newton.heart import attributes, facts
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory.forgetting import forget
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean, moment, name
 from newton.memory.lookup import Record, record, resolve
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
@@ -60,7 +60,7 @@ class Curation:
             told = Statement(
                 ref=str(new_id()),
                 content=clean(content),
-                at=at or self.clock.now(),
+                at=moment(at) if at else self.clock.now(),
                 subject=subject,
                 attribute=attribute,
             )
@@ -74,6 +74,17 @@ class Curation:
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
             await facts.retract(tx, memory_id, ground=self._ground())
+
+    async def attributes(self) -> dict[str, bool]:
+        """Every attribute that is used or declared, and whether it has one value at a time."""
+        async with self.db.work(self.agent_id) as tx:
+            return await attributes.listed(tx, agent_id=self.agent_id)
+
+    async def declare(self, attribute: str, *, single: bool) -> None:
+        """From now on the attribute has one value at a time, or many. Facts that are there stay as they were told."""
+        async with self.db.work(self.agent_id) as tx:
+            named = name(attribute, what="attribute")
+            await attributes.declare(tx, named, agent_id=self.agent_id, single=single)
 
     async def forget(self, given: Sequence[str], *, derived: bool, because: str) -> list[UUID]:
         """Takes memories away for good; returns the ids of all that went."""

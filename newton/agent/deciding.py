@@ -12,7 +12,7 @@ from newton.agent.gate import Gate
 from newton.brain import decisions, ledger, reading
 from newton.brain.chain import Fault, Head, Json
 from newton.brain.choice import Choice, Standing, Verdict
-from newton.brain.decisions import Amendment, Bond
+from newton.brain.decisions import Amendment, ByHand
 from newton.brain.headnote import HeadNotes
 from newton.brain.quality import quality
 from newton.brain.reading import Category, Filter, Listed, Whole
@@ -154,9 +154,9 @@ class Deciding:
 
         await self._change(new, work)
 
-    async def link(self, one: str, bond: Bond, other: str) -> None:
+    async def link(self, one: str, name: ByHand, other: str) -> None:
         async def work(tx: Tx, decision_id: UUID) -> None:
-            await decisions.link(tx, decision_id, bond, await self._which(tx, other), by=self._by())
+            await decisions.link(tx, decision_id, name, await self._which(tx, other), by=self._by())
 
         await self._change(one, work)
 

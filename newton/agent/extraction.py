@@ -1,15 +1,19 @@
-"""What a model takes from conversations, off the hot path: facts and proposed censors, never above their source."""
+"""What a model takes from conversations, off the hot path: facts, procedures, proposed censors, and what to call it."""
 
 from dataclasses import dataclass, replace
 
+from pydantic import ValidationError
+
 from newton.agent.asking import Asking
+from newton.content.skills import Skill, slug
 from newton.db.pool import Tx
 from newton.dialogue import conversations
 from newton.dialogue.conversations import Conversation
-from newton.errors import InputError
-from newton.heart import censors, facts
+from newton.errors import ConflictError, InputError
+from newton.heart import censors, episodes, facts, procedures
 from newton.heart.censors import Rule
-from newton.heart.extracting import Extracted, extraction_prompt
+from newton.heart.episodes import Told
+from newton.heart.extracting import Extracted, ProposedProcedure, extraction_prompt
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.memory import store
@@ -25,6 +29,7 @@ class Harvest:
 
     conversations: int
     facts: int
+    procedures: int
     censors: int
 
 
@@ -34,7 +39,7 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
     Recalled text is not among the lines, nor what tools and the web said. Raises SpendError and ProviderError; what was
     taken until then is kept, and the rest is read another time.
     """
-    read = learnt = proposed = 0
+    read = learnt = practised = proposed = 0
     async with asking.db.work(ground.by.agent_id) as tx:
         unread = await conversations.unread(tx, agent_id=ground.by.agent_id, most=most)
     for conversation in unread:
@@ -48,8 +53,10 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
                 if extracted:
                     own = replace(ground, by=replace(ground.by, trust=conversation.trust))
                     learnt += await _learn(tx, conversation, extracted, ground=own, asking=asking)
+                    practised += await _practise(tx, conversation, extracted, ground=own, asking=asking)
                     proposed += await _propose(tx, extracted, ground=own, asking=asking)
-    return Harvest(read, learnt, proposed)
+                    await _entitle(tx, conversation, extracted, asking=asking)
+    return Harvest(read, learnt, practised, proposed)
 
 
 async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
@@ -72,6 +79,37 @@ async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, gr
     born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]
     await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], by=ground.by)
     return sum(what == "new" for what in learnt)
+
+
+async def _practise(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+    """Ways of doing something that worked, unless there is a procedure of that name: a model replaces none."""
+    new = 0
+    for proposed in extracted.procedures:
+        try:
+            learnt = await procedures.learn(tx, _skill(proposed), ground=ground, count=asking.count)
+        except (InputError, ConflictError):
+            continue
+        if learnt:
+            await store.connect(tx, "part_of", [(learnt, conversation.memory_id)], by=ground.by)
+            new += 1
+    return new
+
+
+def _skill(proposed: ProposedProcedure) -> Skill:
+    try:
+        return Skill(
+            name=slug(mended(proposed.name)),
+            description=mended(proposed.description),
+            core=tuple(mended(step) for step in proposed.steps),
+        )
+    except ValidationError as error:
+        raise InputError("That is no procedure.", hint=str(error)) from None
+
+
+async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, asking: Asking) -> None:
+    if extracted.title and extracted.summary:
+        told = Told(title=mended(extracted.title), summary=mended(extracted.summary), outcome=extracted.outcome)
+        await episodes.structure(tx, conversation.memory_id, told, agent_id=asking.agent_id, count=asking.count)
 
 
 async def _propose(tx: Tx, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:

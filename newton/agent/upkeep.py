@@ -20,7 +20,7 @@ from newton.ids import model_id
 from newton.memory.memory import Teller
 from newton.memory.outbox import Drained, Outbox
 from newton.memory.representations import Count
-from newton.memory.transitions import Step
+from newton.memory.transitions import Step, taken_since
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -67,13 +67,18 @@ class Upkeep:
             after = read.last
 
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
-        """The daily job: generalises what has grown too many and takes every step that is due; dry, only tells them."""
-        if not dry:
-            if self.embedder:
-                await Outbox(self.db, self.embedder, self.agent_id).requeue()
-            await self.settle(most=None)
-            await generalise(self.db, self._ground(), count=self.count)
-        return await engine.live(self.db, self._ground(), dry=dry)
+        """The daily job: joins facts that say the same, generalises what has grown too many, and takes every step that
+        is due. Returns all steps taken, or with `dry` those that the record asks for as it is."""
+        if dry:
+            return await engine.live(self.db, self._ground(), dry=True)
+        began = self.clock.now()
+        if self.embedder:
+            await Outbox(self.db, self.embedder, self.agent_id).requeue()
+        await self.settle(most=None)
+        await generalise(self.db, self._ground(), count=self.count)
+        await engine.live(self.db, self._ground())
+        async with self.db.work(self.agent_id) as tx:
+            return await taken_since(tx, began, agent_id=self.agent_id, origin=self.origin)
 
     async def extract(self) -> Harvest:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""

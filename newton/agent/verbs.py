@@ -17,6 +17,7 @@ from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
+from newton.memory.importance import share_of
 from newton.memory.memory import KINDS, Kind, Teller
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
@@ -26,6 +27,19 @@ if TYPE_CHECKING:
 
 SEARCHED = 100
 MOST_RECALLED = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remark:
+    """A fact as a caller tells it: `confidence` from 0 to 1, `importance` from 0 to 10, times with a zone."""
+
+    content: str
+    subject: str | None = None
+    attribute: str | None = None
+    confidence: float | None = None
+    importance: float | None = None
+    at: datetime | None = None
+    until: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,29 +54,24 @@ class Verbs:
     thresholds: Thresholds
     embedder: "Embedder | None"
 
-    async def remember(
-        self,
-        content: str,
-        *,
-        subject: str | None = None,
-        attribute: str | None = None,
-        confidence: float | None = None,
-        at: datetime | None = None,
-    ) -> Learnt:
+    async def remember(self, remark: Remark) -> Learnt:
         """Keeps a fact, or confirms it when it is known word for word.
 
-        Raises InputError for an empty text, a name of several lines, a confidence outside [0, 1] or a time without a
-        zone.
+        Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
+        an end before the beginning.
         """
-        if confidence is not None and not 0 <= confidence <= 1:
-            raise InputError(f"A confidence of {confidence} is not possible.", hint="It runs from 0 to 1.")
+        sure = remark.confidence
+        if sure is not None and not 0 <= sure <= 1:
+            raise InputError(f"A confidence of {sure} is not possible.", hint="It runs from 0 to 1.")
         told = Statement(
             ref=str(new_id()),
-            content=clean(content),
-            subject=name(subject, what="subject") if subject is not None else None,
-            attribute=name(attribute, what="attribute") if attribute is not None else None,
-            confidence=confidence,
-            at=_zoned(at) or self.clock.now(),
+            content=clean(remark.content),
+            subject=name(remark.subject, what="subject") if remark.subject is not None else None,
+            attribute=name(remark.attribute, what="attribute") if remark.attribute is not None else None,
+            confidence=sure,
+            importance=share_of(remark.importance),
+            at=_zoned(remark.at) or self.clock.now(),
+            until=_zoned(remark.until),
         )
         async with self.db.work(self.agent_id) as tx:
             learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)

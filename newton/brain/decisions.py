@@ -32,13 +32,14 @@ from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
-from newton.memory.memory import Draft, Forms, Outcome, Teller, digest
+from newton.memory.memory import Draft, Teller, digest
 from newton.memory.representations import Count, one_line
+from newton.memory.store import Retold
 from newton.memory.transitions import Step, move
 
 SQL = load("newton.brain", "decisions.sql")
 
-Bond = Literal["depends_on", "relates", "contradicts"]
+ByHand = Literal["depends_on", "relates", "contradicts"]
 
 
 class Recorded(NamedTuple):
@@ -70,13 +71,6 @@ class Known(NamedTuple):
     @property
     def at(self) -> datetime:
         return datetime.fromisoformat(self.body["at"])
-
-
-class _Form(NamedTuple):
-    decision_id: UUID
-    forms: Forms
-    full_text: str
-    outcome: Outcome
 
 
 async def record(tx: Tx, intents: Sequence[Intent], *, by: Teller, count: Count) -> list[Recorded]:
@@ -180,13 +174,13 @@ async def supersede(tx: Tx, new: UUID, old: UUID, *, by: Teller, count: Count) -
         await _review(tx, was, Review(verdict="partial", at=mine.at, how="superseded"), cause=new, by=by, count=count)
 
 
-async def link(tx: Tx, one: UUID, bond: Bond, other: UUID, *, by: Teller) -> None:
+async def link(tx: Tx, one: UUID, name: ByHand, other: UUID, *, by: Teller) -> None:
     """A person says how two decisions belong together."""
     if one == other:
         raise InputError("A decision cannot be linked to itself.", hint="Name another one.")
     for decision_id in (one, other):
         await known(tx, decision_id, agent_id=by.agent_id)
-    await _connect(tx, (one, bond, other), by=by)
+    await _connect(tx, (one, name, other), by=by)
 
 
 async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: Count) -> bool:
@@ -201,7 +195,8 @@ async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: C
     body = {"erased": [str(record_id) for record_id in was.worded], "because": hygiene.clean(because)}
     await ledger.append(tx, [Entry(kind="erasure", decision_id=decision_id, body=body)], by=by)
     await SQL["erase"].run(tx, agent_id=by.agent_id)
-    await _reform(tx, [_form(was._replace(choice=None), was.review, count=count)], agent_id=by.agent_id)
+    erased = _retold(was._replace(choice=None), was.review, count=count)
+    await store.retell(tx, [erased], agent_id=by.agent_id)
     return True
 
 
@@ -292,7 +287,7 @@ async def _review(tx: Tx, was: Known, given: Review, *, cause: UUID | None = Non
     await ledger.append(tx, [_outcome(was.decision_id, given, cause)], by=by)
     (row,) = await SQL["states"].all(tx, agent_id=by.agent_id, memory_ids=[was.decision_id])
     await move(tx, [_reviewed(was.decision_id, row["state"], given)], by=by)
-    await _reform(tx, [_form(was, given, count=count)], agent_id=by.agent_id)
+    await store.retell(tx, [_retold(was, given, count=count)], agent_id=by.agent_id)
 
 
 def _reviewed(decision_id: UUID, state: str, given: Review) -> Step:
@@ -300,31 +295,17 @@ def _reviewed(decision_id: UUID, state: str, given: Review) -> Step:
     return Step(memory_id=decision_id, event="reviewed", before=state, after="REVIEWED", because=because)
 
 
-def _form(was: Known, given: Review | None, *, count: Count) -> _Form:
+def _retold(was: Known, given: Review | None, *, count: Count) -> Retold:
     outcome = given.verdict if given else "pending"
     if was.choice is None:
         short = erased_forms(was.body["confidence"], given, count=count)
-        return _Form(was.decision_id, short, ERASED, outcome)
-    short = short_forms(was.choice, given, count=count)
-    return _Form(was.decision_id, short, in_full(was.choice, given), outcome)
+        return Retold(memory_id=was.decision_id, forms=short, full_text=ERASED, outcome=outcome)
+    short, full = short_forms(was.choice, given, count=count), in_full(was.choice, given)
+    return Retold(memory_id=was.decision_id, forms=short, full_text=full, outcome=outcome)
 
 
-async def _reform(tx: Tx, made: Sequence[_Form], *, agent_id: UUID) -> None:
-    await SQL["reform"].run(
-        tx,
-        agent_id=agent_id,
-        memory_ids=[form.decision_id for form in made],
-        micros=[form.forms.micro for form in made],
-        summaries=[form.forms.summary for form in made],
-        micro_tokens=[form.forms.micro_tokens for form in made],
-        summary_tokens=[form.forms.summary_tokens for form in made],
-        full_texts=[form.full_text for form in made],
-        outcomes=[form.outcome for form in made],
-    )
-
-
-async def _connect(tx: Tx, bond: tuple[UUID, store.Link, UUID], *, by: Teller) -> None:
-    one, name, other = bond
+async def _connect(tx: Tx, link: tuple[UUID, store.Link, UUID], *, by: Teller) -> None:
+    one, name, other = link
     body: Json = {"link": name, "other": str(other)}
     await ledger.append(tx, [Entry(kind="link", decision_id=one, body=body)], by=by)
     await store.connect(tx, name, [(one, other)], by=by)

@@ -66,7 +66,7 @@ def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found]
             found.lexical,
             priorities[found.kind],
             decay.left(now - _clock(found, decay.clock)),
-            found.importance,
+            found.matters,
             outcomes.of(RECORDS.get(found.state, found.outcome)),
             usage.of(found.uses),
             NEUTRAL if found.confidence is None else found.confidence,

@@ -11,9 +11,12 @@ from newton.content import confined, markup
 from newton.content.sections import Reading, Section
 from newton.errors import InputError
 
-__all__ = ["Document", "Section", "documents_in", "read_document"]
+__all__ = ["Document", "Section", "Written", "documents_in", "read_document", "reading"]
 
 Format = Literal["markdown", "text", "html", "pdf"]
+
+# What may be read from a text that is at hand; the others are files.
+Written = Literal["markdown", "text"]
 
 LARGEST = 50 * 1024 * 1024  # bytes
 FORMATS: dict[str, Format] = {
@@ -63,6 +66,14 @@ def read_document(path: Path) -> Document:
     if not reading.sections:
         raise InputError(f"{path} says nothing.", hint="Leave it out, or write something in it.")
     return Document(title=reading.title or path.stem, format=form, sections=reading.sections)
+
+
+def reading(text: str, form: Written) -> Reading:
+    """A document that is at hand as a text. Raises InputError when it says nothing."""
+    read = markup.markdown(text) if form == "markdown" else markup.plain(text)
+    if not read.sections:
+        raise InputError("The document says nothing.", hint="Leave it out, or write something in it.")
+    return read
 
 
 def _inside(folder: Path) -> Iterator[Path]:

@@ -1,6 +1,7 @@
 """Skills: procedures as folders that a person may write, each with a SKILL.md in the Agent Skills convention."""
 
 import hashlib
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated, NamedTuple, cast
@@ -73,6 +74,15 @@ class Skill(Named):
     def content_hash(self) -> bytes:
         """SHA-256 of all that the skill says; how its file was laid out does not count."""
         return hashlib.sha256(self.model_dump_json().encode()).digest()
+
+
+def slug(title: str) -> str:
+    """A title as the name of a skill; "" when nothing of it can be in one.
+
+    >>> slug("Roll back: a release (v2)")
+    'roll-back-a-release-v2'
+    """
+    return re.sub(r"[^a-z0-9]+", "-", title.lower()).lstrip("-0123456789")[:60].rstrip("-")
 
 
 def load_skills(own: Path | None = None) -> dict[str, Skill]:

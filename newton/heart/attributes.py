@@ -47,3 +47,9 @@ async def single_valued(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) ->
     rows = await SQL["declared"].all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE)}
+
+
+async def listed(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
+    """Every attribute that a fact has or that was declared, and whether it has one value at a time."""
+    rows = await SQL["used"].all(tx, agent_id=agent_id)
+    return {row["attribute"]: row["attribute"] in SINGLE if row["single"] is None else row["single"] for row in rows}

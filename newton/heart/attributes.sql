@@ -7,3 +7,17 @@ on conflict (agent_id, attribute) do update set single = excluded.single;
 select attribute, single
 from heart.attributes
 where agent_id = $1 and attribute = any($2::text[]);
+
+-- name: used(agent_id)
+select coalesce(f.attribute, a.attribute) as attribute, a.single
+from (
+    select distinct attribute
+    from heart.facts
+    where agent_id = $1 and attribute is not null
+) as f
+full join (
+    select attribute, single
+    from heart.attributes
+    where agent_id = $1
+) as a on a.attribute = f.attribute
+order by 1;

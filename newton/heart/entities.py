@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from itertools import pairwise
 from typing import NamedTuple
@@ -11,7 +11,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.attributes import normal
-from newton.heart.happenings import entity_line, relation_line
+from newton.heart.happenings import Json, Payload, entity_line, relation_line
 from newton.heart.naming import Index, Known, key, names_in, salience
 from newton.ids import new_id
 from newton.memory import store
@@ -44,6 +44,17 @@ class Readable(NamedTuple):
     @property
     def declared(self) -> str | None:
         return self.subject or self.speaker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Introduction:
+    """Somebody says who or what there is, under which other names, and what it is like."""
+
+    name: str
+    type: str = "thing"
+    aliases: tuple[str, ...] = ()
+    properties: Payload = field(default_factory=dict[str, Json])
+    at: datetime | None = None
 
 
 class Relation(NamedTuple):
@@ -96,7 +107,7 @@ async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -
     written, and one that is made earlier may come later.
     """
     agent_id = by.agent_id
-    await SQL["lock_entities"].run(tx, agent_id=agent_id)
+    await lock(tx, by=by)
     start = after or await _watermark(tx, agent_id)
     rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=start, most=BATCH)]
     if not rows:
@@ -173,30 +184,30 @@ async def _entities(
         for name in found[memory.memory_id]:
             if index.resolve(name) is None:
                 fresh.setdefault(key(name), (name, memory.occurred_at))
-    drafts = {k: _entity(name, at, by=by, count=count) for k, (name, at) in fresh.items()}
-    await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
-    made = [(draft.memory_id, *fresh[k], k) for k, draft in drafts.items()]
-    await SQL["insert_entities"].run(
-        tx,
-        agent_id=by.agent_id,
-        entities=json.dumps(
-            [
-                {
-                    "memory_id": str(memory_id),
-                    "name": name,
-                    "key": k,
-                    "type": "thing",
-                    "aliases": [],
-                    "properties": {},
-                    "mentioned_at": at.isoformat(),
-                }
-                for memory_id, name, at, k in made
-            ]
-        ),
-    )
-    for memory_id, name, _, _ in made:
-        index.add(Known(memory_id, name, ()))
+    new = [Introduction(name=name, at=at) for name, at in fresh.values()]
+    for introduction, entity in zip(new, await insert(tx, new, by=by, count=count), strict=True):
+        index.add(Known(entity, introduction.name, ()))
     return index
+
+
+async def insert(tx: Tx, introductions: Sequence[Introduction], *, by: Teller, count: Count) -> list[UUID]:
+    """Writes entities of which none is known; returns their ids in the same order."""
+    drafts = [_entity(introduction, by=by, count=count) for introduction in introductions]
+    await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    rows = [
+        {
+            "memory_id": str(draft.memory_id),
+            "name": one.name,
+            "key": key(one.name),
+            "type": one.type,
+            "aliases": one.aliases,
+            "properties": one.properties,
+            "mentioned_at": draft.occurred_at.isoformat(),
+        }
+        for one, draft in zip(introductions, drafts, strict=True)
+    ]
+    await SQL["insert_entities"].run(tx, agent_id=by.agent_id, entities=json.dumps(rows))
+    return [draft.memory_id for draft in drafts]
 
 
 async def _mention(
@@ -239,9 +250,19 @@ async def _relate(
     ]
     if not evidence:
         return
-    ids = await _relations(tx, {triple for triple, _ in evidence}, entities, by=by, count=count)
+    ids = await relations(tx, {triple for triple, _ in evidence}, entities, by=by, count=count)
     await store.connect(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], by=by)
-    await SQL["weigh"].run(tx, agent_id=by.agent_id, memory_ids=list(set(ids.values())), doubt=DOUBT)
+    await weigh(tx, set(ids.values()), by=by)
+
+
+async def lock(tx: Tx, *, by: Teller) -> None:
+    """Until the end of the unit of work nobody else writes entities and relations."""
+    await SQL["lock_entities"].run(tx, agent_id=by.agent_id)
+
+
+async def weigh(tx: Tx, relation_ids: Iterable[UUID], *, by: Teller) -> None:
+    """Gives relations the weight that their evidence has: facts, and tellings of the relation itself."""
+    await SQL["weigh"].run(tx, agent_id=by.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
 
 
 def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
@@ -254,7 +275,7 @@ def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Tr
     return [(one, TOGETHER, other) for one, other in pairs]
 
 
-async def _relations(
+async def relations(
     tx: Tx, triples: Iterable[Triple], entities: Index, *, by: Teller, count: Count
 ) -> dict[Triple, UUID]:
     wanted = sorted(triples)
@@ -278,8 +299,9 @@ async def _relations(
     return ids | {triple: draft.memory_id for triple, draft in drafts.items()}
 
 
-def _entity(name: str, at: datetime, *, by: Teller, count: Count) -> Draft:
-    return _draft("entity", entity_line(name, "thing", {}), digest(key(name)), at=at, by=by, count=count)
+def _entity(introduction: Introduction, *, by: Teller, count: Count) -> Draft:
+    line = entity_line(introduction.name, introduction.type, introduction.properties)
+    return _draft("entity", line, digest(key(introduction.name)), at=introduction.at or by.now, by=by, count=count)
 
 
 def _relation(triple: Triple, entities: Index, *, by: Teller, count: Count) -> Draft:

@@ -77,12 +77,19 @@ from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, sou
 update heart.relations as r
 set weight = e.pieces / (e.pieces + $3::float8)
 from (
-    select other_id, count(*)::float8 as pieces
-    from memory.links
-    where agent_id = $1 and link = 'evidence' and other_id = any($2::uuid[])
-    group by other_id
+    select p.memory_id, count(*)::float8 as pieces
+    from (
+        select other_id as memory_id
+        from memory.links
+        where agent_id = $1 and link = 'evidence' and other_id = any($2::uuid[])
+        union all
+        select memory_id
+        from memory.confirmations
+        where agent_id = $1 and memory_id = any($2::uuid[])
+    ) as p
+    group by p.memory_id
 ) as e
-where r.agent_id = $1 and r.memory_id = e.other_id;
+where r.agent_id = $1 and r.memory_id = e.memory_id;
 
 -- name: listed_entities(agent_id, most)
 select e.memory_id, e.name, e.type, e.aliases, e.mentions, e.mentioned_at, m.state

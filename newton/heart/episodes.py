@@ -11,8 +11,9 @@ from newton.db.queries import load
 from newton.errors import ConflictError
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller, digest
+from newton.memory.memory import Draft, Outcome, Teller, digest
 from newton.memory.representations import Count, forms, one_line
+from newton.memory.store import Retold
 
 SQL = load("newton.heart", "episodes.sql")
 
@@ -36,12 +37,23 @@ class Experience:
     started_at: datetime
     ended_at: datetime
     participants: tuple[str, ...] = ()
+    outcome: Outcome | None = None
+    importance: float | None = None
     span: Span | None = None
     sources: tuple[UUID, ...] = ()
 
     @property
     def content_hash(self) -> bytes:
         return digest(self.ref, self.title, one_line(self.content))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Told:
+    """What somebody who has read a conversation calls it, and how it turned out."""
+
+    title: str
+    summary: str
+    outcome: Outcome | None
 
 
 async def keep(tx: Tx, experiences: Sequence[Experience], *, by: Teller, count: Count) -> int:
@@ -56,6 +68,19 @@ async def keep(tx: Tx, experiences: Sequence[Experience], *, by: Teller, count: 
     rows = [_row(e, drafts[ref]) for ref, e in told.items()]
     await SQL["insert_episodes"].run(tx, agent_id=by.agent_id, episodes=json.dumps(rows))
     return len(rows)
+
+
+async def structure(tx: Tx, memory_id: UUID, told: Told, *, agent_id: UUID, count: Count) -> None:
+    """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
+    row = await SQL["entitle"].one(tx, agent_id=agent_id, memory_id=memory_id, title=one_line(told.title))
+    assert row is not None, "whoever has read an episode has its id"
+    line = f"{told.title}: {one_line(told.summary)}"
+    prefixed = forms(line, count=count, prefix=_day(row["started_at"]))
+    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], agent_id=agent_id)
+
+
+def _day(at: datetime) -> str:
+    return f"[{at:%Y-%m-%d}] "
 
 
 async def _told_before(tx: Tx, experiences: Sequence[Experience], *, by: Teller) -> None:
@@ -81,7 +106,7 @@ def _draft(experience: Experience, *, by: Teller, count: Count) -> Draft:
         memory_id=new_id(),
         kind="episode",
         state="ACTIVE",
-        forms=forms(told, count=count, prefix=f"[{experience.started_at:%Y-%m-%d}] "),
+        forms=forms(told, count=count, prefix=_day(experience.started_at)),
         full_text=experience.content,
         indexed=told,
         cue=told,
@@ -91,6 +116,8 @@ def _draft(experience: Experience, *, by: Teller, count: Count) -> Draft:
         trust=by.trust,
         content_hash=experience.content_hash,
         ref=experience.ref,
+        outcome=experience.outcome,
+        importance=experience.importance,
         sources=experience.sources,
     )
 

@@ -9,3 +9,9 @@ from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, session_id uuid, first_position integer, last_position integer, title text,
     started_at timestamptz, ended_at timestamptz, participants text[]
 );
+
+-- name: entitle(agent_id, memory_id, title)
+update heart.episodes
+set title = $3
+where agent_id = $1 and memory_id = $2
+returning started_at;

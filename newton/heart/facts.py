@@ -41,6 +41,7 @@ class Statement:
     subject: str | None = None
     attribute: str | None = None
     confidence: float | None = None
+    importance: float | None = None
     source: str | None = None
     core: bool = False
     generalises: bool = False
@@ -253,7 +254,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         memory_id=new_id(),
         kind="fact",
         state="NEW",
-        forms=forms(statement.content, count=count),
+        forms=forms(statement.content, count=count, prefix=_still_to_come(statement, by)),
         full_text=statement.content,
         indexed=statement.content,
         cue=one_line(statement.content),
@@ -264,8 +265,14 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         content_hash=statement.content_hash,
         ref=statement.ref,
         confidence=statement.confidence,
+        importance=statement.importance,
         sources=statement.sources,
     )
+
+
+def _still_to_come(statement: Statement, by: Teller) -> str:
+    """What says that it does not hold yet, in every context that shows it."""
+    return f"[from {statement.at:%Y-%m-%d}] " if statement.at.date() > by.now.date() else ""
 
 
 def _row(statement: Statement, draft: Draft, *, single: bool, source: str) -> Mapping[str, object]:

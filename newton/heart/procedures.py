@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import NotFoundError
+from newton.errors import ConflictError, NotFoundError
 from newton.heart.lifecycle import procedures as rules
 from newton.heart.lifecycle.engine import Ground, review
 from newton.ids import new_id
@@ -88,13 +88,18 @@ async def sync(tx: Tx, skills: Mapping[str, Skill], *, ground: Ground, count: Co
     return Synced(len(changed), len(gone))
 
 
-async def learn(tx: Tx, skill: Skill, *, ground: Ground, count: Count) -> bool:
-    """Keeps a procedure that was learnt. False when there is one of that name: what is there is never replaced."""
+async def learn(tx: Tx, skill: Skill, *, ground: Ground, count: Count) -> UUID | None:
+    """Keeps a procedure that was learnt and returns its id; None when it is there.
+
+    Raises ConflictError when there is another of its name: only its own source replaces a procedure.
+    """
     await SQL["lock_procedures"].run(tx, agent_id=ground.by.agent_id)
-    if skill.name in await _latest(tx, ground):
-        return False
-    await _write(tx, [skill], {}, ground=ground, count=count)
-    return True
+    if known := (await _latest(tx, ground)).get(skill.name):
+        if _same(skill, known):
+            return None
+        raise ConflictError(f"There is another procedure {skill.name!r}.", hint="Give it a name of its own.")
+    (draft,) = await _write(tx, [skill], {}, ground=ground, count=count)
+    return draft.memory_id
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
@@ -147,7 +152,7 @@ def _hash(skill: Skill, version: int) -> bytes:
 
 async def _write(
     tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _Version], *, ground: Ground, count: Count
-) -> None:
+) -> list[Draft]:
     versions = {skill.name: latest[skill.name].version + 1 if skill.name in latest else 1 for skill in skills}
     drafts = {skill.name: _draft(skill, versions[skill.name], ground=ground, count=count) for skill in skills}
     await store.remember(tx, agent_id=ground.by.agent_id, drafts=list(drafts.values()))
@@ -155,6 +160,7 @@ async def _write(
     await SQL["insert_procedures"].run(tx, agent_id=ground.by.agent_id, procedures=json.dumps(rows))
     pairs = [(drafts[name].memory_id, latest[name].memory_id) for name in drafts if name in latest]
     await store.connect(tx, "supersedes", pairs, by=ground.by)
+    return list(drafts.values())
 
 
 async def _set(tx: Tx, memory_ids: Sequence[UUID], *, retired: bool, ground: Ground) -> None:

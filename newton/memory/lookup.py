@@ -38,7 +38,7 @@ class Record:
     summary: str
     full_text: str
     confidence: float | None
-    importance: float
+    importance: float | None
     outcome: Outcome | None
     confirmations: int
     uses: int

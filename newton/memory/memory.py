@@ -24,8 +24,6 @@ OUTSIDE: frozenset[Trust] = frozenset({"tool", "web"})
 # What is in one of these states is kept and may be searched, but is not held to be so any more.
 PAST: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
-DEFAULT_IMPORTANCE = 0.1  # 1.0 on the 0-10 scale that people see
-
 
 def least(tiers: Iterable[Trust]) -> Trust:
     """The trust of what is derived from several sources: that of the least trusted.
@@ -55,6 +53,8 @@ class Forms:
 class Draft:
     """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it.
 
+    `importance` is in [0, 1] where a person gave it; else it follows from the memory's record.
+
     One that is `held` is quarantined whoever said it, until a person approves of it.
     """
 
@@ -72,8 +72,8 @@ class Draft:
     content_hash: bytes
     ref: str | None = None
     confidence: float | None = None
+    importance: float | None = None
     outcome: Outcome | None = None
-    importance: float = DEFAULT_IMPORTANCE
     thread: UUID | None = None
     place: int | None = None
     sources: tuple[UUID, ...] = ()

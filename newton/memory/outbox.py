@@ -54,6 +54,12 @@ async def backlog(tx: Tx, *, agent_id: UUID) -> Backlog:
     return Backlog(**row)
 
 
+async def strangers(tx: Tx, *, agent_id: UUID, model_id: UUID) -> int:
+    """How many memories only another model has embedded, so that this one does not find them by meaning."""
+    row = await SQL["strangers"].one(tx, agent_id=agent_id, model_id=model_id)
+    return row["memories"] if row else 0
+
+
 class Outbox:
     """Empties one agent's outbox with one embedder. Safe beside other workers: the same vector is only kept once."""
 

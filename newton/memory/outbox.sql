@@ -73,6 +73,19 @@ where
 on conflict do nothing
 returning memory_id;
 
+-- name: strangers(agent_id, model_id)
+-- How many memories have a vector of another model and none of this.
+select count(distinct v.memory_id)::integer as memories
+from memory.embeddings as v
+where
+    v.agent_id = $1
+    and v.model_id <> $2
+    and not exists (
+        select
+        from memory.embeddings as own
+        where own.agent_id = $1 and own.model_id = $2 and own.kind = v.kind and own.memory_id = v.memory_id
+    );
+
 -- name: models(agent_id)
 -- How many vectors there are of each model.
 select model_id, count(*) as vectors

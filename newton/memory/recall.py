@@ -14,6 +14,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
+from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
 from newton.memory.ranking import Hit, relevances, stretched
 from newton.memory.representations import one_line
@@ -54,7 +55,7 @@ class Found(NamedTuple):
     summary_tokens: int
     words: int
     confidence: float | None
-    importance: float
+    importance: float | None
     outcome: str | None
     uses: int
     occurred_at: datetime
@@ -69,6 +70,13 @@ class Found(NamedTuple):
     similarity: float
     lexical: float
     relevance: float
+
+    @property
+    def matters(self) -> float:
+        """How much it matters, in [0, 1]: as a person said, or else by its record."""
+        if self.importance is not None:
+            return self.importance
+        return derived(self.kind, self.state, self.outcome, self.uses)
 
     @property
     def said(self) -> str:

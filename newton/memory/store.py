@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import OUTSIDE, Draft, Kind, Teller
+from newton.memory.memory import OUTSIDE, Draft, Forms, Kind, Outcome, Teller
 
 SQL = load("newton.memory", "store.sql")
 
@@ -84,6 +84,34 @@ async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, by:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Retold:
+    """What a memory is from now on called in short, in full, and as what it turned out."""
+
+    memory_id: UUID
+    forms: Forms
+    full_text: str | None = None
+    outcome: Outcome | None = None
+
+
+async def retell(tx: Tx, retold: Sequence[Retold], *, agent_id: UUID) -> None:
+    """Puts other short forms in the place of a memory's own; a full text or an outcome of None stays as it was.
+
+    It is found by the words that it was written with.
+    """
+    await SQL["retell"].run(
+        tx,
+        agent_id=agent_id,
+        memory_ids=[one.memory_id for one in retold],
+        micros=[one.forms.micro for one in retold],
+        summaries=[one.forms.summary for one in retold],
+        micro_tokens=[one.forms.micro_tokens for one in retold],
+        summary_tokens=[one.forms.summary_tokens for one in retold],
+        full_texts=[one.full_text for one in retold],
+        outcomes=[one.outcome for one in retold],
+    )
+
+
 async def note_read(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, now: datetime) -> None:
     """Counts that these were shown, and when."""
     if memory_ids:
@@ -115,8 +143,8 @@ def _row(draft: Draft) -> dict[str, object]:
         "content_hash": draft.content_hash.hex(),
         "ref": draft.ref,
         "confidence": draft.confidence,
-        "outcome": draft.outcome,
         "importance": draft.importance,
+        "outcome": draft.outcome,
         "thread": str(draft.thread) if draft.thread else None,
         "place": draft.place,
     }

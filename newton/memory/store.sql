@@ -7,7 +7,7 @@ with draft as materialized (
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text,
-        confidence real, outcome text, importance real, thread uuid, place integer
+        confidence real, importance real, outcome text, thread uuid, place integer
     )
 ),
 lexed as materialized (
@@ -24,13 +24,13 @@ sized as (
 written as (
     insert into memory.memories (
         agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, outcome, importance, occurred_at, created_at, origin, trust, quarantined, ref, thread,
+        confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread,
         place, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.words, 0), d.confidence, d.outcome, d.importance, d.occurred_at, d.created_at, d.origin,
-        d.trust, d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
+        coalesce(s.words, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
+        d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
     on conflict do nothing
@@ -97,6 +97,20 @@ insert into memory.links (agent_id, memory_id, link, other_id, at)
 select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
+
+-- name: retell(agent_id, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
+update memory.memories as m
+set
+    micro = r.micro,
+    summary = r.summary,
+    micro_tokens = r.micro_tokens,
+    summary_tokens = r.summary_tokens,
+    full_text = coalesce(r.full_text, m.full_text),
+    outcome = coalesce(r.outcome, m.outcome)
+from unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[]) as r (
+    memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome
+)
+where m.agent_id = $1 and m.memory_id = r.memory_id;
 
 -- name: read(agent_id, memory_ids, now)
 update memory.memories

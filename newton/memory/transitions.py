@@ -13,7 +13,7 @@ from newton.memory.memory import Teller
 SQL = load("newton.memory", "transitions.sql")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Step:
     """One change that is due. `releases` lifts the quarantine; then the state may stay as it is."""
 
@@ -64,6 +64,12 @@ async def history(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[Transition
     """Every change of a memory's state, the oldest first."""
     rows = await SQL["history"].all(tx, agent_id=agent_id, memory_id=memory_id)
     return [Transition(**row) for row in rows]
+
+
+async def taken_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[Step]:
+    """Every step that was taken from a moment on by whoever goes by that name, the oldest first."""
+    rows = await SQL["since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
+    return [Step(*row) for row in rows]
 
 
 async def states_at(

@@ -31,6 +31,12 @@ from memory.transitions
 where agent_id = $1 and memory_id = $2
 order by transition_id;
 
+-- name: since(agent_id, origin, at)
+select memory_id, event, from_state, to_state, because, event = 'released' as releases
+from memory.transitions
+where agent_id = $1 and origin = $2 and at >= $3
+order by transition_id;
+
 -- name: states_at(agent_id, memory_ids, moment)
 -- The state before the first change after a moment was the state then; without such a change it is the state now.
 select

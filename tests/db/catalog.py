@@ -23,10 +23,11 @@ APPEND_ONLY = {
 }
 FIXED = {
     "memory.memories": {
-        "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at", "words",
+        "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
+        "words",
     },
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
-    "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "title", "started_at", "ended_at"},
+    "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},

@@ -103,3 +103,9 @@ async def test_a_batch_says_what_became_of_each_in_its_order(tx: Tx) -> None:
     rows = await tx.fetch("select full_text, confirmations from memory.memories order by full_text")
     assert [tuple(row) for row in rows] == [("Oslo is cold", 1), ("Rome is warm", 1)]
     assert await tx.fetchval("select count(*) from heart.facts where agent_id = $1", ANA) == 2
+
+
+async def test_what_is_still_to_come_says_so(tx: Tx) -> None:
+    told = Statement(ref="soon", content="Ana lives in Bergen", at=NOON + timedelta(days=90))
+    await learn(tx, [told], ground=ground(), count=count)
+    assert await tx.fetchval("select micro from memory.memories") == "[from 2027-02-19] Ana lives in Bergen"

@@ -11,7 +11,7 @@ from asyncpg import Record
 
 from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Said, Turns
-from newton.agent.verbs import Verbs
+from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
@@ -179,7 +179,7 @@ async def test_no_secret_reaches_any_table(db: Database, agent: UUID) -> None:
         thresholds=Thresholds(),
         embedder=HashEmbedder(),
     )
-    await verbs.remember(text, subject=f"key {SECRETS['aws']}", attribute=f"is {SECRETS['github']}")
+    await verbs.remember(Remark(content=text, subject=f"key {SECRETS['aws']}", attribute=f"is {SECRETS['github']}"))
     await verbs.relive(text, title=f"The day of {SECRETS['openai']}", at=NOON + timedelta(days=1))
     await verbs.recall(text)
     await Outbox(db, HashEmbedder(), agent).drain()

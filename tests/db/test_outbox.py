@@ -7,7 +7,7 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.agent.verbs import Verbs
+from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
@@ -17,6 +17,7 @@ from newton.heart import facts
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
+from newton.memory import outbox
 from newton.memory.outbox import BATCH, MOST_ATTEMPTS, Outbox, backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -75,7 +76,7 @@ async def embedded(db: Database, agent: UUID) -> list[str]:
 
 async def test_a_memory_is_kept_and_found_by_its_words_while_no_model_answers(db: Database, agent: UUID) -> None:
     down = verbs(db, agent, BrokenEmbedder())
-    assert await down.remember("The spare key hangs behind the boiler") == "new"
+    assert await down.remember(Remark(content="The spare key hangs behind the boiler")) == "new"
     drained = await Outbox(db, BrokenEmbedder(), agent).drain()
     found = await down.recall("where is the spare key?")
     assert drained.down == "The embedding endpoint does not answer."
@@ -186,6 +187,9 @@ async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one
     first, other = Picky(), Other()
     await Outbox(db, first, agent).drain()
     assert await Outbox(db, first, agent).requeue() == 0, "nothing to do for the model that made them"
+    async with db.work(agent) as tx:
+        assert await outbox.strangers(tx, agent_id=agent, model_id=model_id(first.identity)) == 0
+        assert await outbox.strangers(tx, agent_id=agent, model_id=model_id(other.identity)) == 4
     assert await Outbox(db, other, agent).requeue() == 4
     assert await Outbox(db, other, agent).requeue() == 0, "they wait already"
     assert (await Outbox(db, other, agent).drain()).embedded == 4

@@ -7,7 +7,7 @@ import pytest
 
 from newton.agent.gate import Gate
 from newton.agent.turn import Limits, Turns
-from newton.agent.verbs import Verbs
+from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.cognition.bundle import Bundle
 from newton.cognition.context import Contexts, Request
@@ -110,7 +110,7 @@ class Mind:
 
     async def know(self, *facts: str) -> None:
         for fact in facts:
-            await self.verbs.remember(fact)
+            await self.verbs.remember(Remark(content=fact))
         await self.settle()
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.history import FileHistory
 
+from newton.agent.verbs import Remark
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.errors import DatabaseError
@@ -81,7 +82,7 @@ async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind) -> Non
 
 async def test_it_becomes_one_too_when_the_work_in_the_background_fails(mind: Mind) -> None:
     mind.embedder = None
-    await mind.verbs.remember("What waits for its vector")
+    await mind.verbs.remember(Remark(content="What waits for its vector"))
     talk = await conversation(mind, Lost(), *TOLD)
     with pytest.raises(DatabaseError):
         await talk.hold()

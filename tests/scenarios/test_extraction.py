@@ -22,7 +22,13 @@ TALK: tuple[tuple[Role, str], ...] = (
     ("assistant", "Understood."),
 )
 PROPOSED = {
-    "title": "A move",
+    "title": "Ana's move",
+    "summary": "Ana moved to Bergen to be near Liv.",
+    "outcome": "success",
+    "procedures": [
+        {"name": "Move house", "description": "How Ana moved.", "steps": ["Tell the post", "Pack"]},
+        {"name": "Move: house!", "description": "Another of that name.", "steps": ["Guess"]},
+    ],
     "facts": [
         {"content": "Ana lives in Bergen.", "subject": "Ana", "attribute": "lives in"},
         {"content": "Liv is Ana's sister.", "subject": "Ana"},
@@ -56,13 +62,19 @@ async def test_facts_point_to_their_conversation_and_censors_wait_for_a_person(m
     await talked(mind, *TALK)
     ask = asking(mind, PROPOSED)
     own = ground(teller(mind.agent_id, trust="agent", origin="extract"))
-    assert await extract(ask, own, most=10) == Harvest(1, 2, 1)
+    assert await extract(ask, own, most=10) == Harvest(1, 2, 1, 1)
     assert await learnt(mind) == {"Ana lives in Bergen.": ("agent", False), "Liv is Ana's sister.": ("agent", False)}
     async with mind.db.work(mind.agent_id) as tx:
         links = await tx.fetch(
             "select l.link, m.kind from memory.links as l join memory.memories as m on m.memory_id = l.other_id"
         )
-        assert [tuple(row) for row in links] == [("part_of", "episode")] * 2
+        assert [tuple(row) for row in links] == [("part_of", "episode")] * 3, "two facts and a procedure"
+        episode = await tx.fetchrow("select summary, outcome, trust from memory.memories where kind = 'episode'")
+        assert episode is not None
+        assert episode["summary"].endswith("Ana's move: Ana moved to Bergen to be near Liv.")
+        assert (episode["outcome"], episode["trust"]) == ("success", "agent")
+        steps = await tx.fetchval("select core from heart.procedures where name = 'move-house'")
+        assert steps == ["Tell the post", "Pack"]
         assert await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (memory_id)") == 2
         assert await tx.fetchval("select quarantined from memory.memories where kind = 'censor'")
         assert await tx.fetchval("select sum(input_tokens) from runtime.usage where purpose = 'extract'") > 0
@@ -72,7 +84,7 @@ async def test_a_conversation_is_read_once(mind: Mind) -> None:
     await talked(mind, *TALK)
     own = ground(teller(mind.agent_id, trust="agent"))
     assert (await extract(asking(mind, PROPOSED), own, most=10)).conversations == 1
-    assert await extract(asking(mind), own, most=10) == Harvest(0, 0, 0)
+    assert await extract(asking(mind), own, most=10) == Harvest(0, 0, 0, 0)
 
 
 async def test_what_a_tool_said_is_not_read_and_taints_what_is_learnt_beside_it(mind: Mind) -> None:
@@ -104,7 +116,7 @@ async def test_a_line_cannot_close_the_fence_it_stands_in(mind: Mind) -> None:
 )
 async def test_an_answer_that_does_not_fit_teaches_nothing(mind: Mind, answer: str) -> None:
     await talked(mind, *TALK)
-    assert await extract(asking(mind, answer), ground(teller(mind.agent_id)), most=10) == Harvest(1, 0, 0)
+    assert await extract(asking(mind, answer), ground(teller(mind.agent_id)), most=10) == Harvest(1, 0, 0, 0)
     assert await learnt(mind) == {}
 
 

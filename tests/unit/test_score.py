@@ -83,6 +83,13 @@ def test_relevance_beats_recency() -> None:
     assert score(topic) > score(chatter)
 
 
+def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
+    # S000-16
+    important = scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
+    given, core, plain = found(importance=0.9), found(importance=None, state="CORE"), found(importance=None)
+    assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])
+
+
 @pytest.mark.parametrize("name", sorted(load_profiles()))
 def test_every_score_is_explained_feature_by_feature(name: str) -> None:
     profile = load_profiles()[name]

@@ -19,7 +19,7 @@ COMMANDS = {
     "context": ("newton.runtime.cli.ask:context", "Show the context a model would be given for an input."),
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
-    "import": ("newton.runtime.cli.importing:import_", "Import messages, facts and episodes from NDJSON."),
+    "import": ("newton.runtime.cli.importing:import_", "Import memories of every kind from NDJSON."),
     "ingest": ("newton.runtime.cli.ingest:ingest", "Take in documents: Markdown, text, HTML, PDF."),
     "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
     "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
@@ -59,6 +59,11 @@ DECISIONS = {
     "link": ("newton.runtime.cli.decisions:link", "Say how two decisions belong together."),
     "erase": ("newton.runtime.cli.decisions:erase", "Take the words of a decision away for good."),
 }
+ATTRIBUTES = {
+    "list": ("newton.runtime.cli.attributes:list_", "List the attributes that facts tell of."),
+    "single": ("newton.runtime.cli.attributes:single", "Say that one has one value at a time."),
+    "many": ("newton.runtime.cli.attributes:many", "Say that one may have many values."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -70,6 +75,7 @@ GROUPS = (
     ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
     ("decisions", "What was decided, and what became of it.", DECISIONS),
+    ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )

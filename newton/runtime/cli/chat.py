@@ -12,6 +12,7 @@ from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
 from newton.agent.turn import Answer, Said, Turns
+from newton.agent.verbs import Remark
 from newton.cognition.bundle import Bundle
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
@@ -119,7 +120,7 @@ class Conversation:
         print(f"Frame: {self.frame or 'chosen for each input'}.")
 
     async def _remember(self, text: str) -> None:
-        learnt = await self.newton.verbs("chat").remember(text)
+        learnt = await self.newton.verbs("chat").remember(Remark(content=text))
         await self.newton.upkeep("chat").settle()
         print(show.LEARNT[learnt])
 

@@ -9,7 +9,7 @@ from uuid import UUID
 from cyclopts import Parameter
 
 from newton.brain.choice import Stakes, Verdict
-from newton.brain.decisions import Amendment, Bond
+from newton.brain.decisions import Amendment, ByHand
 from newton.brain.quality import score
 from newton.brain.reading import Edge, Filter, Listed, Note, Whole
 from newton.brain.showing import in_full
@@ -159,8 +159,8 @@ async def link(
         if supersedes:
             await deciding.supersede(decision, other)
         else:
-            bond: Bond = "depends_on" if depends_on else "contradicts" if contradicts else "relates"
-            await deciding.link(decision, bond, other)
+            name: ByHand = "depends_on" if depends_on else "contradicts" if contradicts else "relates"
+            await deciding.link(decision, name, other)
     print("Linked.")
 
 

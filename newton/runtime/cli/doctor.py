@@ -11,7 +11,9 @@ from cyclopts import Parameter
 from newton.brain.chain import Fault
 from newton.clock import stopwatch
 from newton.db import health
+from newton.db.pool import Tx
 from newton.errors import ConfigError, NewtonError, ProviderError
+from newton.ids import model_id
 from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
 from newton.runtime.cli import show
@@ -144,13 +146,23 @@ async def _embedder(newton: Newton) -> Finding:
 async def _backlog(newton: Newton) -> Finding:
     async with newton.db.work(newton.agent_id) as tx:
         backlog = await outbox.backlog(tx, agent_id=newton.agent_id)
+        strangers = await _strangers(tx, newton)
     if backlog.given_up:
         what = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
         return Finding("wrong", what, "They are found by their words alone.")
     if backlog.waiting:
         what = f"{backlog.waiting} memories wait for their vectors and are found by words until then"
         return Finding("note", what, "`newton chat` or the next import makes them.")
+    if strangers:
+        what = f"{strangers} memories have vectors of another model and are found by words alone"
+        return Finding("note", what, "`newton jobs run lifecycle` makes theirs anew.")
     return Finding("ok", "every memory has its vector")
+
+
+async def _strangers(tx: Tx, newton: Newton) -> int:
+    if newton.embedder is None:
+        return 0
+    return await outbox.strangers(tx, agent_id=newton.agent_id, model_id=model_id(newton.embedder.identity))
 
 
 async def _model(chosen: Settings) -> Finding:

@@ -20,13 +20,29 @@ CHUNK = 1024 * 1024
 async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
     """Import a file of NDJSON, one object a line. Importing it again changes nothing.
 
-    Each line is a message, a fact or an episode (ref is your own id of it, and may be left out):
+    Each line is of one of these types (ref is your own id of it; all but a document may leave it out):
 
       {"type":"message","session":"s1","ref":"m1","role":"user","name":"Ana","content":"…","at":"2026-03-01T09:00:00Z"}
 
       {"type":"fact","ref":"f1","content":"…","subject":"Ana","attribute":"lives in","confidence":0.9,"at":"…"}
+      (also "until":"…" and "importance":7, from 0 to 10)
 
-      {"type":"episode","ref":"e1","title":"…","content":"…","participants":["Ana"],"at":"…","ended_at":"…"}
+      {"type":"episode","ref":"e1","title":"…","content":"…","participants":["Ana"],"outcome":"success","at":"…"}
+      (also "ended_at":"…" and "importance")
+
+      {"type":"procedure","name":"deploy-safely","description":"…","triggers":["deploy"],"goals":["…"],"steps":["…"]}
+      (also "domain" and "details")
+
+      {"type":"censor","ref":"c1","trigger":"push to main","reason":"…","sense":"phrase","action":"block"}
+      (also "domain" and "threshold"; sense is phrase, pattern or meaning, action warn or block)
+
+      {"type":"event","ref":"v1","event_type":"file_read","payload":{"path":"a.py"},"session":"s1","at":"…"}
+
+      {"type":"entity","name":"Ana Berg","entity_type":"person","aliases":["Annie"],"properties":{"role":"nurse"}}
+
+      {"type":"relation","ref":"r1","source":"Ana Berg","relation_type":"works at","target":"Acme"}
+
+      {"type":"document","ref":"handbook","title":"…","format":"markdown","content":"# …"}
 
     A line that cannot be taken is reported with its number, the others go in, and the exit status is 2.
 

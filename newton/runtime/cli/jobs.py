@@ -60,4 +60,7 @@ def _harvested(harvest: Harvest, *, json: bool) -> None:
     if json:
         show.as_json(asdict(harvest))
         return
-    print(f"{harvest.conversations} conversations read: {harvest.facts} new facts, {harvest.censors} censors proposed.")
+    print(
+        f"{harvest.conversations} conversations read: {harvest.facts} new facts, {harvest.procedures} procedures, "
+        f"{harvest.censors} censors proposed."
+    )

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.agent.verbs import Remark
 from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.memory.memory import KINDS, PAST, Kind
@@ -22,7 +23,9 @@ async def remember(
     subject: Annotated[str | None, Parameter(help="Whom or what the fact is about.")] = None,
     attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
+    importance: Annotated[float | None, Parameter(help="How much it matters, from 0 to 10.")] = None,
     at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
+    until: Annotated[datetime | None, Parameter(help="When it ends, with zone, if that is known.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -42,7 +45,17 @@ async def remember(
         if episode is not None:
             learnt = "new" if await verbs.relive(content, title=episode, at=at) else "unchanged"
         else:
-            learnt = await verbs.remember(content, subject=subject, attribute=attribute, confidence=confidence, at=at)
+            learnt = await verbs.remember(
+                Remark(
+                    content=content,
+                    subject=subject,
+                    attribute=attribute,
+                    confidence=confidence,
+                    importance=importance,
+                    at=at,
+                    until=until,
+                )
+            )
         settled = await newton.upkeep("cli").settle()
     if json:
         show.as_json({"result": learnt, "embedder_down": settled.down})

@@ -1,9 +1,8 @@
-"""`import`: a file becomes sessions, exchanges, facts and episodes; repeating it changes nothing."""
+"""`import`: a file becomes memories, each line once; repeating it changes nothing."""
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import groupby
 from pathlib import Path
 from uuid import UUID
 
@@ -11,17 +10,15 @@ from newton.clock import Clock
 from newton.concurrency import together
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
-from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError, NewtonError
-from newton.heart import episodes, facts
-from newton.heart.episodes import Experience
-from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
-from newton.runtime.transfer.lines import Item, read
+from newton.runtime.transfer.given import Item, Said
+from newton.runtime.transfer.keeping import keep
+from newton.runtime.transfer.lines import read
 
 # A unit of work takes so many lines, or so many characters of them if that is less.
 BATCH = 100
@@ -84,7 +81,7 @@ class Importer:
         for batch in _batches(read(path)):
             good = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
             report.refused += [Refusal(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
-            touched |= {item[0] for _, item in good if isinstance(item, tuple)}
+            touched |= {item.session for _, item in good if isinstance(item, Said)}
             await self._take(good, report)
             pace.more.set()
             progress(len(batch))
@@ -108,22 +105,7 @@ class Importer:
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-        said = sorted((item for item in items if isinstance(item, tuple)), key=lambda item: item[0])
-        new = 0
-        for ref, group in groupby(said, key=lambda item: item[0]):
-            new += await self._append(tx, ref, [line for _, line in group], by=by)
-        statements = [item for item in items if isinstance(item, Statement)]
-        if statements:
-            learnt = await facts.learn(
-                tx, statements, ground=Ground(by=by, thresholds=self.thresholds), count=self.count
-            )
-            new += sum(what == "new" for what in learnt)
-        lived = [item for item in items if isinstance(item, Experience)]
-        return new + (await episodes.keep(tx, lived, by=by, count=self.count) if lived else 0)
-
-    async def _append(self, tx: Tx, ref: str, lines: Sequence[Line], *, by: Teller) -> int:
-        session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
-        return len(await sessions.append(tx, lines, session_id=session_id, by=by, count=self.count))
+        return await keep(tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count)
 
     async def _close(self, touched: set[str], report: Report) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""
@@ -146,20 +128,14 @@ class Importer:
             pace.more.clear()
 
 
-def _batches(lines: Iterator[Read]) -> Iterator[list[Read]]:
+def _batches(lines: Iterator[tuple[int, int, Item | NewtonError]]) -> Iterator[list[Read]]:
     batch: list[Read] = []
     room = BATCH_CHARACTERS
-    for number, item in lines:
-        room -= _characters(item)
+    for number, length, item in lines:
+        room -= length
         if batch and (len(batch) == BATCH or room < 0):
             yield batch
-            batch, room = [], BATCH_CHARACTERS - _characters(item)
+            batch, room = [], BATCH_CHARACTERS - length
         batch.append((number, item))
     if batch:
         yield batch
-
-
-def _characters(item: Item | NewtonError) -> int:
-    if isinstance(item, NewtonError):
-        return 0
-    return len((item[1] if isinstance(item, tuple) else item).content)

@@ -1,0 +1,81 @@
+"""What a person may say about what is known, and what the daily job tells of its work."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.agent.curation import Curation
+from newton.agent.upkeep import Upkeep
+from newton.agent.verbs import Remark
+from newton.errors import InputError
+from newton.heart.comparing import Bounds
+from newton.heart.lifecycle.thresholds import Thresholds
+from tests.scenarios.conftest import Mind
+from tests.support import count
+
+
+def curation(mind: Mind) -> Curation:
+    return Curation(
+        agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=count, thresholds=Thresholds()
+    )
+
+
+def upkeep(mind: Mind) -> Upkeep:
+    return Upkeep(
+        agent_id=mind.agent_id,
+        origin="job lifecycle",
+        db=mind.db,
+        clock=mind.clock,
+        count=count,
+        thresholds=Thresholds(),
+        bounds=Bounds(same=0.95, near=0.85),
+        embedder=mind.embedder,
+        asking=None,
+    )
+
+
+async def tell(mind: Mind, *said: tuple[str, str, str]) -> None:
+    for content, subject, attribute in said:
+        mind.clock.advance(timedelta(minutes=1))
+        await mind.verbs.remember(Remark(content=content, subject=subject, attribute=attribute))
+
+
+async def current(mind: Mind) -> set[str]:
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch(
+            "select full_text from memory.memories as m join heart.facts as f using (memory_id) where f.holds"
+        )
+    return {row["full_text"] for row in rows}
+
+
+async def test_only_an_attribute_of_one_value_supersedes_by_itself_and_a_person_says_which(mind: Mind) -> None:
+    # S002-16
+    await curation(mind).declare("Favourite_Team", single=True)
+    await curation(mind).declare("email", single=False)
+    await tell(mind, ("Ana is for Brann", "Ana", "favourite team"), ("Ana is for Vard", "Ana", "favourite team"))
+    await tell(mind, ("ana@x.org", "Ana", "email"), ("ana@y.org", "Ana", "email"), ("Oslo", "Ana", "lives in"))
+    assert await current(mind) == {"Ana is for Vard", "ana@x.org", "ana@y.org", "Oslo"}
+    assert await curation(mind).attributes() == {"email": False, "favourite team": True, "lives in": True}
+
+
+async def test_the_time_of_a_correction_needs_a_zone(mind: Mind) -> None:
+    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
+    async with mind.db.work(mind.agent_id) as tx:
+        fact: UUID = await tx.fetchval("select memory_id from memory.memories where kind = 'fact'")
+    with pytest.raises(InputError, match="no time zone"):
+        await curation(mind).supersede(str(fact), "Ana lives in Bergen", at=mind.clock.now().replace(tzinfo=None))
+    assert await current(mind) == {"Ana lives in Oslo"}
+
+
+async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
+    # S002-16: those that say the same become one, those that grew too many are told in few
+    await tell(mind, *((f"Ana likes thing number {n}", "Ana", "likes") for n in range(12)))
+    await tell(mind, ("Ben owns a boat.", "Ben", "owns"), ("Ben owns the boat", "Ben", "owns"))
+    steps = await upkeep(mind).lifecycle()
+    async with mind.db.work(mind.agent_id) as tx:
+        kept = await tx.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
+    assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
+    assert {step.event for step in steps} >= {"merged", "generalised"}
+    mind.clock.advance(timedelta(seconds=1))
+    assert await upkeep(mind).lifecycle() == [], "twice is like once"
