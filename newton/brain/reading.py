@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.brain import ledger
 from newton.brain.chain import Written
 from newton.brain.choice import Choice, Judged, ReasonKind, Stakes, Standing, Verdict
+from newton.brain.quality import PARTS
 from newton.brain.stating import Review, choice_of, review_of
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -95,7 +96,9 @@ class Whole:
 
     @property
     def quality(self) -> Mapping[str, float]:
-        return cast("Mapping[str, float]", self.body["quality"])
+        """The parts in the order in which they are told."""
+        given = cast("Mapping[str, float]", self.body["quality"])
+        return {name: given[name] for name in sorted(given, key=list(PARTS).index)}
 
 
 async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> list[Listed]:

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.brain import decisions
 from newton.clock import SteppedClock
 from newton.cognition.context import Contexts, Request
 from newton.cognition.render import headers
@@ -29,6 +30,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
+from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
 
 SESSION = "kitchen"
@@ -94,6 +96,8 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     await entities.read(tx, by=by, count=count)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))
     await events.record(tx, [happened], by=by, count=count)
+    (decision_id,) = await recorded(tx, REDIS, by=by)
+    await decisions.think(tx, decision_id, "what if it is cold?", by=by)
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
