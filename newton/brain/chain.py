@@ -115,7 +115,9 @@ class Walk:
             first = min(self.wordless.values())
             return Fault(first, "its words are gone, and no erasure says so")
         if self.noted and self.noted.seq > self.at.seq:
-            return Fault(self.at.seq + 1, f"{self.noted.seq - self.at.seq} records are missing at the end")
+            return Fault(
+                self.at.seq + 1, f"the end is missing from here on: {self.noted.seq} records were noted outside"
+            )
         if head != self.at:
             return Fault(self.at.seq + 1, f"the chain ends here, and its head says {head.seq}")
         return None

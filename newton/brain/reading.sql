@@ -43,13 +43,10 @@ group by category
 order by decisions desc, category;
 
 -- name: judged(agent_id)
-select
-    d.decision_id, d.decided_at, d.reviewed_at, d.confidence, d.outcome, d.category, d.stakes, d.frame,
-    r.body ->> 'reason_kinds' as reason_kinds
-from brain.decisions as d
-join brain.records as r on r.agent_id = $1 and r.seq = d.seq
-where d.agent_id = $1 and d.outcome is not null
-order by d.decided_at, d.decision_id;
+select decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, reason_kinds
+from brain.decisions
+where agent_id = $1 and outcome is not null
+order by decided_at, decision_id;
 
 -- name: standing(agent_id, category, now)
 select

@@ -45,13 +45,13 @@ async def recorded(tx: Tx, *choices: Choice, by: Teller | None = None, review: R
     return [made.decision_id for made in await decisions.record(tx, intents, by=by or teller(), count=count)]
 
 
-async def many(tx: Tx, number: int, *, by: Teller | None = None) -> list[UUID]:
+async def many(tx: Tx, number: int, *, by: Teller | None = None, first: int = 0) -> list[UUID]:
     """Decisions with outcomes for every second one."""
     intents = [
         Intent(
             choice=replace(REDIS, description=f"Choice {n} of many", confidence=n % 101 / 100, ref=f"c{n}"),
             review=reviewed("success" if n % 3 else "failure", lesson=f"lesson {n}") if n % 2 else None,
         )
-        for n in range(number)
+        for n in range(first, first + number)
     ]
     return [made.decision_id for made in await decisions.record(tx, intents, by=by or teller(), count=count)]

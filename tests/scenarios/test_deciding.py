@@ -170,7 +170,7 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     deciding.notes.note(deciding.agent_id, Head(1, bytes(32)))
     assert deciding.notes.seen(deciding.agent_id) == noted
     deciding.notes.note(deciding.agent_id, Head(3, bytes(32)))
-    assert await deciding.verify() == Fault(3, "1 records are missing at the end")
+    assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
 
 
 async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: Deciding) -> None:

@@ -116,7 +116,7 @@ def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
     head = end(left) if left else beginning(ANA)
     assert verify(left, agent_id=ANA, head=head) is None
     fault = verify(left, agent_id=ANA, head=head, noted=end(records))
-    assert fault == Fault(len(left) + 1, f"{len(records) - len(left)} records are missing at the end")
+    assert fault == Fault(len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside")
 
 
 @given(LIVES)
