@@ -1,13 +1,13 @@
 """Deciding: what speaks for and against a choice is looked at first, then it is recorded; and what becomes of it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, Protocol, TypeVar
 from uuid import UUID
 
-from newton.agent import gate
+from newton.agent import gate, verifying
 from newton.agent.gate import Gate
 from newton.brain import decisions, ledger, reading
 from newton.brain.chain import Fault, Head, Json
@@ -19,7 +19,7 @@ from newton.brain.reading import Category, Filter, Listed, Whole
 from newton.brain.stating import How, Intent, Review, checked_choice
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
-from newton.errors import CensoredError, GuardedError
+from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
 from newton.memory.lookup import resolve
 from newton.memory.memory import Teller
 from newton.memory.recall import Found, Search, Width, recall
@@ -104,6 +104,8 @@ class Deciding:
     notes: HeadNotes
     embedder: "Embedder | None"
     judge: Judge = unguarded
+    verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    verifier_seconds: float = 60.0
 
     async def look(self, choice: Choice) -> Outlook:
         """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
@@ -147,6 +149,23 @@ class Deciding:
         by = self._by()
         outcome = Review(verdict=verdict, at=at or by.now, how=how, lesson=lesson)
         await self._change(given, lambda tx, one: decisions.review(tx, one, outcome, by=by, count=self.count))
+
+    async def verified(self, given: str) -> Verdict | None:
+        """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
+
+        Raises ConfigError when none is set, and ConflictError when the decision was reviewed.
+        """
+        whole = await self.whole(given)
+        category = whole.category
+        if category not in self.verifiers:
+            raise ConfigError(f"No verifier is set for {category}.", hint="Set it under [verifiers] in newton.toml.")
+        if whole.review:
+            raise ConflictError("The decision was reviewed already.", hint="An outcome is given once.")
+        command, decision_id = self.verifiers[category], whole.memory.memory_id
+        said = await verifying.verdict(command, decision_id, seconds=self.verifier_seconds)
+        if said:
+            await self.review(str(decision_id), said, how="verifier")
+        return said
 
     async def supersede(self, new: str, old: str) -> None:
         async def work(tx: Tx, one: UUID) -> None:

@@ -95,6 +95,12 @@ class Whole:
     edges: tuple[Edge, ...]
 
     @property
+    def category(self) -> str:
+        """As it was amended last."""
+        given = [note.body["category"] for note in self.amendments if note.body.get("category")]
+        return given[-1] if given else cast("str", self.body["category"])
+
+    @property
     def quality(self) -> Mapping[str, float]:
         """The parts in the order in which they are told."""
         given = cast("Mapping[str, float]", self.body["quality"])

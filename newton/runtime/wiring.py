@@ -118,6 +118,8 @@ class Newton:
             gate=self.gate(origin),
             notes=self.notes,
             embedder=self.embedder,
+            verifiers=self.settings.verifiers,
+            verifier_seconds=self.settings.verifier_seconds,
         )
 
     @property

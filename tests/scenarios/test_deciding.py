@@ -17,7 +17,7 @@ from newton.brain.reading import Filter
 from newton.clock import SteppedClock
 from newton.cognition.context import Request
 from newton.db.pool import Database
-from newton.errors import CensoredError, ConfigError, GuardedError, InputError
+from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError, InputError
 from newton.heart.censors import Rule
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox
@@ -187,3 +187,35 @@ def test_a_database_is_told_from_another_by_where_it_is() -> None:
     here = place_of("postgresql://ana:secret@db/newton")
     assert here == place_of("postgresql://ben@db/newton")
     assert len({here, place_of(None), place_of("postgresql://db/other"), place_of("postgresql:///newton?host=/x")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("says", "outcome"),
+    [("exit 0", "success"), ("exit 1", "failure"), ("exit 2", None), ("sleep 100 & sleep 100", None)],
+)
+async def test_a_verifier_says_what_became_of_a_decision(deciding: Deciding, says: str, outcome: str | None) -> None:
+    made = await deciding.decide(REDIS)
+    strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_seconds=1.0)
+    assert await strict.verified(made.decision_id.hex) == outcome
+    (listed,) = await deciding.listed(Filter())
+    assert (listed.outcome, listed.how) == (outcome, "verifier" if outcome else None)
+
+
+async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deciding, tmp_path: Path) -> None:
+    made = await deciding.decide(replace(REDIS, description="$(touch owned); `touch owned`"))
+    written = tmp_path / "words"
+    command = ("sh", "-c", 'printf "%s" "$*" > "$0"', str(written), "{decision}", "{description}")
+    assert await replace(deciding, verifiers={"architecture": command}).verified(made.decision_id.hex) == "success"
+    assert written.read_text() == f"{made.decision_id} {{description}}"
+
+
+async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deciding) -> None:
+    which = (await deciding.decide(REDIS)).decision_id.hex
+    with pytest.raises(ConfigError, match="No verifier is set for architecture"):
+        await deciding.verified(which)
+    for command in (("/nowhere/at/all",), ()):
+        with pytest.raises(ConfigError, match="cannot be run"):
+            await replace(deciding, verifiers={"architecture": command}).verified(which)
+    await deciding.review(which, "success")
+    with pytest.raises(ConflictError, match="reviewed already"):
+        await replace(deciding, verifiers={"architecture": ("true",)}).verified(which)

@@ -51,8 +51,9 @@ async def done(decision: Which, *, agent: Agent = None) -> None:
 
 async def review(
     decision: Which,
-    outcome: Verdict,
+    outcome: Verdict | None = None,
     *,
+    verify: Annotated[bool, Parameter(negative=(), help="Let the verifier of its category say it.")] = False,
     lesson: Annotated[str | None, Parameter(help="What it teaches.")] = None,
     at: Annotated[datetime | None, Parameter(help="When it was known, with zone; now, if not given.")] = None,
     agent: Agent = None,
@@ -61,9 +62,15 @@ async def review(
 
     Example: newton review 3f9c2a71 success --lesson "warm the cache before switching over"
     """
+    if (outcome is None) != verify:
+        raise InputError("What became of it is not said, or twice.", hint="Give an outcome, or --verify.")
     async with opened(settings(agent)) as newton:
-        await newton.deciding("cli").review(decision, outcome, lesson=lesson, at=day(at))
-    print(f"Reviewed: {outcome}.")
+        deciding = newton.deciding("cli")
+        if outcome:
+            await deciding.review(decision, outcome, lesson=lesson, at=day(at))
+        else:
+            outcome = await deciding.verified(decision)
+    print(f"Reviewed: {outcome}." if outcome else "The verifier says nothing; the decision stays open.")
 
 
 async def list_(
