@@ -16,6 +16,7 @@ from newton.brain.decisions import Amendment, ByHand
 from newton.brain.headnote import HeadNotes
 from newton.brain.quality import quality
 from newton.brain.reading import Category, Filter, Listed, Whole
+from newton.brain.showing import cue
 from newton.brain.stating import How, Intent, Review, checked_choice
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
@@ -126,6 +127,9 @@ class Deciding:
             for given in supersedes:
                 old = await self._which(tx, given)
                 await decisions.supersede(tx, made.decision_id, old, by=self._by(), count=self.count)
+            if made.new:
+                alike = {found.memory_id: found.similarity for found in outlook.precedents}
+                await decisions.relate(tx, made.decision_id, alike, by=self._by())
             return made
 
         made = await self._written(work)
@@ -210,7 +214,7 @@ class Deciding:
         text = "\n".join(filter(None, [choice.description, choice.context, choice.expected]))
         censors = await self.gate.check(text, "action", dry=dry)
         search = Search(db=self.db, agent_id=self.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
-        recalled = await recall(choice.description, embedder=self.embedder, search=search)
+        recalled = await recall(cue(choice), embedder=self.embedder, search=search)
         async with self.db.work(self.agent_id) as tx:
             standing = await reading.standing(tx, agent_id=self.agent_id, category=choice.category, now=now)
         alike = [found for found in recalled.found if max(found.similarity, found.lexical) >= ALIKE]

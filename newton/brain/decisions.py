@@ -10,7 +10,7 @@ from newton.brain import ledger
 from newton.brain.chain import Json, Written, canonical
 from newton.brain.choice import Choice
 from newton.brain.ledger import Entry
-from newton.brain.showing import ERASED, erased_forms, in_full, searched, short_forms
+from newton.brain.showing import ERASED, cue, erased_forms, in_full, searched, short_forms
 from newton.brain.stating import (
     Intent,
     Review,
@@ -33,11 +33,13 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
 from newton.memory.memory import Draft, Teller, digest
-from newton.memory.representations import Count, one_line
+from newton.memory.representations import Count
 from newton.memory.store import Retold
 from newton.memory.transitions import Step, move
 
 SQL = load("newton.brain", "decisions.sql")
+
+NEAR = 0.7  # cosine from which on two decisions are near each other
 
 ByHand = Literal["depends_on", "relates", "contradicts"]
 
@@ -183,6 +185,16 @@ async def link(tx: Tx, one: UUID, name: ByHand, other: UUID, *, by: Teller) -> N
     await _connect(tx, (one, name, other), by=by)
 
 
+async def relate(tx: Tx, new: UUID, alike: Mapping[UUID, float], *, by: Teller) -> None:
+    """Links a new decision to those that were found for it, with their cosines: to what is near in meaning, and to what
+    has a tag in common. These links follow from what is known and are no records."""
+    rows = await SQL["sharing"].all(tx, agent_id=by.agent_id, memory_id=new, memory_ids=list(alike))
+    near = {decision_id for decision_id, cosine in alike.items() if cosine >= NEAR}
+    sharing = {row["decision_id"] for row in rows} - near
+    await store.connect(tx, "near", [(new, one) for one in sorted(near)], by=by)
+    await store.connect(tx, "relates", [(new, one) for one in sorted(sharing)], by=by)
+
+
 async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: Count) -> bool:
     """Takes every word of a decision away for good; that it was made, and what came of it, stays.
 
@@ -270,7 +282,7 @@ def _draft(decision_id: UUID, intent: Intent, *, by: Teller, count: Count) -> Dr
         forms=short_forms(choice, intent.review, count=count),
         full_text=in_full(choice, intent.review),
         indexed=searched(choice),
-        cue=one_line(f"{choice.description} {choice.context or ''}"),
+        cue=cue(choice),
         occurred_at=choice.at,
         created_at=by.now,
         origin=by.origin,

@@ -36,6 +36,11 @@ def in_a_line(choice: Choice, review: Review | None) -> str:
     return one_line(" ".join(parts))
 
 
+def cue(choice: Choice) -> str:
+    """What its vector is made of, and what is looked for when such a decision is to be made."""
+    return one_line(f"{choice.description} {choice.context or ''}")
+
+
 def searched(choice: Choice) -> str:
     """The words by which it is found."""
     said = [choice.description, choice.context, choice.expected, *choice.alternatives]

@@ -219,3 +219,14 @@ async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deci
     await deciding.review(which, "success")
     with pytest.raises(ConflictError, match="reviewed already"):
         await replace(deciding, verifiers={"architecture": ("true",)}).verified(which)
+
+
+async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding: Deciding) -> None:
+    first = await deciding.decide(replace(REDIS, tags=("other",)))
+    tagged = await deciding.decide(replace(REDIS, description="Buy more memory for every server that we have"))
+    await settled(deciding)
+    again = await deciding.decide(REDIS)
+    edges = (await deciding.whole(again.decision_id.hex)).edges
+    made = {edge.other_id: edge.link for edge in edges if edge.memory_id == again.decision_id}
+    assert made == {first.decision_id: "near", tagged.decision_id: "relates"}
+    assert isinstance(await deciding.verify(), Head)
