@@ -6,6 +6,7 @@ NewtonError
 ├── NotFoundError       the caller named a thing that does not exist
 ├── ConflictError       the request contradicts what is stored
 ├── CensoredError       a censor forbids it
+├── GuardedError        a guardrail forbids the decision
 ├── DatabaseError       the database cannot be reached or started
 ├── SchemaError         the database is not at the version this code needs
 └── ProviderError       an outside model failed
@@ -43,6 +44,10 @@ class ConflictError(NewtonError):
 
 class CensoredError(NewtonError):
     code = "censored"
+
+
+class GuardedError(NewtonError):
+    code = "guarded"
 
 
 class DatabaseError(NewtonError):

@@ -81,6 +81,11 @@ class Settings(BaseModel):
     procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
     censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
     censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
+    verifiers: dict[str, tuple[str, ...]] = Field(
+        {},
+        description="Of a category of decisions, the command that says their outcome: its words; 0 success, 1 failure.",
+    )
+    verifier_seconds: float = Field(60.0, gt=0, le=3_600, description="Seconds a verifier may take.")
 
     @property
     def home(self) -> Path:

@@ -38,11 +38,12 @@ create table memory.memories (
         or (kind = 'censor' and state in ('CREATED', 'ACTIVE', 'ESCALATED', 'RETIRED'))
         or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
         or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED'))
+        or (kind = 'decision' and state in ('RECORDED', 'PENDING', 'REVIEWED'))
     )
 );
 
-comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written.';
-comment on column memory.memories.summary is 'One line of at most about 100 tokens, made when the memory is written.';
+comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written; of a decision again with its outcome.';
+comment on column memory.memories.summary is 'One line of at most about 100 tokens, made with the micro.';
 comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
 comment on column memory.memories.thread is 'What it is a piece of, and there its place: an exchange is a line of its session.';
 comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
@@ -110,7 +111,11 @@ grant select, insert on memory.confirmations to newton_app;
 create table memory.links (
     agent_id uuid not null,
     memory_id uuid not null,
-    link text not null check (link in ('supersedes', 'was_wrong', 'corroborates', 'near', 'evidence', 'part_of')),
+    link text not null check (
+        link in (
+            'supersedes', 'was_wrong', 'corroborates', 'near', 'evidence', 'part_of', 'depends_on', 'relates', 'contradicts'
+        )
+    ),
     other_id uuid not null check (other_id <> memory_id),
     at timestamptz not null,
     primary key (agent_id, memory_id, link, other_id),
@@ -122,7 +127,7 @@ create index links_other_idx on memory.links (agent_id, other_id, link);
 
 comment on column memory.links.link is
 'memory_id supersedes other_id, or says that it was wrong; corroborates it; is near it in meaning, undecided;
-is evidence for it; was born in it (part_of).';
+is evidence for it; was born in it (part_of); of decisions: depends on it, relates to it, contradicts it.';
 
 call runtime.isolate('memory.links');
 grant select, insert on memory.links to newton_app;

@@ -35,6 +35,7 @@ FEW: Mapping[Kind, Width] = {
     "procedure": Width(searched=10, kept=10),
     "passage": Width(searched=20, kept=20),
     "event": Width(searched=10, kept=10),
+    "decision": Width(searched=20, kept=20),
 }
 LINES_SEARCHED = 200
 TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context

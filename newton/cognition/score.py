@@ -15,6 +15,7 @@ LAYER_OF: Mapping[str, str] = {
     "fact": "facts",
     "passage": "facts",
     "procedure": "procedures",
+    "decision": "decisions",
     "exchange": "episodes",
     "episode": "episodes",
     "event": "episodes",

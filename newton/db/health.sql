@@ -11,4 +11,4 @@ select
     count(*) filter (where relrowsecurity and relforcerowsecurity) as isolated
 from pg_class
 join pg_attribute on attrelid = pg_class.oid and attname = 'agent_id'
-where relkind = 'r' and relnamespace::regnamespace::text = any('{memory,heart,dialogue,cognition,runtime}');
+where relkind = 'r' and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}');

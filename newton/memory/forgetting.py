@@ -16,7 +16,8 @@ SHOWN = 3  # derived memories that a refusal names
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, by: Teller) -> list[UUID]:
     """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
 
-    Raises NotFoundError for an unknown one, and ConflictError when something was made from them and is to stay.
+    Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
+    is to stay.
     """
     rows = await SQL["existing"].all(tx, agent_id=by.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
@@ -27,6 +28,11 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
         raise ConflictError(
             f"{len(made)} memories were made from it ({named}).",
             hint="Forget them too with --derived, or forget nothing.",
+        )
+    if any(row["kind"] == "decision" for row in [*rows, *made]):
+        raise ConflictError(
+            "A decision is never deleted.",
+            hint="`newton decisions erase ID` takes its words away and keeps the record.",
         )
     gone = [*memory_ids, *(row["memory_id"] for row in made)]
     await SQL["note"].run(tx, agent_id=by.agent_id, memory_ids=gone, now=by.now, because=because, origin=by.origin)

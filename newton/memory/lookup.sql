@@ -37,6 +37,9 @@ from (
             when 'corroborates' then 'corroborates'
             when 'near' then 'is near'
             when 'evidence' then 'is evidence for'
+            when 'depends_on' then 'depends on'
+            when 'relates' then 'relates to'
+            when 'contradicts' then 'contradicts'
             else 'was born in'
         end,
         other_id
@@ -50,6 +53,9 @@ from (
             when 'corroborates' then 'is corroborated by'
             when 'near' then 'is near'
             when 'evidence' then 'has as evidence'
+            when 'depends_on' then 'is depended on by'
+            when 'relates' then 'relates to'
+            when 'contradicts' then 'is contradicted by'
             else 'bore'
         end,
         memory_id

@@ -7,7 +7,9 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-Kind = Literal["exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage"]
+Kind = Literal[
+    "exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage", "decision"
+]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 Outcome = Literal["success", "partial", "failure", "pending"]
 

@@ -14,7 +14,9 @@ from newton.memory.memory import OUTSIDE, Draft, Forms, Kind, Outcome, Teller
 SQL = load("newton.memory", "store.sql")
 
 
-Link = Literal["supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of"]
+Link = Literal[
+    "supersedes", "was_wrong", "corroborates", "near", "evidence", "part_of", "depends_on", "relates", "contradicts"
+]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,11 +12,13 @@ from uuid import UUID
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
 from newton.agent.curation import Curation
+from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
+from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import centroids
@@ -113,6 +115,26 @@ class Newton:
         module = import_module("newton.agent.guarding")
         folder = module.from_files(self.settings.guardrails_dir)
         return module.Guarding(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, folder=folder)
+
+    def deciding(self, origin: str) -> Deciding:
+        return Deciding(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            gate=self.gate(origin),
+            notes=self.notes,
+            embedder=self.embedder,
+            verifiers=self.settings.verifiers,
+            verifier_seconds=self.settings.verifier_seconds,
+        )
+
+    @property
+    def notes(self) -> HeadNotes:
+        """Where the ends of the ledgers of this database are noted."""
+        url = self.settings.database_url
+        return HeadNotes(self.settings.home / "ledger", place_of(url.get_secret_value() if url else None))
 
     def ingest(self, origin: str) -> "Ingest":
         module = import_module("newton.agent.ingest")

@@ -19,6 +19,8 @@ APPEND_ONLY = {
     "cognition.bundles",
     "brain.guardrails",
     "runtime.usage",
+    "brain.records",
+    "brain.texts",
 }
 FIXED = {
     "memory.memories": {

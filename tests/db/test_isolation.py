@@ -9,6 +9,10 @@ import pytest
 
 from newton.agent import ledger
 from newton.agent.verbs import Verbs
+from newton.brain import reading
+from newton.brain.choice import Standing
+from newton.brain.ledger import told_before
+from newton.brain.reading import Filter
 from newton.clock import SteppedClock
 from newton.cognition import bundles
 from newton.cognition.context import Request
@@ -25,6 +29,10 @@ from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
 from tests.support import NOON, count, ground, teller
 
+WRITABLE = """
+select string_agg(quote_ident(attname), ', ') from pg_attribute
+where attrelid = $1::text::regclass and attnum > 0 and not attisdropped and attgenerated = ''
+"""
 DATABASE = f"newton_isolation_{uuid4().hex[:8]}"
 
 
@@ -110,9 +118,9 @@ async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
             row = await owner.fetchval(
                 f"select to_json(t)::text from {name} as t where agent_id = $1 limit 1", world.ben
             )
-            written = await refusal(
-                world.db, world.ana, f"insert into {name} select * from json_populate_record(null::{name}, $1)", row
-            )
+            own = await owner.fetchval(WRITABLE, name)
+            sql = f"insert into {name} ({own}) select {own} from json_populate_record(null::{name}, $1)"
+            written = await refusal(world.db, world.ana, sql, row)
             assert written == "InsufficientPrivilegeError", name
     finally:
         await owner.close()
@@ -160,6 +168,10 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
         assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None
         assert await ledger.spent(tx, agent_id=world.ben, now=NOON) == 0
         assert (await backlog(tx, agent_id=world.ben)).waiting == 0
+        assert await reading.listed(tx, Filter(), agent_id=world.ben, now=NOON) == []
+        assert await reading.judged(tx, agent_id=world.ben) == []
+        assert await reading.standing(tx, agent_id=world.ben, category="architecture", now=NOON) == Standing()
+        assert await told_before(tx, ["d1"], agent_id=world.ben) == {}
         assert not await closing.close(tx, session_id=theirs, by=teller(world.ben), count=count)
 
 

@@ -5,7 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
-from newton.brain import guardrails
+from newton.brain import decisions, guardrails
 from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.clock import SteppedClock
@@ -32,6 +32,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
+from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
 
 SESSION = "kitchen"
@@ -99,6 +100,8 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     await events.record(tx, [happened], by=by, count=count)
     guard = Guard(name="tea-first", expression="confidence < 0.1", severity="warn", message="Have tea.", source="own")
     await guardrails.add(tx, guard, {}, by=Author(agent_id=by.agent_id, now=NOON, origin="cli"))
+    (decision_id,) = await recorded(tx, REDIS, by=by)
+    await decisions.think(tx, decision_id, "what if it is cold?", by=by)
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)

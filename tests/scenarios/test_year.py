@@ -21,8 +21,8 @@ import pytest
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle import engine
 from newton.heart.lifecycle.engine import KEPT_CHARACTERS
-from newton.heart.lifecycle.table import CHANGES
 from newton.memory import agents
+from newton.memory.changes import CHANGES
 from tests.db.telling import on
 from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.table import CHANGES, Change
+from newton.memory.changes import CHANGES, Change
 from newton.memory.memory import Kind
 from newton.memory.transitions import Step
 from tests.support import NOON

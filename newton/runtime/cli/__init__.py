@@ -11,6 +11,7 @@ from cyclopts import App, CycloptsError
 from newton import __version__
 from newton.errors import NewtonError, ProviderError
 
+HELP = {"--help", "-h", "--version"}
 OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 # Where each command lives and what it does in a line; its module is loaded when it is called.
@@ -28,6 +29,10 @@ COMMANDS = {
     "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
     "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
     "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
+    "decide": ("newton.runtime.cli.decide:decide", "Record a decision, with what speaks for and against it."),
+    "think": ("newton.runtime.cli.decisions:think", "Add a thought to an open decision."),
+    "done": ("newton.runtime.cli.decisions:done", "Say that what was decided is done."),
+    "review": ("newton.runtime.cli.decisions:review", "Say what became of a decision."),
     "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
     "calibration": ("newton.runtime.cli.calibration:calibration", "Show how far stated confidence can be trusted."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
@@ -49,6 +54,13 @@ CENSORS = {
     "approve": ("newton.runtime.cli.censors:approve", "Put a proposed censor in force."),
     "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
     "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
+}
+DECISIONS = {
+    "list": ("newton.runtime.cli.decisions:list_", "List the decisions, or those that are due."),
+    "show": ("newton.runtime.cli.decisions:show_", "Show a decision with all that belongs to it."),
+    "amend": ("newton.runtime.cli.decisions:amend", "Add to a decision."),
+    "link": ("newton.runtime.cli.decisions:link", "Say how two decisions belong together."),
+    "erase": ("newton.runtime.cli.decisions:erase", "Take the words of a decision away for good."),
 }
 ATTRIBUTES = {
     "list": ("newton.runtime.cli.attributes:list_", "List the attributes that facts tell of."),
@@ -72,6 +84,7 @@ BENCHES = {
 GROUPS = (
     ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
+    ("decisions", "What was decided, and what became of it.", DECISIONS),
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("guard", "What must hold of a decision.", GUARDRAILS),
     ("jobs", "Maintenance.", JOBS),
@@ -94,6 +107,13 @@ def made_app(asked: Sequence[str] = ()) -> App:
     return app
 
 
+def listing(words: list[str]) -> list[str]:
+    """`newton decisions --due` is short for `newton decisions list --due`."""
+    rest = words[1:2]
+    short = words[:1] == ["decisions"] and (not rest or (rest[0].startswith("-") and rest[0] not in HELP))
+    return [words[0], "list", *words[1:]] if short else words
+
+
 def _fill(app: App, commands: Mapping[str, tuple[str, str]], asked: Sequence[str]) -> None:
     for name, (where, does) in commands.items():
         app.command(where, name=name, help=None if name in asked else does)
@@ -113,6 +133,7 @@ def main() -> NoReturn:
 def status(words: list[str]) -> int:
     """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
     try:
+        words = listing(words)
         code = made_app(words)(words, exit_on_error=False, print_error=True, help_on_error=False)
     except CycloptsError:
         return REFUSED

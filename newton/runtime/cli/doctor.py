@@ -4,12 +4,15 @@ import platform
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Literal
+from typing import Annotated, Literal
 
+from cyclopts import Parameter
+
+from newton.brain.chain import Fault
 from newton.clock import stopwatch
 from newton.db import health
 from newton.db.pool import Tx
-from newton.errors import NewtonError, ProviderError
+from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import model_id
 from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
@@ -30,13 +33,16 @@ class Finding:
     todo: str = ""
 
 
-async def doctor(*, agent: Agent = None, json: AsJson = False) -> int:
+Verify = Annotated[bool, Parameter(negative=(), help="Also walk the whole ledger of decisions.")]
+
+
+async def doctor(*, verify: Verify = False, agent: Agent = None, json: AsJson = False) -> int:
     """Look at every part and say what works, what does not, and what to do. Exits with 1 when something is wrong.
 
     Example: newton doctor --json
     """
     chosen = settings(agent)
-    findings = [finding async for finding in _findings(chosen)]
+    findings = [finding async for finding in _findings(chosen, verify=verify)]
     if json:
         show.as_json({"findings": [asdict(f) for f in findings], "settings": _plain(chosen)})
     else:
@@ -51,7 +57,7 @@ def _plain(chosen: Settings) -> dict[str, str]:
     return {name: "-" if value is None else str(value) for name, value in dict(chosen).items()}
 
 
-async def _findings(chosen: Settings) -> AsyncGenerator[Finding]:
+async def _findings(chosen: Settings, *, verify: bool) -> AsyncGenerator[Finding]:
     yield Finding("ok", f"Python {platform.python_version()} on {platform.system()} {platform.machine()}")
     try:
         async with opened(chosen) as newton:
@@ -62,6 +68,8 @@ async def _findings(chosen: Settings) -> AsyncGenerator[Finding]:
             yield await _memories(newton)
             yield await _embedder(newton)
             yield await _backlog(newton)
+            if verify:
+                yield await _ledger(newton)
     except NewtonError as error:
         yield Finding("wrong", error.what, error.hint)
     yield await _model(chosen)
@@ -107,6 +115,21 @@ async def _memories(newton: Newton) -> Finding:
         counts = await store.counts(tx, agent_id=newton.agent_id)
     told = ", ".join(f"{number} of kind {kind}" for kind, number in counts.items()) or "none yet"
     return Finding("ok", f"memories of agent {newton.settings.agent}: {told}")
+
+
+async def _ledger(newton: Newton) -> Finding:
+    try:
+        noted = newton.notes.seen(newton.agent_id)
+        found = await newton.deciding("cli").verify()
+    except ConfigError as error:
+        return Finding("wrong", error.what, error.hint)
+    if isinstance(found, Fault):
+        todo = "Restore the database from a backup; what was decided since can be told again."
+        return Finding("wrong", f"the ledger of decisions is broken at record {found.seq}: {found.why}", todo)
+    if noted is None and found.seq:
+        todo = f"If it was made here, somebody deleted {newton.notes.path(newton.agent_id)}."
+        return Finding("note", f"all {found.seq} records of the ledger follow each other; no end was noted here", todo)
+    return Finding("ok", f"all {found.seq} records of the ledger of decisions are as they were written")
 
 
 async def _embedder(newton: Newton) -> Finding:

@@ -45,6 +45,8 @@ CHANGES: frozenset[Change] = frozenset(
         _changes("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
         _changes("passage", "ACTIVE", "replaced", "SUPERSEDED"),
         _changes("passage", "SUPERSEDED", "restored", "ACTIVE"),
+        _changes("decision", "RECORDED", "done", "PENDING"),
+        _changes("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
         _changes("event", "ACTIVE", "archived", "ARCHIVED"),
         _changes("entity", "ACTIVE", "archived", "ARCHIVED"),
         _changes("relation", "ACTIVE", "archived", "ARCHIVED"),

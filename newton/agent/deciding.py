@@ -1,0 +1,264 @@
+"""Deciding: what speaks for and against a choice is looked at first, then it is recorded; and what becomes of it."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import TYPE_CHECKING, Protocol, TypeVar
+from uuid import UUID
+
+from newton.agent import gate, verifying
+from newton.agent.gate import Gate
+from newton.brain import decisions, ledger, reading
+from newton.brain.chain import Fault, Head, Json
+from newton.brain.choice import Choice, Standing, Verdict
+from newton.brain.decisions import Amendment, ByHand
+from newton.brain.headnote import HeadNotes
+from newton.brain.quality import quality
+from newton.brain.reading import Category, Filter, Listed, Whole
+from newton.brain.showing import cue
+from newton.brain.stating import How, Intent, Review, checked_choice
+from newton.clock import Clock
+from newton.db.pool import Database, Tx
+from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
+from newton.memory.lookup import resolve
+from newton.memory.memory import Teller
+from newton.memory.recall import Found, Search, Width, recall
+from newton.memory.representations import Count
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+T = TypeVar("T")
+
+SEARCHED, MOST_PRECEDENTS = 20, 5
+ALIKE = 0.35  # evidence, by meaning or by words, from which on a decision is a precedent
+
+
+class Named(Protocol):
+    @property
+    def name(self) -> str: ...
+
+
+class Ruling(Protocol):
+    """What a guardrail says of a choice."""
+
+    @property
+    def rule(self) -> Named: ...
+
+    @property
+    def verdict(self) -> str: ...
+
+    @property
+    def blocks(self) -> bool: ...
+
+    @property
+    def words(self) -> str:
+        """For whoever is stopped or warned; empty when nothing is said."""
+        ...
+
+
+Judge = Callable[[Choice, Standing], Awaitable[Sequence[Ruling]]]
+
+
+async def unguarded(choice: Choice, standing: Standing) -> Sequence[Ruling]:
+    """No guardrail is in force."""
+    return ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outlook:
+    """What is to be seen before a choice is made. `missing` says which part could not be asked, and why."""
+
+    choice: Choice
+    precedents: Sequence[Found]
+    standing: Standing
+    censors: gate.Ruling
+    rulings: Sequence[Ruling]
+    quality: dict[str, float]
+    missing: dict[str, str]
+
+    @property
+    def blocked(self) -> bool:
+        return self.censors.blocks or any(ruling.blocks for ruling in self.rulings)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decided:
+    """A decision that is in the ledger, with what was to be seen before. One that was there already is not new."""
+
+    decision_id: UUID
+    new: bool
+    outlook: Outlook
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Deciding:
+    """For one agent; `origin` names the door. A decision is named by its id or the end of it."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    gate: Gate
+    notes: HeadNotes
+    embedder: "Embedder | None"
+    judge: Judge = unguarded
+    verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
+    verifier_seconds: float = 60.0
+
+    async def look(self, choice: Choice) -> Outlook:
+        """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
+        return await self._look(checked_choice(choice), dry=True)
+
+    async def decide(self, choice: Choice, *, supersedes: Sequence[str] = ()) -> Decided:
+        """Looks, and records the choice with what guardrails and censors said of it.
+
+        Raises InputError for what cannot be, and CensoredError or GuardedError for what may not; nothing of that is
+        recorded but that a censor was met.
+        """
+        outlook = await self._look(checked_choice(choice), dry=False)
+        _allowed(outlook)
+        intent = Intent(choice=outlook.choice, rulings=_said(outlook))
+
+        async def work(tx: Tx) -> decisions.Recorded:
+            (made,) = await decisions.record(tx, [intent], by=self._by(), count=self.count)
+            for given in supersedes:
+                old = await self._which(tx, given)
+                await decisions.supersede(tx, made.decision_id, old, by=self._by(), count=self.count)
+            if made.new:
+                alike = {found.memory_id: found.similarity for found in outlook.precedents}
+                await decisions.relate(tx, made.decision_id, alike, by=self._by())
+            return made
+
+        made = await self._written(work)
+        return Decided(decision_id=made.decision_id, new=made.new, outlook=outlook)
+
+    async def think(self, given: str, text: str) -> None:
+        """Adds a thought to a decision that is open."""
+        await self._change(given, lambda tx, one: decisions.think(tx, one, text, by=self._by()))
+
+    async def amend(self, given: str, amendment: Amendment) -> None:
+        await self._change(given, lambda tx, one: decisions.amend(tx, one, amendment, by=self._by()))
+
+    async def done(self, given: str) -> None:
+        """It is done; its outcome is awaited."""
+        await self._change(given, lambda tx, one: decisions.done(tx, one, by=self._by()))
+
+    async def review(
+        self, given: str, verdict: Verdict, *, lesson: str | None = None, at: datetime | None = None, how: How = "hand"
+    ) -> None:
+        """Gives a decision its outcome, once; `at` is when that was known, by default now."""
+        by = self._by()
+        outcome = Review(verdict=verdict, at=at or by.now, how=how, lesson=lesson)
+        await self._change(given, lambda tx, one: decisions.review(tx, one, outcome, by=by, count=self.count))
+
+    async def verified(self, given: str) -> Verdict | None:
+        """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
+
+        Raises ConfigError when none is set, and ConflictError when the decision was reviewed.
+        """
+        whole = await self.whole(given)
+        category = whole.category
+        if category not in self.verifiers:
+            raise ConfigError(f"No verifier is set for {category}.", hint="Set it under [verifiers] in newton.toml.")
+        if whole.review:
+            raise ConflictError("The decision was reviewed already.", hint="An outcome is given once.")
+        command, decision_id = self.verifiers[category], whole.memory.memory_id
+        said = await verifying.verdict(command, decision_id, seconds=self.verifier_seconds)
+        if said:
+            await self.review(str(decision_id), said, how="verifier")
+        return said
+
+    async def supersede(self, new: str, old: str) -> None:
+        async def work(tx: Tx, one: UUID) -> None:
+            await decisions.supersede(tx, one, await self._which(tx, old), by=self._by(), count=self.count)
+
+        await self._change(new, work)
+
+    async def link(self, one: str, name: ByHand, other: str) -> None:
+        async def work(tx: Tx, decision_id: UUID) -> None:
+            await decisions.link(tx, decision_id, name, await self._which(tx, other), by=self._by())
+
+        await self._change(one, work)
+
+    async def erase(self, given: str, *, because: str) -> bool:
+        """Takes the words of a decision away for good. False when none was left."""
+        return await self._change(
+            given, lambda tx, one: decisions.erase(tx, one, because=because, by=self._by(), count=self.count)
+        )
+
+    async def listed(self, wanted: Filter) -> list[Listed]:
+        now = self.clock.now()
+        async with self.db.work(self.agent_id) as tx:
+            return await reading.listed(tx, wanted, agent_id=self.agent_id, now=now)
+
+    async def categories(self) -> list[Category]:
+        async with self.db.work(self.agent_id) as tx:
+            return await reading.categories(tx, agent_id=self.agent_id)
+
+    async def whole(self, given: str) -> Whole:
+        """A decision with everything that belongs to it."""
+        async with self.db.work(self.agent_id) as tx:
+            return await reading.whole(tx, await self._which(tx, given), agent_id=self.agent_id)
+
+    async def verify(self) -> Fault | Head:
+        """The first broken place of the ledger, or its end when it is whole, beside what was noted outside of it."""
+        noted = self.notes.seen(self.agent_id)
+        async with self.db.work(self.agent_id) as tx:
+            return await ledger.verify(tx, agent_id=self.agent_id, noted=noted)
+
+    async def _look(self, choice: Choice, *, dry: bool) -> Outlook:
+        now = self.clock.now()
+        text = "\n".join(filter(None, [choice.description, choice.context, choice.expected]))
+        censors = await self.gate.check(text, "action", dry=dry)
+        search = Search(db=self.db, agent_id=self.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
+        recalled = await recall(cue(choice), embedder=self.embedder, search=search)
+        async with self.db.work(self.agent_id) as tx:
+            standing = await reading.standing(tx, agent_id=self.agent_id, category=choice.category, now=now)
+        alike = [found for found in recalled.found if max(found.similarity, found.lexical) >= ALIKE]
+        return Outlook(
+            choice=choice,
+            precedents=alike[:MOST_PRECEDENTS],
+            standing=standing,
+            censors=censors,
+            rulings=await self.judge(choice, standing),
+            quality=quality(choice),
+            missing={**recalled.missing, **({"censors by meaning": censors.unread} if censors.unread else {})},
+        )
+
+    async def _change(self, given: str, work: Callable[[Tx, UUID], Awaitable[T]]) -> T:
+        async def found(tx: Tx) -> T:
+            return await work(tx, await self._which(tx, given))
+
+        return await self._written(found)
+
+    async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+        """The unit of work; then the note of where the chain ends."""
+        async with self.db.work(self.agent_id) as tx:
+            result = await work(tx)
+            head = await ledger.head(tx, agent_id=self.agent_id)
+        await asyncio.to_thread(self.notes.note, self.agent_id, head)
+        return result
+
+    async def _which(self, tx: Tx, given: str) -> UUID:
+        return await resolve(tx, given, agent_id=self.agent_id, kind="decision")
+
+    def _by(self) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+
+def _allowed(outlook: Outlook) -> None:
+    if outlook.censors.blocks:
+        raise CensoredError(f"A censor forbids it: {outlook.censors.words}.", hint="Choose something else.")
+    if stopped := [ruling.words for ruling in outlook.rulings if ruling.blocks]:
+        raise GuardedError(
+            "; ".join(stopped), hint="Nothing was recorded. Mend the decision, or see `newton guard list`."
+        )
+
+
+def _said(outlook: Outlook) -> list[Json]:
+    """What guardrails and censors said, as it is kept."""
+    ruled: list[Json] = [{"guardrail": ruling.rule.name, "verdict": ruling.verdict} for ruling in outlook.rulings]
+    return ruled + [{"censor": str(censor.memory_id), "verdict": "warned"} for censor in outlook.censors.met]

@@ -1,0 +1,33 @@
+-- name: states(agent_id, memory_ids)
+select memory_id, state
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: superseding(agent_id, memory_id)
+-- What a decision supersedes, and what that superseded in turn.
+with recursive before as (
+    select other_id
+    from memory.links
+    where agent_id = $1 and memory_id = $2 and link = 'supersedes'
+    union
+    select l.other_id
+    from before as b
+    join memory.links as l on l.agent_id = $1 and l.memory_id = b.other_id and l.link = 'supersedes'
+)
+select other_id
+from before;
+
+-- name: erase(agent_id)
+call brain.erase($1);
+
+-- name: sharing(agent_id, memory_id, memory_ids)
+-- Those of the decisions that have a tag in common with one.
+select t.record_id as decision_id
+from brain.texts as t
+join brain.texts as own on own.agent_id = $1 and own.record_id = $2
+where
+    t.agent_id = $1
+    and t.record_id = any($3::uuid[])
+    and t.record_id <> $2
+    and t.words -> 'tags' ?| array(select jsonb_array_elements_text(own.words -> 'tags'))
+order by t.record_id;

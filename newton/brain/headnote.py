@@ -1,0 +1,58 @@
+"""The end of each chain, noted in a file outside the database: a cut tail looks whole to the database itself."""
+
+import hashlib
+import json
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import urlsplit
+from uuid import UUID, uuid4
+
+from newton.brain.chain import Head
+from newton.errors import ConfigError
+
+
+def place_of(url: str | None) -> str:
+    """Tells one database from another by where it is, not by who asks. None is the embedded one of the folder."""
+    if url is None:
+        return "embedded"
+    parts = urlsplit(url)
+    return hashlib.sha256(f"{parts.netloc.rpartition('@')[2]}{parts.path}?{parts.query}".encode()).hexdigest()[:16]
+
+
+@dataclass(frozen=True, slots=True)
+class HeadNotes:
+    """The notes of one database. `place` tells it from others that use the same folder."""
+
+    folder: Path
+    place: str
+
+    def path(self, agent_id: UUID) -> Path:
+        return self.folder / f"{agent_id}.{self.place}.json"
+
+    def seen(self, agent_id: UUID) -> Head | None:
+        """The last end of the chain that was noted. Raises ConfigError for a file that is no such note."""
+        path = self.path(agent_id)
+        try:
+            noted = json.loads(path.read_text(encoding="utf-8"))
+            return Head(int(noted["seq"]), bytes.fromhex(noted["hash"]))
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise ConfigError(
+                f"{path} is no note of a chain: {error}.", hint="Restore it, or delete it to begin anew."
+            ) from None
+
+    def note(self, agent_id: UUID, head: Head) -> None:
+        """Notes an end of the chain, after its commit. Only a later one replaces what is there; a folder that cannot be
+        written to keeps nobody from deciding."""
+        with suppress(OSError, ConfigError):
+            seen = self.seen(agent_id)
+            if head.seq and (seen is None or seen.seq < head.seq):
+                self._replace(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
+
+    def _replace(self, path: Path, text: str) -> None:
+        self.folder.mkdir(parents=True, exist_ok=True)
+        beside = path.with_name(f"{path.name}.{uuid4().hex}")
+        beside.write_text(text, encoding="utf-8")
+        beside.replace(path)

@@ -1,0 +1,83 @@
+-- name: hold(agent_id, hash)
+-- The end of the agent's chain, held until the unit of work ends; a new chain begins with that hash.
+insert into brain.heads (agent_id, seq, hash)
+values ($1, 0, $2)
+on conflict (agent_id) do update set seq = heads.seq
+returning seq, hash;
+
+-- name: append(agent_id, records)
+with record as materialized (
+    select *
+    from jsonb_to_recordset($2::jsonb) as r (
+        seq bigint, record_id uuid, kind text, decision_id uuid, recorded_at timestamptz, origin text, body jsonb,
+        words_hash text, hash text, salt text, words jsonb
+    )
+),
+kept as (
+    insert into brain.records (
+        agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, words_hash, hash
+    )
+    select
+        $1, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body,
+        decode(r.words_hash, 'hex'), decode(r.hash, 'hex')
+    from record as r
+)
+insert into brain.texts (agent_id, record_id, salt, words)
+select $1, r.record_id, decode(r.salt, 'hex'), r.words
+from record as r
+where r.words is not null;
+
+-- name: advance(agent_id, seq, hash)
+update brain.heads
+set seq = $2, hash = $3
+where agent_id = $1;
+
+-- name: head(agent_id)
+select seq, hash
+from brain.heads
+where agent_id = $1;
+
+-- name: written(agent_id, after, most)
+select
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt, t.words
+from brain.records as r
+left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+where r.agent_id = $1 and r.seq > $2
+order by r.seq
+limit $3;
+
+-- name: about(agent_id, decision_id)
+select
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt, t.words
+from brain.records as r
+left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+where r.agent_id = $1 and r.decision_id = $2
+order by r.seq;
+
+-- name: told_before(agent_id, refs)
+select
+    m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt,
+    t.words
+from memory.memories as m
+join brain.records as r on r.agent_id = $1 and r.decision_id = m.memory_id and r.kind in ('decision', 'outcome')
+left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+where m.agent_id = $1 and m.kind = 'decision' and m.ref = any($2::text[])
+order by r.seq;
+
+-- name: apart(agent_id)
+-- The earliest decision of which the spine tells something else than the chain.
+select d.seq
+from brain.decisions as d
+join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id
+where
+    d.agent_id = $1
+    and (
+        m.kind <> 'decision'
+        or m.confidence is null
+        or abs(m.confidence::double precision - d.confidence) > 1e-5
+        or m.occurred_at is distinct from d.decided_at
+        or m.outcome is distinct from coalesce(d.outcome, 'pending')
+        or (m.state = 'REVIEWED') is distinct from (d.outcome is not null)
+    )
+order by d.seq
+limit 1;

@@ -1,0 +1,87 @@
+-- name: listed(agent_id, now, due, open, category, stakes, outcome, tag, most)
+select
+    d.decision_id, m.state, t.words ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
+    d.frame, d.look_again_at, d.outcome, d.reviewed_at, d.how,
+    d.outcome is null and coalesce(d.look_again_at <= $2, false) as overdue
+from brain.decisions as d
+join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id
+left join brain.texts as t on t.agent_id = $1 and t.record_id = d.decision_id
+where
+    d.agent_id = $1
+    and (not $3::boolean or (d.outcome is null and d.look_again_at <= $2))
+    and (not $4::boolean or d.outcome is null)
+    and ($5::text is null or d.category = $5)
+    and ($6::text is null or d.stakes = $6)
+    and ($7::text is null or d.outcome = $7)
+    and (
+        $8::text is null
+        or (
+            select w.words -> 'tags' ? $8
+            from brain.records as r
+            join brain.texts as w on w.agent_id = $1 and w.record_id = r.record_id
+            where
+                r.agent_id = $1
+                and r.decision_id = d.decision_id
+                and r.kind in ('decision', 'amendment')
+                and jsonb_typeof(w.words -> 'tags') = 'array'
+            order by r.seq desc
+            limit 1
+        )
+    )
+order by
+    case when $3 then d.look_again_at end,
+    d.decided_at desc,
+    d.decision_id desc
+limit $9;
+
+-- name: categories(agent_id)
+-- Every category with how many decisions and how many of them were judged.
+select category, count(*) as decisions, count(outcome) as judged
+from brain.decisions
+where agent_id = $1
+group by category
+order by decisions desc, category;
+
+-- name: judged(agent_id)
+select decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, reason_kinds
+from brain.decisions
+where agent_id = $1 and outcome is not null
+order by decided_at, decision_id;
+
+-- name: standing(agent_id, category, now)
+select
+    count(*) as decisions,
+    count(s.worth) as judged,
+    count(*) - count(s.worth) as open,
+    count(*) filter (where s.worth is null and s.look_again_at <= $3) as overdue,
+    avg(s.worth) as success_rate,
+    avg((s.confidence - s.worth) ^ 2) as brier,
+    count(s.worth) filter (where s.category = $2) as category_judged,
+    avg(s.worth) filter (where s.category = $2) as category_success_rate
+from (
+    select
+        confidence, category, look_again_at,
+        case outcome when 'success' then 1.0 when 'partial' then 0.5 when 'failure' then 0.0 end::double precision
+            as worth
+    from brain.decisions
+    where agent_id = $1
+) as s;
+
+-- name: neighbours(agent_id, memory_id, most)
+-- The links among decisions that lie at most two steps from one.
+with recursive reached as (
+    select $2::uuid as memory_id, 0 as steps
+    union
+    select case when l.memory_id = r.memory_id then l.other_id else l.memory_id end, r.steps + 1
+    from reached as r
+    join memory.links as l on l.agent_id = $1 and (l.memory_id = r.memory_id or l.other_id = r.memory_id)
+    where r.steps < 2
+)
+select distinct l.memory_id, l.link, l.other_id, m.micro, o.micro as other_micro
+from reached as r
+join memory.links as l on l.agent_id = $1 and (l.memory_id = r.memory_id or l.other_id = r.memory_id)
+join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id and m.kind = 'decision'
+join memory.memories as o on o.agent_id = $1 and o.memory_id = l.other_id and o.kind = 'decision'
+where r.steps < 2
+order by l.memory_id, l.link, l.other_id
+limit $3;

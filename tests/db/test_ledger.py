@@ -1,0 +1,223 @@
+"""The ledger: what is done to it behind the application's back is found, and the application may do nothing to it."""
+
+import random
+from collections.abc import AsyncIterator
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.brain import decisions, ledger
+from newton.brain.chain import Fault, Head
+from newton.db.pool import Database, Tx
+from newton.errors import ConflictError
+from newton.memory.forgetting import forget
+from tests.db.deciding import REDIS, choice, many, recorded, reviewed
+from tests.support import ANA, BEN, NOON, count, teller
+
+
+@pytest.fixture
+async def owner(dsn: str) -> AsyncIterator[Tx]:
+    """Who may change anything, and whom no trigger or foreign key stops."""
+    conn = await asyncpg.connect(dsn)
+    await conn.execute("set session_replication_role = replica")
+    yield conn
+    await conn.close()
+
+
+async def lived(db: Database, agent: UUID, number: int = 12) -> Head:
+    """A chain with every kind of record in it."""
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        ids = await many(tx, number, by=by)
+        await decisions.think(tx, ids[0], "what if it fails?", by=by)
+        await decisions.amend(tx, ids[0], decisions.Amendment(text="it was Tuesday", tags=("new",)), by=by)
+        await decisions.supersede(tx, ids[2], ids[0], by=by, count=count)
+        await decisions.erase(tx, ids[1], because="asked for", by=by, count=count)
+        return await ledger.head(tx, agent_id=agent)
+
+
+async def found(db: Database, agent: UUID, noted: Head | None = None) -> Fault | Head:
+    async with db.work(agent) as tx:
+        return await ledger.verify(tx, agent_id=agent, noted=noted)
+
+
+async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -> None:
+    assert await found(db, agent) == await found(db, agent)
+    head = await lived(db, agent)
+    assert head.seq == 12 + 6 + 5
+    assert await found(db, agent) == head
+    assert await found(db, agent, noted=head) == head
+    assert await found(db, agent, noted=Head(3, bytes(32))) == Fault(
+        3, "the chain up to here was written anew: another hash was noted outside"
+    )
+
+
+MUTATIONS = {
+    "another confidence": (
+        "update brain.records set body = jsonb_set(body, '{confidence}', '0.123') where seq = $1",
+        "decision",
+    ),
+    "another time": ("update brain.records set recorded_at = recorded_at + interval '1 ms' where seq = $1", None),
+    "another door": ("update brain.records set origin = 'nobody' where seq = $1", None),
+    "another outcome": (
+        "update brain.records set body = jsonb_set("
+        "body, '{outcome}', (case outcome when 'success' then '\"failure\"' else '\"success\"' end)::jsonb)"
+        " where seq = $1",
+        "outcome",
+    ),
+    "another hash": ("update brain.records set hash = sha256(hash) where seq = $1", None),
+    "an id of its own": ("update brain.records set record_id = gen_random_uuid() where seq = $1", "thought"),
+    "gone": ("delete from brain.records where seq = $1", None),
+    "gone with its words": (
+        "with r as (delete from brain.records where seq = $1 returning record_id)"
+        " delete from brain.texts where record_id in (select record_id from r)",
+        None,
+    ),
+    "moved": ("update brain.records set seq = seq + 1000 where seq = $1", None),
+    "other words": (
+        "update brain.texts set words = words || '{\"x\": 1}'"
+        " where record_id = (select record_id from brain.records where seq = $1)",
+        "worded",
+    ),
+    "another salt": (
+        "update brain.texts set salt = sha256(salt)"
+        " where record_id = (select record_id from brain.records where seq = $1)",
+        "worded",
+    ),
+    "words gone": (
+        "delete from brain.texts where record_id = (select record_id from brain.records where seq = $1)",
+        "worded",
+    ),
+    "words made up": (
+        "insert into brain.texts select agent_id, record_id, sha256('x'), '{}' from brain.records where seq = $1",
+        "wordless",
+    ),
+    "a copy inserted at the end": (
+        "insert into brain.records (agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, words_hash,"
+        " hash) select agent_id, (select max(seq) + 1 from brain.records), gen_random_uuid(), 'thought', decision_id,"
+        " recorded_at, origin, '{}', null, hash from brain.records where seq = $1",
+        None,
+    ),
+    "the head set back": ("update brain.heads set seq = $1 - 1", None),
+    "the spine says more": (
+        "update memory.memories set confidence = 0.999"
+        " where memory_id = (select decision_id from brain.records where seq = $1)",
+        "decision",
+    ),
+    "the spine says success": (
+        "update memory.memories set outcome = case outcome when 'success' then 'failure' else 'success' end"
+        " where memory_id = (select decision_id from brain.records where seq = $1)",
+        "decision",
+    ),
+}
+OF_KIND = """
+select r.seq from brain.records as r left join brain.texts as t using (agent_id, record_id)
+where $1::text is null or r.kind = $1 or ($1 = 'worded' and t.words is not null)
+    or ($1 = 'wordless' and t.words is null)
+order by r.seq
+"""
+
+
+@pytest.mark.parametrize("mutation", MUTATIONS)
+async def test_what_is_changed_behind_the_application_is_found(
+    db: Database, agent: UUID, owner: Tx, mutation: str
+) -> None:
+    head = await lived(db, agent)
+    sql, kind = MUTATIONS[mutation]
+    for row in await owner.fetch(OF_KIND, kind):
+        unit = owner.transaction()
+        await unit.start()
+        await owner.execute(sql, row["seq"])
+        assert isinstance(await ledger.verify(owner, agent_id=agent, noted=None), Fault), row["seq"]
+        await unit.rollback()
+    assert await found(db, agent) == head
+
+
+async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Database, agent: UUID, owner: Tx) -> None:
+    head = await lived(db, agent)
+    dice = random.Random(7)
+    for _ in range(40):
+        one, other = sorted(dice.sample(range(1, head.seq + 1), 2))
+        unit = owner.transaction()
+        await unit.start()
+        for before, after in ((one, -1), (other, one), (-1, other)):
+            await owner.execute("alter table brain.records drop constraint if exists records_seq_check")
+            await owner.execute("update brain.records set seq = $2 where seq = $1", before, after)
+        fault = await ledger.verify(owner, agent_id=agent, noted=None)
+        assert isinstance(fault, Fault)
+        assert fault.seq == one
+        await unit.rollback()
+    for kept in range(head.seq):
+        unit = owner.transaction()
+        await unit.start()
+        await owner.execute("delete from brain.records where seq > $1", kept)
+        last = await owner.fetchval("select hash from brain.records where seq = $1", kept)
+        cut = await ledger.verify(owner, agent_id=agent, noted=None)
+        assert isinstance(cut, Fault)
+        if last is not None:
+            # the head is cut along: in itself all is well, but not beside what was noted outside
+            await owner.execute("update brain.heads set seq = $1, hash = $2", kept, last)
+            assert isinstance(await ledger.verify(owner, agent_id=agent, noted=head), Fault)
+        await unit.rollback()
+
+
+@pytest.mark.parametrize(
+    "attack",
+    [
+        "update brain.records set origin = 'x'",
+        "delete from brain.records",
+        "truncate brain.records",
+        "update brain.texts set words = '{}'",
+        "delete from brain.texts",
+        "delete from brain.heads",
+        "update brain.decisions set confidence = 1",
+        "delete from memory.memories where kind = 'decision'",
+    ],
+)
+async def test_the_application_may_not_change_or_delete_a_record(db: Database, agent: UUID, attack: str) -> None:
+    await lived(db, agent)
+    with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.ObjectNotInPrerequisiteStateError)):
+        async with db.work(agent) as tx:
+            await tx.execute(attack)
+
+
+async def test_the_application_erases_only_what_the_chain_says_and_only_of_its_own_agent(tx: Tx) -> None:
+    await recorded(tx, REDIS)
+    await tx.execute("call brain.erase($1)", ANA)
+    await tx.execute("call brain.erase($1)", BEN)
+    assert await tx.fetchval("select count(*) from brain.texts") == 1
+
+
+async def test_a_decision_is_never_forgotten(tx: Tx) -> None:
+    # S002-20
+    (decision_id,) = await recorded(tx, REDIS)
+    with pytest.raises(ConflictError, match=r"never deleted.*erase"):
+        await forget(tx, [decision_id], derived=True, because="a test", by=teller())
+
+
+async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_its_range(tx: Tx) -> None:
+    (decision_id,) = await recorded(tx, REDIS, review=reviewed())
+    with pytest.raises(asyncpg.UniqueViolationError):
+        async with tx.transaction():
+            entry = ledger.Entry(
+                kind="outcome",
+                decision_id=decision_id,
+                body={"outcome": "failure", "at": NOON.isoformat(), "how": "hand"},
+            )
+            await ledger.append(tx, [entry], by=teller())
+    for confidence in (-0.1, 1.1):
+        with pytest.raises(asyncpg.CheckViolationError):
+            async with tx.transaction():
+                body = {"confidence": confidence, "at": NOON.isoformat(), "category": "c", "stakes": "low"}
+                entry = ledger.Entry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
+                await ledger.append(tx, [entry], by=teller())
+
+
+async def test_every_confidence_comes_back_as_it_was_stated(tx: Tx) -> None:
+    dice = random.Random(3)
+    stated = [0.0, -0.0, 1.0, 5e-324, 1e-50, 1e-7, 0.1 + 0.2, 1 - 2**-53, *(dice.random() for _ in range(200))]
+    await recorded(tx, *(choice(f"c{n}", confidence=confidence) for n, confidence in enumerate(stated)))
+    rows = await tx.fetch("select confidence from brain.records order by seq")
+    assert [row["confidence"] for row in rows] == stated
+    assert isinstance(await ledger.verify(tx, agent_id=ANA, noted=None), Head)

@@ -1,0 +1,232 @@
+"""Deciding as a whole: what is known comes first, what is forbidden is not recorded, and the chain's end is noted."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from pathlib import Path
+from uuid import UUID
+
+import pytest
+
+from newton.agent.deciding import Deciding, Ruling
+from newton.agent.gate import Gate
+from newton.brain.chain import Fault, Head
+from newton.brain.choice import Choice, Standing
+from newton.brain.headnote import HeadNotes, place_of
+from newton.brain.reading import Filter
+from newton.clock import SteppedClock
+from newton.cognition.context import Request
+from newton.db.pool import Database
+from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError, InputError
+from newton.heart.censors import Rule
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.memory.outbox import Outbox
+from newton.providers.offline import HashEmbedder
+from tests.db.deciding import REDIS, choice
+from tests.db.world import contexts
+from tests.support import NOON, count
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Ruled:
+    rule: Named
+    verdict: str
+    blocks: bool
+    words: str
+
+
+async def strict(choice: Choice, standing: Standing) -> Sequence[Ruling]:
+    """A guardrail that wants a reason, and one that warns of what is overdue."""
+    ruled = [Ruled(Named("overdue"), "warned", blocks=False, words="look back first")] if standing.overdue else []
+    if not choice.reasons:
+        ruled.append(Ruled(Named("no-reason"), "blocked", blocks=True, words="give a reason"))
+    return ruled
+
+
+@pytest.fixture
+def clock() -> SteppedClock:
+    return SteppedClock(NOON)
+
+
+@pytest.fixture
+def deciding(db: Database, agent: UUID, clock: SteppedClock, tmp_path: Path) -> Deciding:
+    embedder = HashEmbedder()
+    gate = Gate(
+        agent_id=agent,
+        origin="test",
+        db=db,
+        clock=clock,
+        count=count,
+        thresholds=Thresholds(),
+        embedder=embedder,
+    )
+    return Deciding(
+        agent_id=agent,
+        origin="test",
+        db=db,
+        clock=clock,
+        count=count,
+        gate=gate,
+        notes=HeadNotes(tmp_path / "ledger", "here"),
+        embedder=embedder,
+        judge=strict,
+    )
+
+
+async def settled(deciding: Deciding) -> None:
+    await Outbox(deciding.db, HashEmbedder(), deciding.agent_id).drain()
+
+
+async def records(deciding: Deciding) -> int:
+    async with deciding.db.work(deciding.agent_id) as tx:
+        return await tx.fetchval("select count(*) from brain.records")
+
+
+async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: Deciding, clock: SteppedClock) -> None:
+    first = await deciding.decide(REDIS)
+    assert (first.new, first.outlook.precedents, first.outlook.standing.decisions) == (True, [], 0)
+    await settled(deciding)
+    clock.advance(timedelta(days=1))
+    await deciding.review(first.decision_id.hex, "partial", lesson="It evicts too early")
+    outlook = await deciding.look(replace(REDIS, description="Use Redis for the page cache", at=clock.now()))
+    (found,) = outlook.precedents
+    assert found.memory_id == first.decision_id
+    assert found.summary.startswith("[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early.")
+    assert (outlook.standing.category_judged, outlook.standing.category_success_rate) == (1, 0.5)
+    assert not outlook.blocked
+    assert await records(deciding) == 2
+
+
+async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: Deciding) -> None:
+    with pytest.raises(GuardedError, match="give a reason"):
+        await deciding.decide(choice("Just do it"))
+    await deciding.gate.forbid(Rule(trigger="push to main", reason="it is reviewed first", action="block"))
+    with pytest.raises(CensoredError, match="it is reviewed first"):
+        await deciding.decide(replace(REDIS, description="Push to main at once"))
+    with pytest.raises(InputError, match="confidence"):
+        await deciding.decide(replace(REDIS, confidence=1.2))
+    assert await records(deciding) == 0
+    (listed,) = await deciding.gate.listed()
+    assert listed.activations == 1
+
+
+async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: SteppedClock) -> None:
+    await deciding.gate.forbid(Rule(trigger="redis", reason="it was lost once"))
+    await deciding.decide(REDIS)
+    clock.advance(timedelta(days=40))
+    second = await deciding.decide(replace(REDIS, at=clock.now(), look_again_at=None))
+    whole = await deciding.whole(second.decision_id.hex)
+    (censor,) = await deciding.gate.listed()
+    assert whole.body["rulings"] == [
+        {"guardrail": "overdue", "verdict": "warned"},
+        {"censor": str(censor.memory_id), "verdict": "warned"},
+    ]
+    assert isinstance(await deciding.verify(), Head)
+
+
+async def test_a_look_leaves_no_trace(deciding: Deciding) -> None:
+    await deciding.gate.forbid(Rule(trigger="redis", reason="it was lost once"))
+    assert (await deciding.look(REDIS)).censors.met
+    (listed,) = await deciding.gate.listed()
+    assert (listed.activations, await records(deciding)) == (0, 0)
+
+
+async def test_a_decision_takes_the_place_of_another_in_one_unit_of_work(
+    deciding: Deciding, clock: SteppedClock
+) -> None:
+    old = await deciding.decide(REDIS)
+    clock.advance(timedelta(days=1))
+    new = replace(REDIS, description="Use Memcached", at=clock.now(), look_again_at=None)
+    await deciding.decide(new, supersedes=[old.decision_id.hex])
+    assert [(one.description, one.outcome) for one in await deciding.listed(Filter())] == [
+        ("Use Memcached", None),
+        (REDIS.description, "partial"),
+    ]
+
+
+async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: Deciding) -> None:
+    # S002-5, S002-9, S002-12
+    await deciding.decide(REDIS)
+    await settled(deciding)
+    request = Request(
+        agent_id=deciding.agent_id, input="Should we use Redis for the session cache?", tokens=4_000, frame="decision"
+    )
+    bundle = await contexts(deciding.db).build(request)
+    assert "## Relevant Past Decisions\n- [pending, 0.85] Use Redis for the session cache." in bundle.text
+    assert bundle.layers["decisions"].used > 0
+
+
+async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding: Deciding) -> None:
+    made = await deciding.decide(REDIS)
+    assert deciding.notes.seen(deciding.agent_id) == await deciding.verify()
+    await deciding.think(made.decision_id.hex, "is it warm?")
+    noted = deciding.notes.seen(deciding.agent_id)
+    assert noted == await deciding.verify()
+    deciding.notes.note(deciding.agent_id, Head(1, bytes(32)))
+    assert deciding.notes.seen(deciding.agent_id) == noted
+    deciding.notes.note(deciding.agent_id, Head(3, bytes(32)))
+    assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
+
+
+async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: Deciding) -> None:
+    deciding.notes.folder.write_text("a file where the folder should be")
+    assert (await deciding.decide(REDIS)).new
+    deciding.notes.folder.unlink()
+    await deciding.think((await deciding.listed(Filter()))[0].decision_id.hex, "well")
+    deciding.notes.path(deciding.agent_id).write_text("{}")
+    with pytest.raises(ConfigError, match="is no note of a chain"):
+        await deciding.verify()
+
+
+def test_a_database_is_told_from_another_by_where_it_is() -> None:
+    here = place_of("postgresql://ana:secret@db/newton")
+    assert here == place_of("postgresql://ben@db/newton")
+    assert len({here, place_of(None), place_of("postgresql://db/other"), place_of("postgresql:///newton?host=/x")}) == 4
+
+
+@pytest.mark.parametrize(
+    ("says", "outcome"),
+    [("exit 0", "success"), ("exit 1", "failure"), ("exit 2", None), ("sleep 100 & sleep 100", None)],
+)
+async def test_a_verifier_says_what_became_of_a_decision(deciding: Deciding, says: str, outcome: str | None) -> None:
+    made = await deciding.decide(REDIS)
+    strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_seconds=1.0)
+    assert await strict.verified(made.decision_id.hex) == outcome
+    (listed,) = await deciding.listed(Filter())
+    assert (listed.outcome, listed.how) == (outcome, "verifier" if outcome else None)
+
+
+async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deciding, tmp_path: Path) -> None:
+    made = await deciding.decide(replace(REDIS, description="$(touch owned); `touch owned`"))
+    written = tmp_path / "words"
+    command = ("sh", "-c", 'printf "%s" "$*" > "$0"', str(written), "{decision}", "{description}")
+    assert await replace(deciding, verifiers={"architecture": command}).verified(made.decision_id.hex) == "success"
+    assert written.read_text() == f"{made.decision_id} {{description}}"
+
+
+async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deciding) -> None:
+    which = (await deciding.decide(REDIS)).decision_id.hex
+    with pytest.raises(ConfigError, match="No verifier is set for architecture"):
+        await deciding.verified(which)
+    for command in (("/nowhere/at/all",), ()):
+        with pytest.raises(ConfigError, match="cannot be run"):
+            await replace(deciding, verifiers={"architecture": command}).verified(which)
+    await deciding.review(which, "success")
+    with pytest.raises(ConflictError, match="reviewed already"):
+        await replace(deciding, verifiers={"architecture": ("true",)}).verified(which)
+
+
+async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding: Deciding) -> None:
+    first = await deciding.decide(replace(REDIS, tags=("other",)))
+    tagged = await deciding.decide(replace(REDIS, description="Buy more memory for every server that we have"))
+    await settled(deciding)
+    again = await deciding.decide(REDIS)
+    edges = (await deciding.whole(again.decision_id.hex)).edges
+    made = {edge.other_id: edge.link for edge in edges if edge.memory_id == again.decision_id}
+    assert made == {first.decision_id: "near", tagged.decision_id: "relates"}
+    assert isinstance(await deciding.verify(), Head)

@@ -1,0 +1,113 @@
+"""Decisions at the command line, from the first record to a ledger that somebody has touched."""
+
+import asyncio
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from newton.runtime.cli import listing
+
+ROOT = Path(__file__).parents[2]
+DECIDE = ("decide", "Use Redis for the session cache", "--confidence", "0.85", "--reason", "analysis:Reads are many")
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    home = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(home, durable=False):
+        yield home
+    discard(home)
+
+
+def run(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
+    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
+    return subprocess.run(
+        [sys.executable, "-m", "newton", *words],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+        env={**plain, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT)},
+        cwd=home,
+    )
+
+
+def ok(done: "subprocess.CompletedProcess[str]") -> str:
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
+    # S002-20
+    more = ("--stakes", "high", "--category", "cache", "--tag", "redis", "--look-again", "2999-01-01", "--json")
+    made = json.loads(ok(run(home, *DECIDE, *more)))
+    assert (made["new"], made["base_rate"]) == (True, {"category": "cache", "judged": 0, "success_rate": None})
+    assert made["quality"]["parts"]["reasoned"] == 0.2
+    which = made["decision_id"][-8:]
+    assert ok(run(home, "think", which, "What if it is cold?")) == "Noted.\n"
+    assert ok(run(home, "decisions", "--due")) == "Nothing is due.\n"
+    assert "[pending" not in ok(run(home, "decisions"))
+    assert ok(run(home, "done", which)) == "Done; its outcome is awaited.\n"
+    assert ok(run(home, "review", which, "success", "--lesson", "warm it up")) == "Reviewed: success.\n"
+    again = run(home, "review", which, "failure")
+    assert (again.returncode, "reviewed already: success" in again.stderr) == (2, True)
+    shown = ok(run(home, "decisions", "show", which))
+    for said in ("What if it is cold?", "Lesson: warm it up", "PENDING: it was done", "Tags: redis"):
+        assert said in shown
+    (listed,) = json.loads(ok(run(home, "decisions", "--category", "cache", "--json")))
+    assert (listed["outcome"], listed["confidence"], listed["how"]) == ("success", 0.85, "hand")
+    assert ok(run(home, "decisions", "--categories")) == "     1 decided       1 judged  cache\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("decide", "something"), "The confidence is missing"),
+        (("decide", "something", "--confidence", "1.01"), "A confidence of 1.01 is not possible"),
+        (("decide", "something", "--confidence", "nan"), "A confidence of nan is not possible"),
+        (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is no reason"),
+        (("decide", "something", "--confidence", "0.5", "--look-again", "2001-01-01"), "not after the decision"),
+        (("decide", "something", "--confidence", "0.5", "--supersedes", "ffffffff"), "There is no decision ffffffff"),
+        (("review", "ffffffff", "success"), "There is no decision ffffffff"),
+        (("decisions", "amend", "ffffffff"), "There is no decision ffffffff"),
+    ],
+)
+def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tuple[str, ...], said: str) -> None:
+    before = ok(run(home, "decisions", "--json"))
+    done = run(home, *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert ok(run(home, "decisions", "--json")) == before
+
+
+def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path) -> None:
+    agent = ("--agent", "watched")
+    first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
+    assert ok(run(home, "decisions", "erase", first, "--because", "asked for", "--yes", *agent)) == "Erased.\n"
+    assert "all 3 records of the ledger" in run(home, "doctor", "--verify", *agent).stdout
+    assert "ledger" not in run(home, "doctor", *agent).stdout
+
+    async def touch() -> None:
+        with EmbeddedServer.start(home, durable=False) as server:
+            owner = await asyncpg.connect(server.dsn("postgres"))
+            await owner.execute("update brain.records set origin = 'nobody' where record_id = $1::text::uuid", second)
+            await owner.close()
+
+    asyncio.run(touch())
+    done = run(home, "doctor", "--verify", *agent)
+    assert done.returncode == 1
+    assert "✗ the ledger of decisions is broken at record 2" in done.stdout
+
+
+def test_decisions_alone_lists_them() -> None:
+    assert listing(["decisions"]) == ["decisions", "list"]
+    assert listing(["decisions", "--due"]) == ["decisions", "list", "--due"]
+    for words in (["decisions", "show", "x"], ["decisions", "--help"], ["censors"], []):
+        assert listing(words) == words

@@ -1,0 +1,149 @@
+"""The chain by itself: it verifies as it was made, and no way to change it goes unseen."""
+
+import json
+import random
+from datetime import timedelta
+from uuid import UUID
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.brain.chain import Fault, Head, Json, Written, beginning, canonical, linked, verify, words_hash
+from newton.ids import new_id
+from tests.support import ANA, BEN, NOON
+
+WORDS = st.dictionaries(st.text(max_size=5), st.text(max_size=20), max_size=3)
+BODIES = st.dictionaries(
+    st.text(max_size=5),
+    st.one_of(st.floats(allow_nan=False, allow_infinity=False), st.integers(), st.booleans(), st.text(max_size=9)),
+    max_size=4,
+)
+LIVES = st.lists(st.tuples(BODIES, st.one_of(st.none(), WORDS)), min_size=1, max_size=8)
+
+
+def chain(life: list[tuple[dict[str, object], dict[str, str] | None]], agent_id: UUID = ANA) -> list[Written]:
+    head, made = beginning(agent_id), list[Written]()
+    for body, words in life:
+        salt = bytes(32) if words is not None else None
+        record = Written(
+            seq=head.seq + 1,
+            record_id=new_id(),
+            kind="thought",
+            decision_id=new_id(),
+            recorded_at=NOON,
+            origin="test",
+            body=body,
+            words_hash=words_hash(words, salt) if words is not None and salt is not None else None,
+            hash=b"",
+            salt=salt,
+            words=words,
+        )
+        record = record._replace(hash=linked(head.hash, record))
+        made.append(record)
+        head = Head(record.seq, record.hash)
+    return made
+
+
+def end(records: list[Written]) -> Head:
+    return Head(records[-1].seq, records[-1].hash)
+
+
+def changed(record: Written, dice: random.Random) -> Written:
+    """The record with one of its parts changed."""
+    changes: list[dict[str, object]] = [
+        {"record_id": new_id()},
+        {"decision_id": new_id()},
+        {"kind": "outcome"},
+        {"recorded_at": record.recorded_at + timedelta(microseconds=1)},
+        {"origin": record.origin + " "},
+        {"body": {**record.body, "more": 1}},
+        {"hash": bytes(32)},
+        {"words": {**(record.words or {}), "more": "words"}},
+        {"words_hash": bytes(32)},
+    ]
+    if record.words is not None:
+        changes.append({"words": None})
+        changes.append({"salt": b"\1" * 32})
+    return record._replace(**dice.choice(changes))
+
+
+def mutated(records: list[Written], dice: random.Random) -> list[Written]:
+    """The chain with one record edited, deleted, swapped, inserted, or the tail cut."""
+    made, place = list(records), dice.randrange(len(records))
+    match dice.choice(["edit", "delete", "swap", "insert", "cut"]):
+        case "edit":
+            made[place] = changed(made[place], dice)
+        case "delete":
+            del made[place]
+        case "swap" if len(made) > 1:
+            one, other = sorted(dice.sample(range(len(made)), 2))
+            made[one], made[other] = (
+                made[other]._replace(seq=made[one].seq),
+                made[one]._replace(seq=made[other].seq),
+            )
+        case "insert":
+            made.insert(place, made[place]._replace(record_id=new_id()))
+        case _:
+            del made[place:]
+    return made
+
+
+@given(LIVES)
+def test_a_chain_verifies_as_it_was_made(life: list[tuple[dict[str, object], dict[str, str] | None]]) -> None:
+    records = chain(life)
+    assert verify(records, agent_id=ANA, head=end(records), noted=end(records)) is None
+    assert verify(records, agent_id=BEN, head=end(records)) == Fault(
+        1, "it is not what was recorded there, or the hash before it was changed"
+    )
+
+
+@given(LIVES, st.randoms(use_true_random=False))
+def test_every_change_is_found(
+    life: list[tuple[dict[str, object], dict[str, str] | None]], dice: random.Random
+) -> None:
+    records = chain(life)
+    for _ in range(50):
+        tampered = mutated(records, dice)
+        assert verify(tampered, agent_id=ANA, head=end(records)) is not None
+
+
+@given(LIVES, st.integers(0, 7))
+def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
+    life: list[tuple[dict[str, object], dict[str, str] | None]], kept: int
+) -> None:
+    records = chain(life)
+    left = records[: min(kept, len(records) - 1)]
+    head = end(left) if left else beginning(ANA)
+    assert verify(left, agent_id=ANA, head=head) is None
+    fault = verify(left, agent_id=ANA, head=head, noted=end(records))
+    assert fault == Fault(len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside")
+
+
+@given(LIVES)
+def test_a_chain_that_was_written_anew_is_found_by_what_was_noted(
+    life: list[tuple[dict[str, object], dict[str, str] | None]],
+) -> None:
+    records, noted = chain(life), end(chain(life))
+    assert verify(records, agent_id=ANA, head=end(records)) is None
+    assert verify(records, agent_id=ANA, head=end(records), noted=noted) is not None
+
+
+def test_words_may_go_when_an_erasure_says_so_and_must_be_gone_then() -> None:
+    said = chain([({}, {"a": "secret"}), ({}, {"b": "more"})])
+    body: Json = {"erased": [str(said[0].record_id)]}
+    erasure = said[1]._replace(
+        seq=3, record_id=new_id(), kind="erasure", body=body, words=None, salt=None, words_hash=None
+    )
+    erasure = erasure._replace(hash=linked(said[1].hash, erasure))
+    without = said[0]._replace(words=None, salt=None)
+    assert verify([without, said[1], erasure], agent_id=ANA, head=end([erasure])) is None
+    assert verify([without, said[1]], agent_id=ANA, head=end(said)) == Fault(
+        1, "its words are gone, and no erasure says so"
+    )
+    assert verify([*said, erasure], agent_id=ANA, head=end([erasure])) == Fault(3, "words that it erased are there")
+
+
+@given(BODIES)
+def test_a_body_is_the_same_when_it_comes_back_from_json(body: dict[str, object]) -> None:
+    assert canonical(json.loads(canonical(body))) == canonical(body)
+    assert canonical(dict(reversed(body.items()))) == canonical(body)
