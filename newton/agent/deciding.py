@@ -11,7 +11,7 @@ from newton.agent import gate, verifying
 from newton.agent.gate import Gate
 from newton.brain import decisions, ledger, reading
 from newton.brain.chain import Fault, Head, Json
-from newton.brain.choice import Choice, Standing, Verdict
+from newton.brain.choice import Choice, Judged, Standing, Verdict
 from newton.brain.decisions import Amendment, ByHand
 from newton.brain.headnote import HeadNotes
 from newton.brain.quality import quality
@@ -61,11 +61,6 @@ class Ruling(Protocol):
 Judge = Callable[[Choice, Standing], Awaitable[Sequence[Ruling]]]
 
 
-async def unguarded(choice: Choice, standing: Standing) -> Sequence[Ruling]:
-    """No guardrail is in force."""
-    return ()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outlook:
     """What is to be seen before a choice is made. `missing` says which part could not be asked, and why."""
@@ -104,7 +99,7 @@ class Deciding:
     gate: Gate
     notes: HeadNotes
     embedder: "Embedder | None"
-    judge: Judge = unguarded
+    judge: Judge
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     verifier_seconds: float = 60.0
 
@@ -193,6 +188,16 @@ class Deciding:
         now = self.clock.now()
         async with self.db.work(self.agent_id) as tx:
             return await reading.listed(tx, wanted, agent_id=self.agent_id, now=now)
+
+    async def judged(self) -> list[Judged]:
+        """Every decision whose outcome is known: what calibration is computed from."""
+        async with self.db.work(self.agent_id) as tx:
+            return await reading.judged(tx, agent_id=self.agent_id)
+
+    async def standing(self, category: str) -> Standing:
+        """The record of the agent as it is now, for a choice of that category."""
+        async with self.db.work(self.agent_id) as tx:
+            return await reading.standing(tx, agent_id=self.agent_id, category=category, now=self.clock.now())
 
     async def categories(self) -> list[Category]:
         async with self.db.work(self.agent_id) as tx:

@@ -124,6 +124,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             gate=self.gate(origin),
+            judge=lambda choice, standing: self.guarding(origin).judge(choice, standing),
             notes=self.notes,
             embedder=self.embedder,
             verifiers=self.settings.verifiers,
@@ -188,6 +189,7 @@ class Newton:
             count=self.count,
             thresholds=self.thresholds,
             outbox=outbox,
+            notes=self.notes,
         )
 
     async def session(self, name: str | None) -> UUID:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 from uuid import UUID
 
+from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import SteppedClock
 from newton.db.pool import Database
 from newton.heart.lifecycle.thresholds import Thresholds
@@ -60,9 +61,15 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
     return path
 
 
-def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None) -> Importer:
+def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None, home: Path | None = None) -> Importer:
     return Importer(
-        db=db, agent_id=agent, clock=SteppedClock(NOON), count=count, thresholds=Thresholds(), outbox=outbox
+        db=db,
+        agent_id=agent,
+        clock=SteppedClock(NOON),
+        count=count,
+        thresholds=Thresholds(),
+        outbox=outbox,
+        notes=HeadNotes(home or Path("/nowhere"), place_of(None)),
     )
 
 

@@ -69,8 +69,8 @@ def day(given: str) -> datetime:
 
 async def _judged(chosen: Settings) -> Sequence[Judged]:
     """Every decision of the agent whose outcome is known."""
-    async with opened(chosen):
-        return ()
+    async with opened(chosen) as newton:
+        return await newton.deciding("cli").judged()
 
 
 def _written(path: Path, content: str) -> None:

@@ -4,7 +4,7 @@ from typing import Annotated, get_args
 
 from cyclopts import Parameter
 
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Standing
+from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
 from newton.brain.guarding import Rule, Ruling
 from newton.brain.guardrails import Listed
 from newton.clock import SystemClock
@@ -113,7 +113,8 @@ async def check(
     if not 0 <= confidence <= 1:
         raise InputError(f"A confidence of {confidence} is not possible.", hint="Give 0 to 1.")
     async with opened(settings(agent)) as newton:
-        rulings = await newton.guarding("cli").judge(choice, Standing())
+        standing = await newton.deciding("cli").standing(category)
+        rulings = await newton.guarding("cli").judge(choice, standing)
     blocked = any(ruling.blocks for ruling in rulings)
     if json:
         show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})

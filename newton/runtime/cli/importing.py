@@ -31,6 +31,10 @@ async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> i
       {"type":"episode","ref":"e1","title":"…","content":"…","participants":["Ana"],"outcome":"success","at":"…"}
       (also "ended_at":"…" and "importance")
 
+      {"type":"decision","ref":"d1","description":"…","confidence":0.8,"reasons":[{"kind":"analysis","text":"…"}],"at":"…"}
+      (also "stakes", "category", "alternatives", "tags", "context", "frame", "expected", "look_again_at", and once it
+      is known "outcome":"success", "lesson" and "reviewed_at")
+
       {"type":"procedure","name":"deploy-safely","description":"…","triggers":["deploy"],"goals":["…"],"steps":["…"]}
       (also "domain" and "details")
 

@@ -8,6 +8,8 @@ from typing import Annotated, Literal, NamedTuple, TypeVar, get_args
 from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
 from pydantic_core import PydanticCustomError
 
+from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
+from newton.brain.stating import Intent, Review
 from newton.content.documents import Written, reading
 from newton.content.sections import Reading
 from newton.content.skills import Skill
@@ -52,7 +54,7 @@ class Paper(NamedTuple):
     reading: Reading
 
 
-Item = Said | Statement | Experience | Skill | Rule | Happened | Introduction | Bond | Paper
+Item = Said | Statement | Intent | Experience | Skill | Rule | Happened | Introduction | Bond | Paper
 
 
 def _name(text: str) -> str:
@@ -153,6 +155,51 @@ class GivenEpisode(Given):
         )
 
 
+class GivenReason(BaseModel):
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    kind: ReasonKind
+    text: Words
+
+
+class GivenDecision(Given):
+    type: Literal["decision"]
+    description: Words
+    confidence: Annotated[float, Field(ge=0, le=1)]
+    context: Words | None = None
+    alternatives: list[Words] = []
+    reasons: list[GivenReason] = []
+    tags: list[Name] = []
+    category: Name = "process"
+    stakes: Stakes = "medium"
+    frame: Name | None = None
+    expected: Words | None = None
+    look_again_at: Time | None = None
+    at: Time
+    outcome: Verdict | None = None
+    lesson: Words | None = None
+    reviewed_at: Time | None = None
+
+    def item(self, ref: str, nth: int) -> Item:
+        """Without a time of its own its outcome was known at once."""
+        if self.outcome is None and (self.lesson or self.reviewed_at):
+            raise InputError("there is no 'outcome'.", hint="A lesson and the time of a review belong to one.")
+        given = self.model_dump(
+            exclude={"type", "ref", "alternatives", "reasons", "tags", "outcome", "lesson", "reviewed_at"}
+        )
+        choice = Choice(
+            ref=ref,
+            alternatives=tuple(self.alternatives),
+            reasons=tuple(Reason(reason.kind, reason.text) for reason in self.reasons),
+            tags=tuple(self.tags),
+            **given,
+        )
+        review = self.outcome and Review(
+            verdict=self.outcome, at=self.reviewed_at or self.at, how="import", lesson=self.lesson
+        )
+        return Intent(choice=choice, review=review or None)
+
+
 class GivenProcedure(Given):
     type: Literal["procedure"]
     name: str
@@ -239,6 +286,7 @@ AnyLine = (
     GivenMessage
     | GivenFact
     | GivenEpisode
+    | GivenDecision
     | GivenProcedure
     | GivenCensor
     | GivenEvent

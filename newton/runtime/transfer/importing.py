@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
+from newton.brain import ledger
+from newton.brain.headnote import HeadNotes
+from newton.brain.stating import Intent
 from newton.clock import Clock
 from newton.concurrency import together
 from newton.db.pool import Database, Tx
@@ -67,6 +70,7 @@ class Importer:
     count: Count
     thresholds: Thresholds
     outbox: Outbox | None
+    notes: HeadNotes
 
     async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
         """Takes every valid line of the file once; `progress` is told how many lines each step finished."""
@@ -100,8 +104,16 @@ class Importer:
             for numbered in batch:
                 await self._take([numbered], report)
             return
+        await self._note(batch)
         report.new += new
         report.known += len(batch) - new
+
+    async def _note(self, batch: Sequence[Numbered]) -> None:
+        """Where the ledger ends now, if decisions came in."""
+        if any(isinstance(item, Intent) for _, item in batch):
+            async with self.db.work(self.agent_id) as tx:
+                head = await ledger.head(tx, agent_id=self.agent_id)
+            await asyncio.to_thread(self.notes.note, self.agent_id, head)
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")

@@ -1,10 +1,12 @@
 """Writes what lines of an import file ask for, each kind through the store that it belongs to."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from itertools import groupby
 from typing import TypeVar
 from uuid import UUID
 
+from newton.brain import decisions
+from newton.brain.stating import Intent
 from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.dialogue import sessions
@@ -22,44 +24,66 @@ from newton.memory.representations import Count
 from newton.runtime.transfer.given import Happened, Item, Paper, Said
 
 T = TypeVar("T")
+Items = Sequence[Item]
+Keep = Callable[[Tx, Items, Ground, Count], Awaitable[int]]
 
 
-async def keep(tx: Tx, items: Sequence[Item], *, ground: Ground, count: Count) -> int:
+async def keep(tx: Tx, items: Items, *, ground: Ground, count: Count) -> int:
     """Keeps all of them in the caller's unit of work and returns how many said something new.
 
     Raises InputError and ConflictError for one that cannot be kept.
     """
-    by = ground.by
-    new = await _append(tx, _of(items, Said), ground=ground, count=count)
-    if statements := _of(items, Statement):
-        learnt = await facts.learn(tx, statements, ground=ground, count=count)
-        new += sum(what == "new" for what in learnt)
-    if experiences := _of(items, Experience):
-        new += await episodes.keep(tx, experiences, by=by, count=count)
-    for skill in _of(items, Skill):
-        new += await procedures.learn(tx, skill, ground=ground, count=count) is not None
-    if rules := _of(items, Rule):
-        new += len(await censors.forbid(tx, rules, ground=ground, count=count))
-    if introductions := _of(items, Introduction):
-        new += await introducing.introduce(tx, introductions, by=by, count=count)
-    if bonds := _of(items, Bond):
-        new += await introducing.bind(tx, bonds, by=by, count=count)
-    new += await _happen(tx, _of(items, Happened), ground=ground, count=count)
-    for paper in _of(items, Paper):
-        new += await _take(tx, paper, ground=ground, count=count)
-    return new
+    return sum([await kept(tx, items, ground, count) for kept in KEEPERS])
 
 
-async def _append(tx: Tx, said: Sequence[Said], *, ground: Ground, count: Count) -> int:
+async def _say(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
     new = 0
-    for ref, group in groupby(sorted(said, key=lambda item: item.session), key=lambda item: item.session):
+    for ref, group in groupby(sorted(_of(items, Said), key=lambda item: item.session), key=lambda item: item.session):
         session_id = await _session(tx, ref, ground)
         lines = [item.line for item in group]
         new += len(await sessions.append(tx, lines, session_id=session_id, by=ground.by, count=count))
     return new
 
 
-async def _happen(tx: Tx, happened: Sequence[Happened], *, ground: Ground, count: Count) -> int:
+async def _state(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    statements = _of(items, Statement)
+    learnt = await facts.learn(tx, statements, ground=ground, count=count) if statements else []
+    return sum(what == "new" for what in learnt)
+
+
+async def _live(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    experiences = _of(items, Experience)
+    return await episodes.keep(tx, experiences, by=ground.by, count=count) if experiences else 0
+
+
+async def _decide(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    intents = _of(items, Intent)
+    recorded = await decisions.record(tx, intents, by=ground.by, count=count) if intents else []
+    return sum(one.new for one in recorded)
+
+
+async def _practise(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    learnt = [await procedures.learn(tx, skill, ground=ground, count=count) for skill in _of(items, Skill)]
+    return sum(one is not None for one in learnt)
+
+
+async def _forbid(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    rules = _of(items, Rule)
+    return len(await censors.forbid(tx, rules, ground=ground, count=count)) if rules else 0
+
+
+async def _introduce(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    introductions = _of(items, Introduction)
+    return await introducing.introduce(tx, introductions, by=ground.by, count=count) if introductions else 0
+
+
+async def _bind(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    bonds = _of(items, Bond)
+    return await introducing.bind(tx, bonds, by=ground.by, count=count) if bonds else 0
+
+
+async def _happen(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    happened = _of(items, Happened)
     if not happened:
         return 0
     names = {one.session for one in happened if one.session}
@@ -71,11 +95,14 @@ async def _happen(tx: Tx, happened: Sequence[Happened], *, ground: Ground, count
     return await events.record(tx, happenings, by=ground.by, count=count)
 
 
-async def _take(tx: Tx, paper: Paper, *, ground: Ground, count: Count) -> bool:
-    source = Source(ref=paper.ref, title=paper.title, format=paper.format)
-    chunks = passages(paper.reading.sections, count=count)
-    taken = await documents.take(tx, source, chunks, by=ground.by, count=count)
-    return bool(taken.new or taken.replaced)
+async def _take(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+    new = 0
+    for paper in _of(items, Paper):
+        source = Source(ref=paper.ref, title=paper.title, format=paper.format)
+        chunks = passages(paper.reading.sections, count=count)
+        taken = await documents.take(tx, source, chunks, by=ground.by, count=count)
+        new += bool(taken.new or taken.replaced)
+    return new
 
 
 async def _session(tx: Tx, ref: str, ground: Ground) -> UUID:
@@ -84,3 +111,7 @@ async def _session(tx: Tx, ref: str, ground: Ground) -> UUID:
 
 def _of(items: Iterable[Item], kind: type[T]) -> list[T]:
     return [item for item in items if isinstance(item, kind)]
+
+
+# In this order: an entity is introduced before it is bound to others.
+KEEPERS: tuple[Keep, ...] = (_say, _state, _live, _decide, _practise, _forbid, _introduce, _bind, _happen, _take)
