@@ -1,0 +1,40 @@
+"""Lines of an import file through their stores: what cannot be kept is refused with a remedy, and nothing is dropped."""
+
+import json
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Database
+from newton.errors import ConflictError, InputError
+from newton.runtime.transfer.keeping import keep
+from newton.runtime.transfer.lines import parsed
+from tests.support import NOON, count, ground, teller
+
+AT = NOON.isoformat()
+
+
+async def taken(db: Database, agent: UUID, *lines: object) -> int:
+    items = [parsed(json.dumps(line).encode()) for line in lines]
+    async with db.work(agent) as tx:
+        return await keep(tx, items, ground=ground(teller(agent)), count=count)
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        {"type": "fact", "content": "Ana sails", "subject": "Ana", "attribute": "--", "at": AT},
+        {"type": "entity", "name": "!!!"},
+        {"type": "entity", "name": "Ana", "properties": {"height": float("nan")}},
+        {"type": "entity", "name": "Ana", "properties": {"height": float("inf")}},
+        {"type": "relation", "source": "Ana", "relation_type": "-", "target": "Oslo"},
+        {"type": "relation", "source": "...", "relation_type": "likes", "target": "Oslo"},
+    ],
+    ids=json.dumps,
+)
+async def test_what_the_database_would_not_take_is_refused_before(
+    db: Database, agent: UUID, line: "dict[str, object]"
+) -> None:
+    with pytest.raises(InputError) as refused:
+        await taken(db, agent, line)
+    assert refused.value.hint
