@@ -143,8 +143,13 @@ def met(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[C
 
 
 async def forbid(tx: Tx, rules: Sequence[Rule], *, ground: Ground, count: Count) -> list[UUID]:
-    """Puts rules in force and returns the ids of those that are new. One that is known word for word stays as it is."""
+    """Puts rules in force and returns the ids of those that are new. One that is known word for word stays as it is.
+
+    Raises ConflictError when a known ref comes with another trigger.
+    """
     drafts = [_draft(rule, ground, count) for rule in rules]
+    refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
+    await store.told_before(tx, refs, agent_id=ground.by.agent_id, kind="censor")
     written = await store.remember(tx, agent_id=ground.by.agent_id, drafts=drafts)
     rows = [_row(rule, draft) for rule, draft in zip(rules, drafts, strict=True) if draft.memory_id in written]
     await SQL["insert_censors"].run(tx, agent_id=ground.by.agent_id, censors=json.dumps(rows))

@@ -91,7 +91,7 @@ async def compare(
             batch = await _batch(tx, ground, model_id, BATCH if most is None else min(BATCH, most - facts))
         if not batch:
             break
-        verdicts = [await _judged(verdict(told, bounds), judge) for told in batch]
+        verdicts = rooted([await _judged(verdict(told, bounds), judge) for told in batch])
         async with db.work(ground.by.agent_id) as tx:
             taken = await _keep(tx, ground, verdicts)
         facts += len(taken)
@@ -137,6 +137,19 @@ async def _judged(given: Verdict, judge: Judge | None) -> Verdict:
         except ProviderError:
             return given
     return replace(given, near=())
+
+
+def rooted(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts, the oldest first, as they are when each counts: what tells one that tells another, tells that. Pure."""
+    roots: dict[UUID, UUID] = {}
+    found: list[Verdict] = []
+    for given in verdicts:
+        same_as = given.same_as and roots.get(given.same_as, given.same_as)
+        near = tuple(dict.fromkeys(roots.get(one, one) for one in given.near))
+        if same_as:
+            roots[given.told.memory_id] = same_as
+        found.append(replace(given, same_as=same_as, near=near))
+    return found
 
 
 async def _keep(tx: Tx, ground: Ground, verdicts: Sequence[Verdict]) -> list[Verdict]:

@@ -312,7 +312,12 @@ def _entity(introduction: Introduction, *, by: Teller, count: Count) -> Draft:
 def _relation(triple: Triple, entities: Index, *, by: Teller, count: Count) -> Draft:
     source, kind, target = triple
     line = relation_line(entities.name_of(source), kind, entities.name_of(target))
-    return _draft("relation", line, digest(str(source), kind, str(target)), at=by.now, by=by, count=count)
+    return _draft("relation", line, relation_hash(triple), at=by.now, by=by, count=count)
+
+
+def relation_hash(triple: Triple) -> bytes:
+    source, kind, target = triple
+    return digest(str(source), kind, str(target))
 
 
 def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, by: Teller, count: Count) -> Draft:

@@ -81,7 +81,8 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
     Raises ConflictError when a known ref comes with other words.
     """
     by = ground.by
-    told = await _told_before(tx, statements, by=by)
+    refs = [(s.ref, s.content_hash) for s in statements]
+    told = await store.told_before(tx, refs, agent_id=by.agent_id, kind="fact")
     fresh = {s.ref: s for s in statements if s.ref not in told}
     single = await _single(tx, list(fresh.values()), by=by)
     await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
@@ -193,29 +194,8 @@ async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tup
     return old.memory_id, new.memory_id
 
 
-async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
-    refs: dict[str, Statement] = {}
-    for statement in statements:
-        _same_words(statement, refs.setdefault(statement.ref, statement).content_hash)
-    known = await store.hashes_by_ref(tx, agent_id=by.agent_id, kind="fact", refs=list(refs))
-    for ref, content_hash in known.items():
-        _same_words(refs[ref], content_hash)
-    return set(known)
-
-
 def _unknown(memory_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
-
-
-def _same_words(statement: Statement, content_hash: bytes) -> None:
-    if statement.content_hash != content_hash:
-        raise _other_words(statement)
-
-
-def _other_words(statement: Statement) -> ConflictError:
-    return ConflictError(
-        f"The fact {statement.ref!r} is there with other words.", hint="Send the new statement under a ref of its own."
-    )
 
 
 async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -235,7 +215,7 @@ async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> 
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in statements:
         if statement.content_hash not in known:
-            raise _other_words(statement)  # somebody took its ref a moment ago
+            raise store.other_words("fact", statement.ref)  # somebody took its ref a moment ago
     tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
     counted = await store.confirm(tx, tellings, by=by)
     await _retold(tx, [(known[s.content_hash], s.at) for s in statements], by=by)

@@ -1,4 +1,4 @@
-"""Lines of an import file through their stores: what cannot be kept is refused with a remedy, and nothing is dropped."""
+"""Lines of an import file through their stores: what cannot be kept is refused with a remedy, nothing is dropped."""
 
 import json
 from uuid import UUID
@@ -38,3 +38,27 @@ async def test_what_the_database_would_not_take_is_refused_before(
     with pytest.raises(InputError) as refused:
         await taken(db, agent, line)
     assert refused.value.hint
+
+
+EVENT = {"type": "event", "ref": "r", "event_type": "file_read", "payload": {"path": "a"}, "at": AT}
+CENSOR = {"type": "censor", "ref": "r", "trigger": "push to main", "reason": "review"}
+BOND = {"type": "relation", "ref": "r", "source": "Ana", "relation_type": "knows", "target": "Eva"}
+
+
+@pytest.mark.parametrize(
+    ("line", "other"),
+    [
+        (EVENT, EVENT | {"payload": {"path": "b"}}),
+        (CENSOR, CENSOR | {"trigger": "push to production"}),
+        (BOND, BOND | {"target": "Ben"}),
+    ],
+)
+async def test_a_ref_with_other_words_is_refused_and_not_dropped(
+    db: Database, agent: UUID, line: "dict[str, object]", other: "dict[str, object]"
+) -> None:
+    with pytest.raises(ConflictError, match="'r' is there with other words"):
+        await taken(db, agent, line, other)
+    assert await taken(db, agent, line) == 1
+    assert await taken(db, agent, line, line) == 0, "the same again is not refused"
+    with pytest.raises(ConflictError, match="'r' is there with other words"):
+        await taken(db, agent, other)
