@@ -140,7 +140,7 @@ async def _judged(given: Verdict, judge: Judge | None) -> Verdict:
 
 
 def rooted(verdicts: Sequence[Verdict]) -> list[Verdict]:
-    """The verdicts, the oldest first, as they are when each counts: what tells one that tells another, tells that. Pure."""
+    """The verdicts, the oldest first, as one after the other: what tells one that tells another, tells that. Pure."""
     roots: dict[UUID, UUID] = {}
     found: list[Verdict] = []
     for given in verdicts:
