@@ -26,10 +26,18 @@ def normal(attribute: str) -> str:
     >>> normal("Lives_In ")
     'lives in'
     """
-    words = attribute.replace("_", " ").replace("-", " ").casefold().split()
-    if not words:
+    if not says_something(attribute):
         raise InputError(f"{attribute!r} tells nothing of anything.", hint="Write it in words, such as 'lives in'.")
-    return " ".join(words)
+    return " ".join(_words(attribute))
+
+
+def says_something(attribute: str) -> bool:
+    """Whether it has words."""
+    return bool(_words(attribute))
+
+
+def _words(attribute: str) -> list[str]:
+    return attribute.replace("_", " ").replace("-", " ").casefold().split()
 
 
 def subject_key(subject: str) -> str:

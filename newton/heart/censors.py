@@ -141,8 +141,8 @@ def met(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[C
 
 
 async def forbid(tx: Tx, rules: Sequence[Rule], *, ground: Ground, count: Count) -> list[UUID]:
-    """Puts rules in force and returns the ids of those that this changed: the new ones, and of those known word for word
-    what a person puts in force after all, or makes a block. Nothing grows milder, and what was retired stays so.
+    """Puts rules in force and returns the ids of those that this changed: the new ones, and of the known ones
+    those that a person puts in force after all, or makes a block. Nothing grows milder, and what was retired stays so.
 
     Raises ConflictError when a known ref comes with another trigger.
     """
