@@ -166,6 +166,19 @@ async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     return rows[0]["memory_id"]
 
 
+async def ensure_not_wrong(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """Raises ConflictError for a fact that was said to be wrong: no telling brings it back; and NotFoundError."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    _not_wrong(found)
+
+
+def _not_wrong(found: Found) -> None:
+    if found.state == "INACTIVE":
+        raise ConflictError(
+            f"The fact {found.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
+        )
+
+
 async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: Sequence[Key] = ()) -> list[Found]:
     """The facts that these stand for; from here on nobody else writes values of their attributes.
 
@@ -187,10 +200,7 @@ async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tup
         raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
     if new.quarantined:
         raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
-    if new.state == "INACTIVE":
-        raise ConflictError(
-            f"The fact {new.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
-        )
+    _not_wrong(new)
     return old.memory_id, new.memory_id
 
 
