@@ -170,5 +170,11 @@ async def _keep(tx: Tx, ground: Ground, verdicts: Sequence[Verdict]) -> list[Ver
     for told, known in joined:
         telling = Telling(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
         await store.confirm(tx, [telling], by=replace(by, origin=told.origin, trust=told.trust))
+    await SQL["pass_on"].run(
+        tx,
+        agent_id=by.agent_id,
+        memory_ids=[told.memory_id for told, _ in joined],
+        same_as=[known for _, known in joined],
+    )
     await review(tx, ground, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
     return taken

@@ -101,6 +101,17 @@ async def test_several_tellings_compared_at_once_all_count_for_the_first(
         assert await tx.fetchval("select count(distinct same_as) from heart.facts") == 1
 
 
+async def test_what_was_told_often_before_it_was_compared_counts_as_often(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    texts = ["Ana lives in Oslo", *["ana is living in oslo!"] * 3]
+    told = [statement(n, text, "Ana") for n, text in enumerate(texts)]
+    await tell(db, agent, model, *told)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
+    await tell(db, agent, model, *told)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
+
+
 async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: MiniLM) -> None:
     told = [
         statement(n, text, "Ana") for n, text in enumerate(["Ana lives in Oslo", "ana is living in oslo", "Ana sails"])
