@@ -92,7 +92,13 @@ counted as (
 ),
 updated as (
     update memory.memories as m
-    set confirmations = m.confirmations + c.times, confirmed_at = $5
+    set
+        confirmations = m.confirmations + c.times,
+        -- what is quarantined makes nothing else look fresh
+        confirmed_at = case
+            when $7 not in ('tool', 'web') or m.trust in ('tool', 'web') then $5
+            else m.confirmed_at
+        end
     from counted as c
     where m.agent_id = $1 and m.memory_id = c.memory_id
 )

@@ -66,7 +66,9 @@ with own as materialized (
 told as materialized (
     select
         c.memory_id,
-        count(*)::integer as confirmations,
+        count(*) filter (
+            where c.trust not in ('tool', 'web') or m.trust in ('tool', 'web')
+        )::integer as confirmations,
         count(distinct c.source) filter (
             where c.trust not in ('tool', 'web') and c.source <> f.source
         )::integer as sources,
