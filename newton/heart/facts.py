@@ -1,6 +1,7 @@
 """Facts: statements with a subject, a confidence, and the time in which they hold."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,8 +54,13 @@ class Statement:
 
     @property
     def content_hash(self) -> bytes:
-        """Of the words alone: who says the same again confirms it."""
-        return digest(one_line(self.content))
+        """Of the words alone, so that who says the same again confirms it; and of what they are about, where the words
+        do not name it: "Oslo" told of Ana and of Ben is not the same."""
+        words = one_line(self.content)
+        subject = subject_key(self.subject or "")
+        if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", words.casefold()):
+            return digest(words)
+        return digest(words, subject, normal(self.attribute) if self.attribute else "")
 
     @property
     def key(self) -> Key | None:

@@ -103,3 +103,18 @@ async def test_a_batch_says_what_became_of_each_in_its_order(tx: Tx) -> None:
     rows = await tx.fetch("select full_text, confirmations from memory.memories order by full_text")
     assert [tuple(row) for row in rows] == [("Oslo is cold", 1), ("Rome is warm", 1)]
     assert await tx.fetchval("select count(*) from heart.facts where agent_id = $1", ANA) == 2
+
+
+async def test_the_same_few_words_of_another_subject_tell_another_fact(tx: Tx) -> None:
+    def oslo(subject: str | None, attribute: str | None) -> Statement:
+        ref = f"{subject} {attribute}"
+        return Statement(ref=ref, content="Oslo", at=NOON, subject=subject, attribute=attribute)
+
+    told = [oslo("Ana", "lives in"), oslo("Ben", "lives in"), oslo("Ana", "born in"), oslo(None, None)]
+    assert await learn(tx, told, ground=ground(), count=count) == ["new"] * 4
+    assert await tx.fetchval("select count(*) from heart.facts where holds") == 4
+    again = replace(oslo("ben", "Lives_in"), ref="again")
+    assert await learn(tx, [again, *told], ground=ground(), count=count) == ["confirmed"] + ["unchanged"] * 4
+    whole = Statement(ref="w", content="Ben lives in Oslo", at=NOON)
+    subject = replace(whole, ref="v", subject="Ben", attribute="lives in")
+    assert await learn(tx, [whole, subject], ground=ground(), count=count) == ["new", "confirmed"], "words say it all"
