@@ -41,7 +41,7 @@ async def introduce(tx: Tx, introductions: Sequence[Introduction], *, by: Teller
     known = await entities.index(tx, agent_id=by.agent_id)
     changed = 0
     for introduction in introductions:
-        met = known.resolve(introduction.name)
+        met = known.called(introduction.name)
         _all_of_one(introduction, met, known)
         if met is None:
             (entity,) = await entities.insert(tx, [introduction], by=by, count=count)
@@ -55,7 +55,7 @@ async def introduce(tx: Tx, introductions: Sequence[Introduction], *, by: Teller
 
 def _all_of_one(introduction: Introduction, met: Known | None, known: Index) -> None:
     for alias in introduction.aliases:
-        other = known.resolve(alias)
+        other = known.called(alias)
         if other and (met is None or other.entity_id != met.entity_id):
             raise ConflictError(
                 f"{alias!r} is another name of {other.name!r} already.", hint="Leave it out, or name that one."

@@ -62,3 +62,19 @@ async def test_a_ref_with_other_words_is_refused_and_not_dropped(
     assert await taken(db, agent, line, line) == 0, "the same again is not refused"
     with pytest.raises(ConflictError, match="'r' is there with other words"):
         await taken(db, agent, other)
+
+
+async def test_who_is_introduced_is_not_taken_for_another_who_has_that_name_as_a_part(
+    db: Database, agent: UUID
+) -> None:
+    hilton = {"type": "entity", "name": "Paris Hilton", "entity_type": "person", "aliases": ["PH"]}
+    paris = {"type": "entity", "name": "Paris", "entity_type": "city", "properties": {"country": "France"}}
+    assert await taken(db, agent, hilton) == 1
+    assert await taken(db, agent, paris) == 1
+    assert await taken(db, agent, hilton, paris, {"type": "entity", "name": "PH"}) == 0, "an alias is a name of it"
+    async with db.work(agent) as tx:
+        rows = await tx.fetch("select name, type, properties from heart.entities order by name")
+    assert [tuple(row) for row in rows] == [
+        ("Paris", "city", '{"country": "France"}'),
+        ("Paris Hilton", "person", "{}"),
+    ]
