@@ -39,17 +39,22 @@ class Curation:
             return found, await history(tx, agent_id=self.agent_id, memory_id=memory_id)
 
     async def confirm(self, given: str) -> bool:
-        """The person says that this fact is so. False when the same door has said it today."""
+        """The person says that this fact is so. False when the same door has said it today.
+
+        Raises ConflictError for one that was said to be wrong.
+        """
         now = self.clock.now()
         source = f"{self.origin} {now:%Y-%m-%d}"
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            await facts.ensure_not_wrong(tx, memory_id, ground=self._ground())
             return await facts.corroborate(tx, memory_id, ref=source, source=source, ground=self._ground())
 
     async def mark(self, given: str) -> None:
-        """The person says that this is a core fact."""
+        """The person says that this is a core fact. Raises as `confirm`."""
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            await facts.ensure_not_wrong(tx, memory_id, ground=self._ground())
             await facts.mark(tx, memory_id, ground=self._ground())
 
     async def supersede(self, given: str, content: str, *, at: datetime | None = None) -> UUID:

@@ -11,9 +11,10 @@ from newton.dialogue import conversations
 from newton.dialogue.conversations import Conversation
 from newton.errors import ConflictError, InputError
 from newton.heart import censors, episodes, facts, procedures
+from newton.heart.attributes import says_something
 from newton.heart.censors import Rule
 from newton.heart.episodes import Told
-from newton.heart.extracting import Extracted, ProposedProcedure, extraction_prompt
+from newton.heart.extracting import Extracted, ProposedFact, ProposedProcedure, extraction_prompt
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
 from newton.memory import store
@@ -60,25 +61,26 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
 
 
 async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
-    statements = {
-        s.content_hash: s
-        for s in (
-            Statement(
-                ref=f"extracted:{conversation.memory_id}:{digest(fact.content).hex()[:16]}",
-                content=mended(fact.content),
-                at=conversation.ended_at,
-                subject=mended(fact.subject) if fact.subject else None,
-                attribute=mended(fact.attribute) if fact.attribute and fact.subject else None,
-                source=f"session {conversation.session}",
-                sources=(conversation.memory_id,),
-            )
-            for fact in extracted.facts
-        )
-    }
+    told = [_statement(conversation, fact) for fact in extracted.facts if mended(fact.content)]
+    statements = {s.content_hash: s for s in told}
     learnt = await facts.learn(tx, list(statements.values()), ground=ground, count=asking.count)
     born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]
     await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], by=ground.by)
     return sum(what == "new" for what in learnt)
+
+
+def _statement(conversation: Conversation, fact: ProposedFact) -> Statement:
+    subject = mended(fact.subject or "")
+    attribute = mended(fact.attribute or "")
+    return Statement(
+        ref=f"extracted:{conversation.memory_id}:{digest(fact.content).hex()[:16]}",
+        content=mended(fact.content),
+        at=conversation.ended_at,
+        subject=subject or None,
+        attribute=attribute if subject and says_something(attribute) else None,
+        source=f"session {conversation.session}",
+        sources=(conversation.memory_id,),
+    )
 
 
 async def _practise(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
@@ -107,19 +109,21 @@ def _skill(proposed: ProposedProcedure) -> Skill:
 
 
 async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, asking: Asking) -> None:
-    if extracted.title and extracted.summary:
-        told = Told(title=mended(extracted.title), summary=mended(extracted.summary), outcome=extracted.outcome)
+    title, summary = mended(extracted.title or ""), mended(extracted.summary or "")
+    if title and summary:
+        told = Told(title=title, summary=summary, outcome=extracted.outcome)
         await episodes.structure(tx, conversation.memory_id, told, agent_id=asking.agent_id, count=asking.count)
 
 
 async def _propose(tx: Tx, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
     """Censors that a model proposes wait in quarantine for a person."""
-    rules = [rule for proposed in extracted.censors if (rule := _rule(proposed.trigger, proposed.reason))]
+    said = [(mended(proposed.trigger), mended(proposed.reason)) for proposed in extracted.censors]
+    rules = [rule for trigger, reason in said if trigger and reason and (rule := _rule(trigger, reason))]
     return len(await censors.forbid(tx, rules, ground=ground, count=asking.count))
 
 
 def _rule(trigger: str, reason: str) -> Rule | None:
     try:
-        return Rule(trigger=mended(trigger), reason=mended(reason), sense="meaning")
+        return Rule(trigger=trigger, reason=reason, sense="meaning")
     except InputError:
         return None

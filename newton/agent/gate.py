@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.clock import Clock
 from newton.db.pool import Database
-from newton.errors import CensoredError, ProviderError
+from newton.errors import CensoredError, ConflictError, ProviderError
 from newton.heart import activations, censors
 from newton.heart.censors import Censor, Listed, Place, Rule
 from newton.heart.lifecycle.engine import Ground
@@ -106,9 +106,17 @@ class Gate:
             )
 
     async def forbid(self, rule: Rule) -> bool:
-        """Puts a rule in force; False when it is there already."""
+        """Puts a rule in force, or makes it a block; False when it is so already.
+
+        Raises ConflictError for one that was taken out of force.
+        """
         async with self.db.work(self.agent_id) as tx:
-            return bool(await censors.forbid(tx, [rule], ground=self._ground(), count=self.count))
+            changed = await censors.forbid(tx, [rule], ground=self._ground(), count=self.count)
+            if not changed and await censors.retired(tx, rule, agent_id=self.agent_id):
+                raise ConflictError(
+                    f"{rule.trigger!r} was taken out of force for good.", hint="Forbid it in other words."
+                )
+            return bool(changed)
 
     async def listed(self) -> list[Listed]:
         """Every censor with its record."""

@@ -1,6 +1,7 @@
 """Documents from disk into passages, one unit of work for each document."""
 
 import asyncio
+import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -75,6 +76,10 @@ class Ingest:
             return await documents.listed(tx, agent_id=self.agent_id)
 
     def _read(self, path: Path) -> tuple[Document, list[Chunk]]:
+        if not _is_text(path):
+            raise InputError(
+                f"The name of {os.fsencode(path).decode(errors='replace')} is not UTF-8.", hint="Rename the file."
+            )
         document = read_document(path)
         chunks = passages(document.sections, count=self.count)
         return document, [
@@ -83,3 +88,8 @@ class Ingest:
 
     def _by(self, trust: Trust) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+
+
+def _is_text(path: Path) -> bool:
+    """Whether its name can be kept: a file may be called by any bytes."""
+    return str(path.resolve()).encode(errors="ignore").decode() == str(path.resolve())

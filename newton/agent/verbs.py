@@ -58,7 +58,7 @@ class Verbs:
         """Keeps a fact, or confirms it when it is known word for word.
 
         Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
-        an end before the beginning.
+        an end before the beginning, and ConflictError for what was said to be wrong.
         """
         sure = remark.confidence
         if sure is not None and not 0 <= sure <= 1:
@@ -75,6 +75,8 @@ class Verbs:
         )
         async with self.db.work(self.agent_id) as tx:
             learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
+            known = await facts.telling(tx, told, agent_id=self.agent_id)
+            await facts.ensure_not_wrong(tx, known, ground=self._ground())
         return learnt[0]
 
     async def relive(self, content: str, *, title: str, at: datetime | None = None) -> bool:

@@ -5,6 +5,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import InputError
 
 SQL = load("newton.heart", "attributes.sql")
 
@@ -20,12 +21,23 @@ SINGLE = frozenset(" ".join(name.split()) for name in _SHIPPED.split(","))
 
 
 def normal(attribute: str) -> str:
-    """The attribute as it is compared and kept.
+    """The attribute as it is compared and kept. Raises InputError when it has no words.
 
     >>> normal("Lives_In ")
     'lives in'
     """
-    return " ".join(attribute.replace("_", " ").replace("-", " ").casefold().split())
+    if not says_something(attribute):
+        raise InputError(f"{attribute!r} tells nothing of anything.", hint="Write it in words, such as 'lives in'.")
+    return " ".join(_words(attribute))
+
+
+def says_something(attribute: str) -> bool:
+    """Whether it has words."""
+    return bool(_words(attribute))
+
+
+def _words(attribute: str) -> list[str]:
+    return attribute.replace("_", " ").replace("-", " ").casefold().split()
 
 
 def subject_key(subject: str) -> str:

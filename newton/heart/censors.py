@@ -2,7 +2,7 @@
 
 import functools
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
@@ -31,7 +31,6 @@ Place = Literal["input", "action", "output"]
 THRESHOLD = 3
 ALIKE = 0.6  # cosine from which on a text has the meaning of a trigger
 MOST_TRIGGER = 500
-MOST_TEXT = 200_000  # characters of a text that are checked at a time
 PATTERN_MEMORY = 8 << 20
 WARN, BLOCK = "**WARN:**", "**BLOCK:**"  # of the same number of tokens, so that a stricter censor costs no more
 
@@ -138,17 +137,50 @@ def compiled(pattern: str) -> "re2.Pattern":
 
 def met(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[Censor]:
     """Those that the text meets, the strictest first as they come. Pure."""
-    read = text[:MOST_TEXT]
-    return [censor for censor in censors if censor.met_by(read, vector)]
+    return [censor for censor in censors if censor.met_by(text, vector)]
 
 
 async def forbid(tx: Tx, rules: Sequence[Rule], *, ground: Ground, count: Count) -> list[UUID]:
-    """Puts rules in force and returns the ids of those that are new. One that is known word for word stays as it is."""
+    """Puts rules in force and returns the ids of those that this changed: the new ones, and of the known ones
+    those that a person puts in force after all, or makes a block. Nothing grows milder, and what was retired stays so.
+
+    Raises ConflictError when a known ref comes with another trigger.
+    """
     drafts = [_draft(rule, ground, count) for rule in rules]
+    refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
+    await store.told_before(tx, refs, agent_id=ground.by.agent_id, kind="censor")
     written = await store.remember(tx, agent_id=ground.by.agent_id, drafts=drafts)
     rows = [_row(rule, draft) for rule, draft in zip(rules, drafts, strict=True) if draft.memory_id in written]
     await SQL["insert_censors"].run(tx, agent_id=ground.by.agent_id, censors=json.dumps(rows))
-    return [draft.memory_id for draft in drafts if draft.memory_id in written]
+    again = [(r, draft.content_hash) for r, draft in zip(rules, drafts, strict=True) if draft.memory_id not in written]
+    insisted = await _insist(tx, dict(again), ground=ground) if ground.by.trust in AUTHORS else set[UUID]()
+    return [*(draft.memory_id for draft in drafts if draft.memory_id in written), *sorted(insisted)]
+
+
+async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ground: Ground) -> set[UUID]:
+    """A person forbids what is known: what was only proposed is in force from now on, and a block blocks."""
+    strict = {content_hash for rule, content_hash in known.items() if rule.action == "block"}
+    rows = await SQL["known"].all(tx, agent_id=ground.by.agent_id, hashes=list(known.values()))
+    released = [_approval(row["memory_id"]) for row in rows if row["quarantined"]]
+    moved = await move(tx, released, by=ground.by)
+    stricter = [
+        Step(
+            memory_id=row["memory_id"],
+            event="escalated",
+            before=row["state"],
+            after="ESCALATED",
+            because="a person made it a block",
+        )
+        for row in rows
+        if row["content_hash"] in strict and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
+    ]
+    return moved | await move(tx, stricter, by=ground.by)
+
+
+async def retired(tx: Tx, rule: Rule, *, agent_id: UUID) -> bool:
+    """Whether such a rule was there and is out of force for good."""
+    rows = await SQL["known"].all(tx, agent_id=agent_id, hashes=[_hash(rule)])
+    return any(row["state"] == "RETIRED" for row in rows)
 
 
 async def in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
@@ -164,7 +196,11 @@ async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
 
 async def approve(tx: Tx, memory_id: UUID, *, ground: Ground) -> bool:
     """A person puts a proposed censor in force. False when it was not waiting for that."""
-    approved = Step(
+    return bool(await move(tx, [_approval(memory_id)], by=ground.by))
+
+
+def _approval(memory_id: UUID) -> Step:
+    return Step(
         memory_id=memory_id,
         event="released",
         before="CREATED",
@@ -172,7 +208,6 @@ async def approve(tx: Tx, memory_id: UUID, *, ground: Ground) -> bool:
         because="a person approved of it",
         releases=True,
     )
-    return bool(await move(tx, [approved], by=ground.by))
 
 
 async def retire(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
@@ -196,10 +231,14 @@ def _draft(rule: Rule, ground: Ground, count: Count) -> Draft:
         created_at=by.now,
         origin=by.origin,
         trust=by.trust,
-        content_hash=digest(rule.sense, rule.trigger, rule.domain or ""),
+        content_hash=_hash(rule),
         ref=rule.ref,
         held=by.trust not in AUTHORS,
     )
+
+
+def _hash(rule: Rule) -> bytes:
+    return digest(rule.sense, rule.trigger, rule.domain or "")
 
 
 def _row(rule: Rule, draft: Draft) -> dict[str, object]:
@@ -214,6 +253,7 @@ def _row(rule: Rule, draft: Draft) -> dict[str, object]:
     }
 
 
+@functools.lru_cache(maxsize=16)
 def _words(text: str) -> str:
     """The words alone, each between spaces, so that one text holds another only as whole words."""
     return f" {' '.join(compiled_words().findall(text.casefold()))} "

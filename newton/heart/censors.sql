@@ -38,3 +38,9 @@ order by m.state = 'RETIRED', m.memory_id;
 update heart.censors
 set retired = true
 where agent_id = $1 and memory_id = $2;
+
+-- name: known(agent_id, hashes)
+select m.memory_id, m.content_hash, m.state, m.quarantined, c.action
+from memory.memories as m
+join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+where m.agent_id = $1 and m.kind = 'censor' and m.content_hash = any($2::bytea[]);

@@ -91,7 +91,7 @@ async def compare(
             batch = await _batch(tx, ground, model_id, BATCH if most is None else min(BATCH, most - facts))
         if not batch:
             break
-        verdicts = [await _judged(verdict(told, bounds), judge) for told in batch]
+        verdicts = rooted([await _judged(verdict(told, bounds), judge) for told in batch])
         async with db.work(ground.by.agent_id) as tx:
             taken = await _keep(tx, ground, verdicts)
         facts += len(taken)
@@ -139,6 +139,19 @@ async def _judged(given: Verdict, judge: Judge | None) -> Verdict:
     return replace(given, near=())
 
 
+def rooted(verdicts: Sequence[Verdict]) -> list[Verdict]:
+    """The verdicts, the oldest first, as one after the other: what tells one that tells another, tells that. Pure."""
+    roots: dict[UUID, UUID] = {}
+    found: list[Verdict] = []
+    for given in verdicts:
+        same_as = given.same_as and roots.get(given.same_as, given.same_as)
+        near = tuple(dict.fromkeys(roots.get(one, one) for one in given.near))
+        if same_as:
+            roots[given.told.memory_id] = same_as
+        found.append(replace(given, same_as=same_as, near=near))
+    return found
+
+
 async def _keep(tx: Tx, ground: Ground, verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Writes down what each turned out to be, unless somebody else has; a told fact counts for the one it tells."""
     by = ground.by
@@ -157,5 +170,11 @@ async def _keep(tx: Tx, ground: Ground, verdicts: Sequence[Verdict]) -> list[Ver
     for told, known in joined:
         telling = Telling(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
         await store.confirm(tx, [telling], by=replace(by, origin=told.origin, trust=told.trust))
+    await SQL["pass_on"].run(
+        tx,
+        agent_id=by.agent_id,
+        memory_ids=[told.memory_id for told, _ in joined],
+        same_as=[known for _, known in joined],
+    )
     await review(tx, ground, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
     return taken

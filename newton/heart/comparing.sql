@@ -51,3 +51,22 @@ update heart.facts as f
 set same_as = t.same_as
 from heart.facts as t
 where f.agent_id = $1 and f.same_as is not null and t.agent_id = $1 and t.memory_id = f.same_as and t.same_as is not null;
+
+-- name: pass_on(agent_id, memory_ids, same_as)
+-- What confirmed a fact before it was known to tell another, confirms that other.
+with passed as (
+    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust, source)
+    select $1, j.same_as, 'memory:' || c.memory_id || ' ' || c.ref, c.at, c.origin, c.trust, c.source
+    from unnest($2::uuid[], $3::uuid[]) as j (memory_id, same_as)
+    join memory.confirmations as c on c.agent_id = $1 and c.memory_id = j.memory_id
+    on conflict do nothing
+    returning memory_id
+)
+update memory.memories as m
+set confirmations = m.confirmations + p.times
+from (
+    select memory_id, count(*)::integer as times
+    from passed
+    group by memory_id
+) as p
+where m.agent_id = $1 and m.memory_id = p.memory_id;

@@ -10,6 +10,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import InputError
 from newton.heart.attributes import normal
 from newton.heart.happenings import Json, Payload, entity_line, relation_line
 from newton.heart.naming import Index, Known, key, names_in, salience
@@ -191,7 +192,11 @@ async def _entities(
 
 
 async def insert(tx: Tx, introductions: Sequence[Introduction], *, by: Teller, count: Count) -> list[UUID]:
-    """Writes entities of which none is known; returns their ids in the same order."""
+    """Writes entities of which none is known; returns their ids in the same order. Raises InputError for a name without
+    words."""
+    for one in introductions:
+        if not key(one.name):
+            raise InputError(f"{one.name!r} is no name.", hint="Give it letters or digits.")
     drafts = [_entity(introduction, by=by, count=count) for introduction in introductions]
     await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
     rows = [
@@ -307,7 +312,12 @@ def _entity(introduction: Introduction, *, by: Teller, count: Count) -> Draft:
 def _relation(triple: Triple, entities: Index, *, by: Teller, count: Count) -> Draft:
     source, kind, target = triple
     line = relation_line(entities.name_of(source), kind, entities.name_of(target))
-    return _draft("relation", line, digest(str(source), kind, str(target)), at=by.now, by=by, count=count)
+    return _draft("relation", line, relation_hash(triple), at=by.now, by=by, count=count)
+
+
+def relation_hash(triple: Triple) -> bytes:
+    source, kind, target = triple
+    return digest(str(source), kind, str(target))
 
 
 def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, by: Teller, count: Count) -> Draft:

@@ -8,7 +8,6 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import ConflictError
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Outcome, Teller, digest
@@ -61,7 +60,9 @@ async def keep(tx: Tx, experiences: Sequence[Experience], *, by: Teller, count: 
 
     Raises ConflictError when a known ref comes with other words.
     """
-    await _told_before(tx, experiences, by=by)
+    # of a session's own episode the first line is the ref: who closed it first has told it
+    told_by_callers = [(e.ref, e.content_hash) for e in experiences if e.span is None]
+    await store.told_before(tx, told_by_callers, agent_id=by.agent_id, kind="episode")
     drafts = {e.ref: _draft(e, by=by, count=count) for e in experiences}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     told = {e.ref: e for e in experiences if drafts[e.ref].memory_id in written}
@@ -81,23 +82,6 @@ async def structure(tx: Tx, memory_id: UUID, told: Told, *, agent_id: UUID, coun
 
 def _day(at: datetime) -> str:
     return f"[{at:%Y-%m-%d}] "
-
-
-async def _told_before(tx: Tx, experiences: Sequence[Experience], *, by: Teller) -> None:
-    # Of a session's own episode the first line is the ref: who closed it first has told it.
-    refs: dict[str, Experience] = {}
-    for experience in (e for e in experiences if e.span is None):
-        _same_words(experience, refs.setdefault(experience.ref, experience).content_hash)
-    known = await store.hashes_by_ref(tx, agent_id=by.agent_id, kind="episode", refs=list(refs))
-    for ref, content_hash in known.items():
-        _same_words(refs[ref], content_hash)
-
-
-def _same_words(experience: Experience, content_hash: bytes) -> None:
-    if experience.content_hash != content_hash:
-        raise ConflictError(
-            f"The episode {experience.ref!r} is there with other words.", hint="Send it under a ref of its own."
-        )
 
 
 def _draft(experience: Experience, *, by: Teller, count: Count) -> Draft:

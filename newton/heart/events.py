@@ -29,8 +29,14 @@ class Happening:
 
 
 async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: Count) -> int:
-    """Keeps the events that are not there yet and returns how many those were."""
-    drafts = {h.ref: _draft(h, by=by, count=count) for h in happenings}
+    """Keeps the events that are not there yet and returns how many those were.
+
+    Raises ConflictError when a known ref comes with another event.
+    """
+    each = [_draft(h, by=by, count=count) for h in happenings]
+    refs = [(h.ref, draft.content_hash) for h, draft in zip(happenings, each, strict=True)]
+    await store.told_before(tx, refs, agent_id=by.agent_id, kind="event")
+    drafts = {h.ref: draft for h, draft in zip(happenings, each, strict=True)}
     written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
     new = {h.ref: h for h in happenings if drafts[h.ref].memory_id in written}
     rows = [

@@ -1,6 +1,7 @@
 """Facts: statements with a subject, a confidence, and the time in which they hold."""
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -53,8 +54,13 @@ class Statement:
 
     @property
     def content_hash(self) -> bytes:
-        """Of the words alone: who says the same again confirms it."""
-        return digest(one_line(self.content))
+        """Of the words alone, so that who says the same again confirms it; and of what they are about, where the words
+        do not name it: "Oslo" told of Ana and of Ben is not the same."""
+        words = one_line(self.content)
+        subject = subject_key(self.subject or "")
+        if not subject or re.search(rf"(?<!\w){re.escape(subject)}(?!\w)", words.casefold()):
+            return digest(words)
+        return digest(words, subject, normal(self.attribute) if self.attribute else "")
 
     @property
     def key(self) -> Key | None:
@@ -81,7 +87,8 @@ async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, coun
     Raises ConflictError when a known ref comes with other words.
     """
     by = ground.by
-    told = await _told_before(tx, statements, by=by)
+    refs = [(s.ref, s.content_hash) for s in statements]
+    told = await store.told_before(tx, refs, agent_id=by.agent_id, kind="fact")
     fresh = {s.ref: s for s in statements if s.ref not in told}
     single = await _single(tx, list(fresh.values()), by=by)
     await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
@@ -165,6 +172,19 @@ async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     return rows[0]["memory_id"]
 
 
+async def ensure_not_wrong(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+    """Raises ConflictError for a fact that was said to be wrong: no telling brings it back; and NotFoundError."""
+    (found,) = await _found(tx, [memory_id], ground=ground)
+    _not_wrong(found)
+
+
+def _not_wrong(found: Found) -> None:
+    if found.state == "INACTIVE":
+        raise ConflictError(
+            f"The fact {found.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
+        )
+
+
 async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: Sequence[Key] = ()) -> list[Found]:
     """The facts that these stand for; from here on nobody else writes values of their attributes.
 
@@ -186,36 +206,12 @@ async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tup
         raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
     if new.quarantined:
         raise ConflictError(f"The fact {new.memory_id} is in quarantine.", hint="Confirm it first if it is so.")
-    if new.state == "INACTIVE":
-        raise ConflictError(
-            f"The fact {new.memory_id} was said to be wrong.", hint="Name another, or say it in other words."
-        )
+    _not_wrong(new)
     return old.memory_id, new.memory_id
-
-
-async def _told_before(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
-    refs: dict[str, Statement] = {}
-    for statement in statements:
-        _same_words(statement, refs.setdefault(statement.ref, statement).content_hash)
-    known = await store.hashes_by_ref(tx, agent_id=by.agent_id, kind="fact", refs=list(refs))
-    for ref, content_hash in known.items():
-        _same_words(refs[ref], content_hash)
-    return set(known)
 
 
 def _unknown(memory_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
-
-
-def _same_words(statement: Statement, content_hash: bytes) -> None:
-    if statement.content_hash != content_hash:
-        raise _other_words(statement)
-
-
-def _other_words(statement: Statement) -> ConflictError:
-    return ConflictError(
-        f"The fact {statement.ref!r} is there with other words.", hint="Send the new statement under a ref of its own."
-    )
 
 
 async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
@@ -235,7 +231,7 @@ async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> 
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in statements:
         if statement.content_hash not in known:
-            raise _other_words(statement)  # somebody took its ref a moment ago
+            raise store.other_words("fact", statement.ref)  # somebody took its ref a moment ago
     tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
     counted = await store.confirm(tx, tellings, by=by)
     await _retold(tx, [(known[s.content_hash], s.at) for s in statements], by=by)

@@ -1,6 +1,6 @@
 -- name: crowded(agent_id, most)
 -- The current facts of each many-valued attribute that has more than so many, the oldest first. What tools and the web
--- said stays as it is: told in one with the rest, it would put all of them into quarantine.
+-- said stays as it is: told in one with the rest, it would put all of them into quarantine. So does what ends some day.
 with crowded as (
     select f.subject_key, f.attribute
     from heart.facts as f
@@ -10,6 +10,7 @@ with crowded as (
         and f.holds
         and not f.single
         and not f.generalises
+        and f.valid_to is null
         and f.subject_key is not null
         and f.attribute is not null
     group by f.subject_key, f.attribute
@@ -25,5 +26,6 @@ join heart.facts as f
         and f.holds
         and not f.single
         and not f.generalises
+        and f.valid_to is null
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id and m.trust not in ('tool', 'web')
 order by f.subject_key, f.attribute, f.valid_from, f.memory_id;

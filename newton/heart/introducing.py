@@ -41,7 +41,7 @@ async def introduce(tx: Tx, introductions: Sequence[Introduction], *, by: Teller
     known = await entities.index(tx, agent_id=by.agent_id)
     changed = 0
     for introduction in introductions:
-        met = known.resolve(introduction.name)
+        met = known.called(introduction.name)
         _all_of_one(introduction, met, known)
         if met is None:
             (entity,) = await entities.insert(tx, [introduction], by=by, count=count)
@@ -55,7 +55,7 @@ async def introduce(tx: Tx, introductions: Sequence[Introduction], *, by: Teller
 
 def _all_of_one(introduction: Introduction, met: Known | None, known: Index) -> None:
     for alias in introduction.aliases:
-        other = known.resolve(alias)
+        other = known.called(alias)
         if other and (met is None or other.entity_id != met.entity_id):
             raise ConflictError(
                 f"{alias!r} is another name of {other.name!r} already.", hint="Leave it out, or name that one."
@@ -89,7 +89,7 @@ async def _enrich(tx: Tx, met: Known, introduction: Introduction, *, by: Teller,
 async def bind(tx: Tx, bonds: Sequence[Bond], *, by: Teller, count: Count) -> int:
     """Keeps how entities belong together, whom nobody knows yet included; returns how many tellings were new.
 
-    Each telling of a bond is a piece of evidence for it.
+    Each telling of a bond is a piece of evidence for it. Raises ConflictError when a known ref comes with another bond.
     """
     await entities.lock(tx, by=by)
     known = await entities.index(tx, agent_id=by.agent_id)
@@ -97,6 +97,8 @@ async def bind(tx: Tx, bonds: Sequence[Bond], *, by: Teller, count: Count) -> in
     strangers = [Introduction(name=name) for name in names.values() if known.resolve(name) is None]
     for stranger, entity in zip(strangers, await entities.insert(tx, strangers, by=by, count=count), strict=True):
         known.add(Known(entity, stranger.name, ()))
+    refs = [(bond.ref, entities.relation_hash(_triple(bond, known))) for bond in bonds]
+    await store.told_before(tx, refs, agent_id=by.agent_id, kind="relation")
     triples = {bond.ref: _triple(bond, known) for bond in bonds}
     ids = await entities.relations(tx, set(triples.values()), known, by=by, count=count)
     tellings = [Telling(memory_id=ids[triple], ref=ref, source=by.origin) for ref, triple in triples.items()]

@@ -200,8 +200,12 @@ class Index:
 
     def resolve(self, name: str) -> Known | None:
         """The entity of that name or alias; a first or last name alone when it is of only one."""
+        return self.called(name) or self._by_part.get(key(name))
+
+    def called(self, name: str) -> Known | None:
+        """The entity of that very name or alias."""
         wanted = key(name)
-        return self._by_name.get(wanted) or self._by_alias.get(wanted) or self._by_part.get(wanted)
+        return self._by_name.get(wanted) or self._by_alias.get(wanted)
 
     def name_of(self, entity_id: UUID) -> str:
         return self._by_id[entity_id].name

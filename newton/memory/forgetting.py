@@ -16,6 +16,8 @@ SHOWN = 3  # derived memories that a refusal names
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, by: Teller) -> list[UUID]:
     """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
 
+    Names and relations that were found in nothing else go along.
+
     Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
     is to stay.
     """
@@ -35,6 +37,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
             hint="`newton decisions erase ID` takes its words away and keeps the record.",
         )
     gone = [*memory_ids, *(row["memory_id"] for row in made)]
+    bare = await SQL["only_told_by"].all(tx, agent_id=by.agent_id, memory_ids=gone)
+    gone = list(dict.fromkeys([*gone, *(row["memory_id"] for row in bare)]))
     await SQL["note"].run(tx, agent_id=by.agent_id, memory_ids=gone, now=by.now, because=because, origin=by.origin)
     await SQL["forget"].run(tx, agent_id=by.agent_id)
     return gone

@@ -4,7 +4,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: derived(agent_id, memory_ids)
--- What was made from these or only tells them again, and from that in turn.
+-- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines.
 with recursive gone as (
     select memory_id
     from memory.memories
@@ -24,6 +24,12 @@ with recursive gone as (
         select r.memory_id
         from heart.relations as r
         where r.agent_id = $1 and (r.source_id = g.memory_id or r.target_id = g.memory_id)
+        union all
+        select e.memory_id
+        from memory.memories as x
+        join heart.episodes as e
+            on e.agent_id = $1 and e.session_id = x.thread and x.place between e.first_position and e.last_position
+        where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
     ) as d
 )
 select m.memory_id, m.kind, m.micro
@@ -31,6 +37,61 @@ from gone as g
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 where g.memory_id <> all($2::uuid[])
 order by m.kind, m.memory_id;
+
+-- name: only_told_by(agent_id, memory_ids)
+-- Relations that nothing but these is evidence for, and entities that were found in nothing else and of which nobody has
+-- told more than the name.
+with bare as materialized (
+    select r.memory_id
+    from heart.relations as r
+    where
+        r.agent_id = $1
+        and r.memory_id in (
+            select other_id
+            from memory.links
+            where agent_id = $1 and link = 'evidence' and memory_id = any($2::uuid[])
+        )
+        and not exists (
+            select
+            from memory.links
+            where
+                agent_id = $1 and link = 'evidence' and other_id = r.memory_id and memory_id <> all($2::uuid[])
+        )
+        and not exists (
+            select
+            from memory.confirmations
+            where agent_id = $1 and memory_id = r.memory_id
+        )
+)
+select memory_id
+from bare
+union
+select e.memory_id
+from heart.entities as e
+where
+    e.agent_id = $1
+    and e.memory_id in (
+        select entity_id
+        from heart.mentions
+        where agent_id = $1 and memory_id = any($2::uuid[])
+    )
+    and e.type = 'thing'
+    and e.aliases = '{}'
+    and e.properties = '{}'
+    and not exists (
+        select
+        from heart.mentions
+        where agent_id = $1 and entity_id = e.memory_id and memory_id <> all($2::uuid[])
+    )
+    and not exists (
+        select
+        from heart.relations as r
+        where
+            r.agent_id = $1
+            and (r.source_id = e.memory_id or r.target_id = e.memory_id)
+            and r.memory_id not in (select memory_id from bare)
+            and r.memory_id <> all($2::uuid[])
+    );
 
 -- name: note(agent_id, memory_ids, now, because, origin)
 insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)

@@ -145,12 +145,12 @@ def moment(at: datetime, *, what: str = "time") -> datetime:
 
 
 def mended(text: str) -> str:
-    """What a model said, as it may be kept: nobody can be asked to say it better.
+    """What a model said, as it may be kept, without the white space around it: nobody can be asked to say it better.
 
     >>> mended("the key\\0 is AKIAIOSFODNN7EXAMPLE")
     'the key is [REDACTED:aws-key]'
     """
-    return redacted(text.replace("\0", "").encode("utf-8", "replace").decode())
+    return redacted(text.replace("\0", "").encode("utf-8", "replace").decode()).strip()
 
 
 def redacted(text: str) -> str:

@@ -1,6 +1,7 @@
 """Writing memories: once each, with their words and their place in the embedding outbox."""
 
 import json
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,6 +10,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import ConflictError
 from newton.memory.memory import OUTSIDE, Draft, Forms, Kind, Outcome, Teller
 
 SQL = load("newton.memory", "store.sql")
@@ -48,10 +50,27 @@ async def remember(tx: Tx, *, agent_id: UUID, drafts: Sequence[Draft]) -> set[UU
     return new
 
 
-async def hashes_by_ref(tx: Tx, *, agent_id: UUID, kind: Kind, refs: Sequence[str]) -> dict[str, bytes]:
-    """The content hashes of the memories that the caller's refs name already."""
-    rows = await SQL["by_ref"].all(tx, agent_id=agent_id, kind=kind, refs=refs)
-    return {row["ref"]: row["content_hash"] for row in rows}
+async def told_before(tx: Tx, told: Sequence[tuple[str, bytes]], *, agent_id: UUID, kind: Kind) -> set[str]:
+    """Of refs with the hash of what each tells, those that have told it before.
+
+    Raises ConflictError when one comes with other words than it came with before, or twice with different ones.
+    """
+    words: dict[str, bytes] = {}
+    for ref, content_hash in told:
+        if words.setdefault(ref, content_hash) != content_hash:
+            raise other_words(kind, ref)
+    rows = await SQL["by_ref"].all(tx, agent_id=agent_id, kind=kind, refs=list(words))
+    known: defaultdict[str, set[bytes]] = defaultdict(set)
+    for row in rows:
+        known[row["ref"]].add(row["content_hash"])
+    for ref, said in known.items():
+        if words[ref] not in said:
+            raise other_words(kind, ref)
+    return set(known)
+
+
+def other_words(kind: Kind, ref: str) -> ConflictError:
+    return ConflictError(f"The {kind} {ref!r} is there with other words.", hint="Send it under a ref of its own.")
 
 
 async def confirm(tx: Tx, tellings: Sequence[Telling], *, by: Teller) -> set[str]:

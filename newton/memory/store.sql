@@ -60,7 +60,8 @@ from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
 -- name: by_ref(agent_id, kind, refs)
--- What each ref has said before, whether it told the memory first or met it again.
+-- What each ref has said before, whether it told the memory first or met it again: then perhaps in the words of a fact
+-- that tells it otherwise.
 select ref, content_hash
 from memory.memories
 where agent_id = $1 and kind = $2 and ref = any($3::text[])
@@ -68,6 +69,12 @@ union all
 select c.ref, m.content_hash
 from memory.confirmations as c
 join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id
+where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[])
+union all
+select c.ref, m.content_hash
+from memory.confirmations as c
+join heart.facts as f on f.agent_id = $1 and f.same_as = c.memory_id
+join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
 -- name: confirm(agent_id, memory_ids, refs, sources, now, origin, trust)
@@ -85,7 +92,13 @@ counted as (
 ),
 updated as (
     update memory.memories as m
-    set confirmations = m.confirmations + c.times, confirmed_at = $5
+    set
+        confirmations = m.confirmations + c.times,
+        -- what is quarantined makes nothing else look fresh
+        confirmed_at = case
+            when $7 not in ('tool', 'web') or m.trust in ('tool', 'web') then $5
+            else m.confirmed_at
+        end
     from counted as c
     where m.agent_id = $1 and m.memory_id = c.memory_id
 )

@@ -78,7 +78,7 @@ class Fact:
         sources = {said.source for said in later if not said.outside} - {first.source}
         if self.marked <= at or len(sources) >= 3:
             return "CORE"
-        return "CONFIRMED" if later else "NEW"
+        return "CONFIRMED" if any(first.outside or not said.outside for said in later) else "NEW"
 
 
 @dataclass(slots=True)

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import AsyncGenerator
+from dataclasses import replace
 from uuid import UUID
 
 import numpy as np
@@ -10,11 +11,12 @@ import pytest
 from newton.agent.gate import Gate
 from newton.clock import SteppedClock
 from newton.db.pool import Database
-from newton.errors import CensoredError, InputError, NotFoundError
+from newton.errors import CensoredError, ConflictError, InputError, NotFoundError
 from newton.heart import censors
 from newton.heart.censors import Action, Censor, Rule, Sense, met
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
+from newton.memory.memory import Trust
 from newton.memory.outbox import Outbox
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, count, ground, teller
@@ -143,6 +145,48 @@ async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, 
         assert await own.approve(str(memory_id))
         assert not await own.approve(str(memory_id)), "once"
         assert (await own.check(f"listen to the {trust}", "input")).met
+
+
+async def test_what_a_person_forbids_is_in_force_though_a_model_proposed_it_first(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    async with db.work(agent) as tx:
+        proposed = ground(teller(agent, trust="agent"))
+        assert await censors.forbid(tx, [PUSH], ground=proposed, count=count)
+        assert not await censors.forbid(tx, [PUSH], ground=proposed, count=count), "twice proposed is not approved"
+    assert (await own.check("push to main", "action")).met == ()
+    assert await own.forbid(PUSH)
+    assert [c.blocks for c in (await own.check("push to main", "action", dry=True)).met] == [False]
+    assert not await own.forbid(PUSH), "once"
+
+
+@pytest.mark.parametrize("trust", ["user", "agent"])
+async def test_a_person_may_make_a_known_warning_a_block(db: Database, agent: UUID, trust: Trust) -> None:
+    own = gate(db, agent)
+    async with db.work(agent) as tx:
+        await censors.forbid(tx, [PUSH], ground=ground(teller(agent, trust=trust)), count=count)
+    strict = replace(PUSH, action="block")
+    assert await own.forbid(strict)
+    assert (await own.check("push to main", "action")).blocks
+    assert not await own.forbid(strict), "once"
+
+
+async def test_what_was_taken_out_of_force_is_not_said_to_be_in_force(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(PUSH)
+    (known,) = await own.listed()
+    await own.retire(str(known.memory_id))
+    with pytest.raises(ConflictError, match="out of force"):
+        await own.forbid(PUSH)
+    assert await own.forbid(replace(PUSH, trigger="push to the main branch"))
+
+
+async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) -> None:
+    own = gate(db, agent)
+    await own.forbid(replace(PUSH, action="block"))
+    await own.forbid(Rule(trigger=r"rm -rf /\w+", reason="it is gone then", sense="pattern", action="block"))
+    started = time.process_time()
+    assert len((await own.check("very " * 190_000 + "push to main; rm -rf /etc", "input")).met) == 2
+    assert time.process_time() - started < 2
 
 
 async def test_nothing_that_is_remembered_lifts_a_censor(db: Database, agent: UUID) -> None:

@@ -10,6 +10,7 @@ import pytest
 import yaml
 
 from newton.db.pool import Database
+from newton.errors import ConflictError
 from newton.heart import facts
 from newton.heart.comparing import Bounds, Compared, compare
 from newton.heart.facts import Statement
@@ -73,6 +74,42 @@ async def test_told_in_other_words_it_is_confirmed_and_kept_once(db: Database, a
     async with db.work(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.links where link = 'corroborates'") == 2
         assert await tx.fetchval("select count(*) from memory.memories") == 3, "every telling in its own words stays"
+
+
+async def test_told_in_other_words_again_it_may_be_repeated_under_its_ref(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    for n, text in enumerate(("Ana lives in Oslo", "ana is living in Oslo!")):
+        await tell(db, agent, model, statement(n, text, "Ana"))
+    third = statement(2, "ana is living in Oslo!", "Ana")
+    await tell(db, agent, model, third)
+    await tell(db, agent, model, third)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 2)}
+    with pytest.raises(ConflictError, match="other words"):
+        await tell(db, agent, model, statement(2, "Ana lives in Bergen", "Ana"))
+
+
+async def test_several_tellings_compared_at_once_all_count_for_the_first(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
+    texts = ("Ana lives in Oslo.", "Ana lives in Oslo!", "ana lives in oslo", "Ana lives  in Oslo ...")
+    told = [statement(n, text, "Ana") for n, text in enumerate(texts, 1)]
+    assert await tell(db, agent, model, *told) == Compared(4, 4, 0)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 4)}
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(distinct same_as) from heart.facts") == 1
+
+
+async def test_what_was_told_often_before_it_was_compared_counts_as_often(
+    db: Database, agent: UUID, model: MiniLM
+) -> None:
+    texts = ["Ana lives in Oslo", *["ana is living in oslo!"] * 3]
+    told = [statement(n, text, "Ana") for n, text in enumerate(texts)]
+    await tell(db, agent, model, *told)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
+    await tell(db, agent, model, *told)
+    assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
 
 
 async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: MiniLM) -> None:

@@ -109,3 +109,18 @@ async def test_what_is_still_to_come_says_so(tx: Tx) -> None:
     told = Statement(ref="soon", content="Ana lives in Bergen", at=NOON + timedelta(days=90))
     await learn(tx, [told], ground=ground(), count=count)
     assert await tx.fetchval("select micro from memory.memories") == "[from 2027-02-19] Ana lives in Bergen"
+
+
+async def test_the_same_few_words_of_another_subject_tell_another_fact(tx: Tx) -> None:
+    def oslo(subject: str | None, attribute: str | None) -> Statement:
+        ref = f"{subject} {attribute}"
+        return Statement(ref=ref, content="Oslo", at=NOON, subject=subject, attribute=attribute)
+
+    told = [oslo("Ana", "lives in"), oslo("Ben", "lives in"), oslo("Ana", "born in"), oslo(None, None)]
+    assert await learn(tx, told, ground=ground(), count=count) == ["new"] * 4
+    assert await tx.fetchval("select count(*) from heart.facts where holds") == 4
+    again = replace(oslo("ben", "Lives_in"), ref="again")
+    assert await learn(tx, [again, *told], ground=ground(), count=count) == ["confirmed"] + ["unchanged"] * 4
+    whole = Statement(ref="w", content="Ben lives in Oslo", at=NOON)
+    subject = replace(whole, ref="v", subject="Ben", attribute="lives in")
+    assert await learn(tx, [whole, subject], ground=ground(), count=count) == ["new", "confirmed"], "words say it all"

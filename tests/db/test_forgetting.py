@@ -8,10 +8,11 @@ import pytest
 
 from newton.cognition.context import Request
 from newton.db.pool import Database, Tx
-from newton.dialogue import sessions
+from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
 from newton.errors import ConflictError, NotFoundError
-from newton.heart import facts
+from newton.heart import entities, facts, introducing
+from newton.heart.entities import Introduction
 from newton.heart.facts import Statement
 from newton.ids import new_id
 from newton.memory.forgetting import forget
@@ -115,3 +116,51 @@ async def test_the_application_may_delete_only_what_it_wrote_down_of_its_own_age
     async with db.work(ana) as tx:
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             await tx.execute("delete from memory.memories")
+
+
+async def test_a_relation_that_only_the_forgotten_tells_goes_along(db: Database, agent: UUID, dsn: str) -> None:
+    by = teller(agent)
+    both = [
+        Statement(ref="1", content="Mira loves Zorblax", at=NOON, subject="Mira", attribute="loves"),
+        Statement(ref="2", content="Mira knows Priya", at=NOON, subject="Mira", attribute="knows"),
+        Statement(ref="3", content="Mira knows Priya well", at=NOON, subject="Mira", attribute="knows"),
+    ]
+    async with db.work(agent) as tx:
+        secret, known, _ = await told(tx, *both, by=by)
+        await entities.read(tx, by=by, count=count)
+        await forget(tx, [secret, known], derived=False, because="a test", by=by)
+        left = await tx.fetch("select full_text from memory.memories where kind = 'relation'")
+        assert [row["full_text"] for row in left] == ["Mira knows Priya"], "another fact still tells it"
+        names = await tx.fetch("select name from heart.entities order by name")
+        assert [row["name"] for row in names] == ["Mira", "Priya"]
+    assert await holding(dsn, "zorblax") == []
+
+
+async def test_an_entity_that_a_person_told_of_stays(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        await introducing.introduce(tx, [Introduction(name="Zorblax", type="cat")], by=by, count=count)
+        (secret,) = await told(tx, Statement(ref="1", content="Mira loves Zorblax", at=NOON), by=by)
+        await entities.read(tx, by=by, count=count)
+        await forget(tx, [secret], derived=False, because="a test", by=by)
+        assert [row["name"] for row in await tx.fetch("select name from heart.entities")] == ["Zorblax"]
+
+
+async def test_the_episode_that_a_line_stands_in_goes_along_or_nothing_goes(
+    db: Database, agent: UUID, dsn: str
+) -> None:
+    by = teller(agent)
+    said = ("hello there", "the heirloom is under the xylophone", "the xylophone, really", "really", "good bye")
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s1", now=NOON)
+        lines = [Line(role="user", content=words, said_at=NOON) for words in said]
+        await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        assert await closing.close(tx, session_id=session_id, by=by, count=count) == 1
+        rows = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' and place in (1, 2)")
+    secret = [row["memory_id"] for row in rows]
+    with pytest.raises(ConflictError, match="1 memories were made from it"):
+        async with db.work(agent) as tx:
+            await forget(tx, secret, derived=False, because="a test", by=by)
+    async with db.work(agent) as tx:
+        assert len(await forget(tx, secret, derived=True, because="a test", by=by)) == 3
+    assert await holding(dsn, "xylophon") == []

@@ -3,11 +3,14 @@
 import re
 from datetime import timedelta
 
+import pytest
+
 from newton.db.pool import Database
 from newton.heart import facts
 from newton.heart.facts import Statement
 from newton.heart.generalising import generalise, told_in_one
 from newton.memory.memory import Trust
+from tests.db.telling import known
 from tests.support import ANA, NOON, count, ground, teller
 
 LIKES = [f"Ana likes thing number {n}" for n in range(14)]
@@ -43,6 +46,37 @@ async def test_too_many_become_few_that_tell_them_all(db: Database, agent: objec
         assert await tx.fetchval(past) >= 10
         assert await tx.fetchval("select count(*) from memory.sources") >= 10, "they point to what they tell"
     assert await generalise(db, ground(), count=count) == 0, "done once"
+
+
+@pytest.mark.parametrize("how", ["retracted", "superseded"])
+async def test_when_one_of_them_does_not_hold_any_more_the_others_hold_by_themselves(
+    db: Database, agent: object, how: str
+) -> None:
+    await tell(db, *LIKES)
+    await generalise(db, ground(), count=count)
+    async with db.work(ANA) as tx:
+        third = await known(tx, "number 3")
+        if how == "retracted":
+            await facts.retract(tx, third, ground=ground())
+        else:
+            other = Statement(ref="other", content="Ana likes nothing third", at=NOON, subject="Ana")
+            await facts.learn(tx, [other], ground=ground(), count=count)
+            await facts.supersede(tx, third, by_fact=await known(tx, "nothing third"), ground=ground())
+    texts = {text for text, _, _ in await held(db)}
+    assert {text for text in LIKES if not text.endswith(" 3")} == texts - {"Ana likes nothing third"}
+    assert await generalise(db, ground(), count=count) == 13, "told in one again, without it"
+    assert not any(re.search(r"\b3\b", text) for text, _, _ in await held(db))
+    assert await generalise(db, ground(), count=count) == 0
+
+
+async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
+    until = [
+        Statement(ref=text, content=text, at=NOON, until=NOON + timedelta(days=9), subject="Ana", attribute="likes")
+        for text in LIKES
+    ]
+    async with db.work(ANA) as tx:
+        await facts.learn(tx, until, ground=ground(), count=count)
+    assert await generalise(db, ground(), count=count) == 0
 
 
 async def test_ten_are_not_too_many_and_single_values_never_are(db: Database, agent: object) -> None:

@@ -162,7 +162,7 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
         theirs = await sessions.session(tx, agent_id=world.ben, ref=SESSION, now=NOON)
     async with world.db.work(world.ana) as tx:
         assert await store.counts(tx, agent_id=world.ben) == {}
-        assert await store.hashes_by_ref(tx, agent_id=world.ben, kind="fact", refs=["f1", "f2"]) == {}
+        assert await store.told_before(tx, [("f1", b""), ("f2", b"")], agent_id=world.ben, kind="fact") == set()
         assert await sessions.last_lines(tx, agent_id=world.ben, session_id=theirs, most=10) == []
         assert await before(tx, agent_id=world.ben, thread=theirs, place=99, most=10) == ()
         assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None

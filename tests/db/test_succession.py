@@ -313,3 +313,16 @@ async def test_what_ended_before_it_was_told_never_held(tx: Tx) -> None:
     await tell(tx, says("Rome", 1, until=2), by=on(5))
     assert await holding(tx) == {"Oslo"}
     assert (await reasons(tx, "Oslo")) == []
+
+
+async def test_what_the_web_repeats_moves_no_fact_of_a_person_and_makes_it_no_fresher(tx: Tx) -> None:
+    # what is quarantined takes part in nothing
+    fresh = "select confirmed_at from memory.memories where kind = 'fact'"
+    await tell(tx, says("Oslo"))
+    for n in range(1, 5):
+        await tell(tx, says("Oslo", n), by=on(n, trust="web", origin=f"site {n}"))
+    assert await states(tx) == {"Oslo": "NEW"}
+    assert await tx.fetchval(fresh) is None
+    await tell(tx, says("Oslo", 5))
+    assert await states(tx) == {"Oslo": "CONFIRMED"}
+    assert await tx.fetchval(fresh) == day(5)

@@ -1,14 +1,17 @@
 """What a person may say about what is known, and what the daily job tells of its work."""
 
+import os
 from datetime import timedelta
+from pathlib import Path
 from uuid import UUID
 
 import pytest
 
 from newton.agent.curation import Curation
+from newton.agent.ingest import Ingest
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Remark
-from newton.errors import InputError
+from newton.errors import ConflictError, InputError
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from tests.scenarios.conftest import Mind
@@ -79,3 +82,28 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     assert {step.event for step in steps} >= {"merged", "generalised"}
     mind.clock.advance(timedelta(seconds=1))
     assert await upkeep(mind).lifecycle() == [], "twice is like once"
+
+
+async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) -> None:
+    told = ("Ana sails", "Ana", "likes")
+    await tell(mind, told)
+    own = curation(mind)
+    async with mind.db.work(mind.agent_id) as tx:
+        sails = str(await tx.fetchval("select memory_id from heart.facts"))
+    await own.retract(sails)
+    before = await own.look(sails)
+    for again in (tell(mind, told), own.confirm(sails), own.mark(sails)):
+        with pytest.raises(ConflictError, match="was said to be wrong"):
+            await again
+    assert await own.look(sails) == before, "and nothing is counted"
+
+
+async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind: Mind, tmp_path: Path) -> None:
+    (tmp_path / "good.md").write_text("Tea is green.")
+    (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee is black.")
+    ingest = Ingest(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=count)
+    report = await ingest.take(await ingest.found(tmp_path), trust="user")
+    assert (report.documents, report.new) == (1, 1)
+    (refused,) = report.refused
+    assert "caf" in str(refused)
+    assert str(refused).encode(), "it may be printed"

@@ -120,6 +120,27 @@ async def test_an_answer_that_does_not_fit_teaches_nothing(mind: Mind, answer: s
     assert await learnt(mind) == {}
 
 
+async def test_what_says_nothing_is_left_out_and_the_rest_is_learnt(mind: Mind) -> None:
+    nothing = "\0 "
+    odd = {
+        "title": nothing,
+        "summary": nothing,
+        "facts": [
+            {"content": nothing},
+            {"content": "Ana sails.", "subject": nothing, "attribute": "likes"},
+            {"content": "Ana rows.", "subject": "Ana", "attribute": "--"},
+        ],
+        "procedures": [{"name": nothing, "description": "x", "steps": [nothing]}],
+        "censors": [{"trigger": nothing, "reason": "x"}, {"trigger": "x", "reason": nothing}],
+    }
+    await talked(mind, *TALK)
+    taken = await extract(asking(mind, odd), ground(teller(mind.agent_id, trust="agent")), most=10)
+    assert taken == Harvest(1, 2, 0, 0)
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select subject, attribute from heart.facts order by memory_id")
+    assert [tuple(row) for row in rows] == [(None, None), ("Ana", None)]
+
+
 async def test_at_the_ceiling_nothing_is_asked_and_the_conversation_is_read_another_time(mind: Mind) -> None:
     await talked(mind, *TALK)
     poor = asking(mind, PROPOSED, per_day=1_500)

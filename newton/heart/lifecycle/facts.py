@@ -19,8 +19,9 @@ INDEPENDENT = 2  # so many outside origins beside its own corroborate what is qu
 class Life:
     """A fact with its evidence.
 
-    `confirmations` counts every telling after the first, `sources` the independent ones among them that are not from
-    outside, `outside` the other outside origins that say the same, and `vouched` is whether a person said so.
+    `confirmations` counts the tellings after the first, for a fact that is not from outside only those that are not
+    either; `sources` the independent ones among them that are not from outside, `outside` the other outside origins
+    that say the same, and `vouched` is whether a person said so.
     It holds since it became true, or since it was last said to hold again.
     """
 

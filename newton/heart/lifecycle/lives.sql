@@ -17,19 +17,31 @@ from (
 ) as k;
 
 -- name: touched(agent_id, memory_ids)
--- The facts themselves and those that they supersede or generalise.
-with touched as (
+-- The facts themselves, those that they supersede, what generalises them, and all that is generalised with them.
+with general as (
+    select g.memory_id
+    from heart.facts as g
+    where g.agent_id = $1 and g.generalises and g.memory_id = any($2::uuid[])
+    union
+    select g.memory_id
+    from memory.sources as s
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises
+    where s.agent_id = $1 and s.source_id = any($2::uuid[])
+),
+touched as (
     select memory_id
     from unnest($2::uuid[]) as t (memory_id)
+    union
+    select memory_id
+    from general
     union
     select other_id
     from memory.links
     where agent_id = $1 and memory_id = any($2::uuid[]) and link = 'supersedes'
     union
     select s.source_id
-    from memory.sources as s
-    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises
-    where s.agent_id = $1 and s.memory_id = any($2::uuid[])
+    from general as g
+    join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
 )
 select f.memory_id, f.subject_key, f.attribute, f.single
 from touched as t
@@ -54,7 +66,9 @@ with own as materialized (
 told as materialized (
     select
         c.memory_id,
-        count(*)::integer as confirmations,
+        count(*) filter (
+            where c.trust not in ('tool', 'web') or m.trust in ('tool', 'web')
+        )::integer as confirmations,
         count(distinct c.source) filter (
             where c.trust not in ('tool', 'web') and c.source <> f.source
         )::integer as sources,
@@ -82,11 +96,39 @@ superseded as materialized (
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.retracted
     group by l.other_id
 ),
-general as materialized (
-    select distinct s.source_id as memory_id
+told_in_one as materialized (
+    select s.source_id, s.memory_id
     from own as o
     join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
     join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises and not g.retracted
+),
+spoilt as materialized (
+    -- what tells one in one with others that was said to be wrong, or of which another took the place
+    select s.memory_id, bool_or(f.retracted) as wrong
+    from (
+        select o.memory_id
+        from own as o
+        join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.generalises
+        union
+        select memory_id
+        from told_in_one
+    ) as g
+    join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = s.source_id
+    where
+        f.retracted
+        or exists (
+            select
+            from memory.links as l
+            join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and not n.retracted
+            where l.agent_id = $1 and l.other_id = f.memory_id and l.link = 'supersedes'
+        )
+    group by s.memory_id
+),
+general as materialized (
+    select distinct source_id as memory_id
+    from told_in_one
+    where memory_id not in (select memory_id from spoilt)
 )
 select
     m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single,
@@ -98,8 +140,9 @@ select
         else 0
     end::integer as generalises,
     g.memory_id is not null as generalised,
-    f.retracted as wrong,
-    s.at is not null and s.at >= coalesce(greatest(f.again_from, a.at), '-infinity') as superseded,
+    f.retracted or coalesce(p.wrong, false) as wrong,
+    p.memory_id is not null
+    or (s.at is not null and s.at >= coalesce(greatest(f.again_from, a.at), '-infinity')) as superseded,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,
     coalesce(t.outside, 0) as outside,
@@ -111,6 +154,7 @@ left join told as t on t.memory_id = o.memory_id
 left join again as a on a.memory_id = o.memory_id
 left join superseded as s on s.memory_id = o.memory_id
 left join general as g on g.memory_id = o.memory_id
+left join spoilt as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
 -- name: hold(agent_id, memory_ids)

@@ -96,7 +96,7 @@ Importance = Annotated[float, Field(ge=0, le=10)]
 
 
 class Given(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     ref: Ref | None = None
 
