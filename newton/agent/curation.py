@@ -6,7 +6,8 @@ from datetime import datetime
 from uuid import UUID
 
 from newton.clock import Clock
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
+from newton.errors import ConflictError
 from newton.heart import attributes, facts
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
@@ -14,10 +15,10 @@ from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from newton.memory.hygiene import clean, moment, name
-from newton.memory.lookup import Record, record, resolve
+from newton.memory.lookup import Record, record, resolve, short
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
-from newton.memory.transitions import Transition, history
+from newton.memory.transitions import Changed, Transition, changed_since, history
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,12 +32,19 @@ class Curation:
     count: Count
     thresholds: Thresholds
 
-    async def look(self, given: str) -> tuple[Record, list[Transition]]:
-        """The whole memory and every change of its state."""
+    async def look(self, given: str) -> tuple[Record, list[Transition], dict[str, str]]:
+        """The whole memory, every change of its state, and what else a fact tells, by name."""
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
             found = await record(tx, memory_id, agent_id=self.agent_id)
-            return found, await history(tx, agent_id=self.agent_id, memory_id=memory_id)
+            changes = await history(tx, agent_id=self.agent_id, memory_id=memory_id)
+            told = await facts.told(tx, memory_id, agent_id=self.agent_id) if found.kind == "fact" else {}
+        return found, changes, told
+
+    async def changed(self, since: datetime) -> list[Changed]:
+        """What became of memories through this door from a moment on."""
+        async with self.db.work(self.agent_id) as tx:
+            return await changed_since(tx, since, agent_id=self.agent_id, origin=self.origin)
 
     async def confirm(self, given: str) -> bool:
         """The person says that this fact is so. False when the same door has said it today.
@@ -61,6 +69,7 @@ class Curation:
         """Puts a new statement in the place of a fact, of the same subject and attribute; returns its id."""
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
+            await self._must_hold(tx, memory_id)
             subject, attribute = await facts.about(tx, memory_id, agent_id=self.agent_id)
             told = Statement(
                 ref=str(new_id()),
@@ -73,6 +82,14 @@ class Curation:
             new = await facts.telling(tx, told, agent_id=self.agent_id)
             await facts.supersede(tx, memory_id, by_fact=new, ground=self._ground())
         return new
+
+    async def _must_hold(self, tx: Tx, memory_id: UUID) -> None:
+        found = await record(tx, memory_id, agent_id=self.agent_id)
+        if found.state == "SUPERSEDED":
+            raise ConflictError(
+                f"The fact {short(memory_id)} is superseded already.",
+                hint="Supersede the one in its place: `newton show` names it.",
+            )
 
     async def retract(self, given: str) -> None:
         """The person says that this fact was never so."""

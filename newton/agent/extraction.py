@@ -9,7 +9,7 @@ from newton.content.skills import Skill, slug
 from newton.db.pool import Tx
 from newton.dialogue import conversations
 from newton.dialogue.conversations import Conversation
-from newton.errors import ConflictError, InputError
+from newton.errors import ConflictError, InputError, ProviderError, SpendError
 from newton.heart import censors, episodes, facts, procedures
 from newton.heart.attributes import says_something
 from newton.heart.censors import Rule
@@ -37,9 +37,11 @@ class Harvest:
 async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
     """Has a model read at most so many conversations that none has read yet, the oldest first.
 
-    Recalled text is not among the lines, nor what tools and the web said. Raises SpendError and ProviderError; what was
-    taken until then is kept, and the rest is read another time.
+    Recalled text is not among the lines, nor what tools and the web said. A conversation that the model does not take
+    is left for another time. Raises SpendError, and ProviderError when it fails at two in a row or at all of them; what
+    was taken until then is kept.
     """
+    refused: ProviderError | None = None
     read = learnt = practised = proposed = 0
     async with asking.db.work(ground.by.agent_id) as tx:
         unread = await conversations.unread(tx, agent_id=ground.by.agent_id, most=most)
@@ -47,7 +49,14 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
         extracted = None
         if conversation.lines:
             prompt = extraction_prompt(conversation.lines, day=conversation.ended_at)
-            extracted = await asking.fill(prompt, Extracted, purpose="extract", max_tokens=ANSWER_TOKENS)
+            try:
+                extracted = await asking.fill(prompt, Extracted, purpose="extract", max_tokens=ANSWER_TOKENS)
+            except ProviderError as error:
+                if refused or isinstance(error, SpendError):
+                    raise
+                refused = error
+                continue
+            refused = None
         async with asking.db.work(ground.by.agent_id) as tx:
             if await conversations.mark_read(tx, conversation.memory_id, by=ground.by):
                 read += 1
@@ -57,6 +66,8 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
                     practised += await _practise(tx, conversation, extracted, ground=own, asking=asking)
                     proposed += await _propose(tx, extracted, ground=own, asking=asking)
                     await _entitle(tx, conversation, extracted, asking=asking)
+    if refused and not read:
+        raise refused
     return Harvest(read, learnt, practised, proposed)
 
 

@@ -70,6 +70,16 @@ class Ingest:
             progress(path)
         return report
 
+    async def miss(self, folder: Path) -> list[str]:
+        """Notes which documents were taken in from under a folder and are no longer there; returns their paths."""
+        known = {document.ref: document for document in await self.listed() if document.passages}
+        gone = [known[ref] for ref in await asyncio.to_thread(_gone, folder, list(known))]
+        for document in gone:
+            source = Source(ref=document.ref, title=document.title, format=document.format)
+            async with self.db.work(self.agent_id) as tx:
+                await documents.take(tx, source, [], by=self._by("user"), count=self.count)
+        return [document.ref for document in gone]
+
     async def listed(self) -> list[documents.Known]:
         """Every document that was taken in."""
         async with self.db.work(self.agent_id) as tx:
@@ -88,6 +98,13 @@ class Ingest:
 
     def _by(self, trust: Trust) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+
+
+def _gone(folder: Path, refs: Sequence[str]) -> list[str]:
+    """Those that are paths under the folder at which there is nothing any more."""
+    root = folder.resolve()
+    paths = [Path(ref) for ref in refs if Path(ref).is_absolute() and Path(ref).is_relative_to(root)]
+    return [str(path) for path in paths if not path.exists()]
 
 
 def _is_text(path: Path) -> bool:

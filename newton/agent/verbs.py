@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.clock import Clock
@@ -42,6 +42,13 @@ class Remark:
     until: datetime | None = None
 
 
+class Kept(NamedTuple):
+    """What became of a fact that was told, and the memory that has it."""
+
+    learnt: Learnt
+    memory_id: UUID
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verbs:
     """The verbs of one agent. `origin` names the door."""
@@ -54,7 +61,7 @@ class Verbs:
     thresholds: Thresholds
     embedder: "Embedder | None"
 
-    async def remember(self, remark: Remark) -> Learnt:
+    async def remember(self, remark: Remark) -> Kept:
         """Keeps a fact, or confirms it when it is known word for word.
 
         Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
@@ -77,10 +84,10 @@ class Verbs:
             learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
             known = await facts.telling(tx, told, agent_id=self.agent_id)
             await facts.ensure_not_wrong(tx, known, ground=self._ground())
-        return learnt[0]
+        return Kept(learnt[0], known)
 
-    async def relive(self, content: str, *, title: str, at: datetime | None = None) -> bool:
-        """Keeps an episode somebody tells of; False when it is there already."""
+    async def relive(self, content: str, *, title: str, at: datetime | None = None) -> Kept:
+        """Keeps an episode somebody tells of."""
         when = _zoned(at) or self.clock.now()
         experience = Experience(
             ref=str(new_id()),
@@ -90,7 +97,8 @@ class Verbs:
             ended_at=when,
         )
         async with self.db.work(self.agent_id) as tx:
-            return await episodes.keep(tx, [experience], by=self._teller(), count=self.count) == 1
+            await episodes.keep(tx, [experience], by=self._teller(), count=self.count)
+            return Kept("new", await episodes.telling(tx, experience, agent_id=self.agent_id))
 
     async def recall(
         self,

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from uuid import UUID
 
@@ -11,7 +11,7 @@ from newton.db.queries import load
 from newton.heart.chunking import Chunk
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller, digest
+from newton.memory.memory import OUTSIDE, Draft, Teller, digest
 from newton.memory.representations import Count, forms, one_line
 from newton.memory.transitions import Step, move
 
@@ -53,6 +53,7 @@ class Known:
 class _Passage:
     memory_id: UUID
     state: str
+    quarantined: bool
 
 
 async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, count: Count) -> Taken:
@@ -62,7 +63,8 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, c
     hashes = _hashes(source, chunks)
     whole = digest(*(content_hash.hex() for content_hash in hashes))
     row = await SQL["document"].one(tx, agent_id=agent_id, ref=source.ref)
-    if row and row["content_hash"] == whole:
+    trusted = by.trust not in OUTSIDE
+    if row and row["content_hash"] == whole and not trusted:
         return Taken(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
     await SQL["note_document"].run(
@@ -76,7 +78,7 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, c
         now=by.now,
     )
     rows = await SQL["passages"].all(tx, agent_id=agent_id, document_id=document_id)
-    known = {row["content_hash"]: _Passage(row["memory_id"], row["state"]) for row in rows}
+    known = {row["content_hash"]: _Passage(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     fresh = [place for place, content_hash in enumerate(hashes) if content_hash not in known]
     await _write(
         tx, source, document_id, {place: (chunks[place], hashes[place]) for place in fresh}, by=by, count=count
@@ -86,6 +88,8 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, c
         tx, agent_id=agent_id, memory_ids=[known[h].memory_id for h in kept], positions=list(kept.values())
     )
     gone = await move(tx, _steps(known, set(kept)), by=by)
+    if trusted:
+        await move(tx, _releases(known, set(kept)), by=by)
     return Taken(len(fresh), len(kept), len(gone - {known[h].memory_id for h in kept}))
 
 
@@ -113,6 +117,13 @@ def _steps(known: Mapping[bytes, _Passage], kept: set[bytes]) -> list[Step]:
         *(_step(passage, "replaced", "SUPERSEDED", "the document does not say it any more") for passage in gone),
         *(_step(passage, "restored", "ACTIVE", "the document says it again") for passage in back),
     ]
+
+
+def _releases(known: Mapping[bytes, _Passage], kept: set[bytes]) -> list[Step]:
+    """What came from outside and is in a document that a person takes in."""
+    why = "a person took the document in"
+    held = [p for content_hash, p in known.items() if content_hash in kept and p.quarantined]
+    return [replace(_step(passage, "released", "ACTIVE", why), before="ACTIVE", releases=True) for passage in held]
 
 
 def _step(passage: _Passage, event: str, after: str, because: str) -> Step:

@@ -14,7 +14,7 @@ on conflict (agent_id, ref) do update
 set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash, taken_at = excluded.taken_at;
 
 -- name: passages(agent_id, document_id)
-select m.memory_id, m.content_hash, m.state, p.position
+select m.memory_id, m.content_hash, m.state, m.quarantined
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1 and p.document_id = $2;

@@ -71,6 +71,13 @@ async def keep(tx: Tx, experiences: Sequence[Experience], *, by: Teller, count: 
     return len(rows)
 
 
+async def telling(tx: Tx, experience: Experience, *, agent_id: UUID) -> UUID:
+    """The episode that tells this experience. It must have been kept."""
+    row = await SQL["by_hash"].one(tx, agent_id=agent_id, content_hash=experience.content_hash)
+    assert row is not None
+    return row["memory_id"]
+
+
 async def structure(tx: Tx, memory_id: UUID, told: Told, *, agent_id: UUID, count: Count) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
     row = await SQL["entitle"].one(tx, agent_id=agent_id, memory_id=memory_id, title=one_line(told.title))

@@ -15,3 +15,8 @@ update heart.episodes
 set title = $3
 where agent_id = $1 and memory_id = $2
 returning started_at;
+
+-- name: by_hash(agent_id, content_hash)
+select memory_id
+from memory.memories
+where agent_id = $1 and kind = 'episode' and content_hash = $2;

@@ -166,6 +166,16 @@ async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None,
     return row["subject"], row["attribute"]
 
 
+async def told(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
+    """What a fact tells beside its words, by name. Raises NotFoundError."""
+    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    if row is None:
+        raise _unknown(memory_id)
+    named = {"subject": row["subject"], "attribute": row["attribute"]}
+    ends = {"until": f"{row['valid_to']:%Y-%m-%d %H:%M}"} if row["valid_to"] else {}
+    return {name: value for name, value in named.items() if value} | ends
+
+
 async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     """The fact that has these words, or that they tell again. The statement must have been learnt."""
     rows = await SQL["by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])

@@ -27,7 +27,7 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
 -- name: about(agent_id, memory_id)
-select subject, attribute
+select subject, attribute, valid_to
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 

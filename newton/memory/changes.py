@@ -45,6 +45,7 @@ CHANGES: frozenset[Change] = frozenset(
         _changes("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
         _changes("passage", "ACTIVE", "replaced", "SUPERSEDED"),
         _changes("passage", "SUPERSEDED", "restored", "ACTIVE"),
+        _changes("passage", "ACTIVE", "released", "ACTIVE"),
         _changes("decision", "RECORDED", "done", "PENDING"),
         _changes("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
         _changes("event", "ACTIVE", "archived", "ARCHIVED"),

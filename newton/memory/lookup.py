@@ -70,6 +70,11 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = Non
         )
     rows = await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, kind=kind, most=2)
     if not rows:
+        if gone := await SQL["forgotten"].one(tx, agent_id=agent_id, ending=letters):
+            raise NotFoundError(
+                f"The {gone['kind']} {given} was forgotten on {gone['at']:%Y-%m-%d}: {gone['because']}.",
+                hint="Only this note is left of it.",
+            )
         raise NotFoundError(f"There is no {kind or 'memory'} {given}.", hint="`newton recall` shows ids.")
     if len(rows) > 1:
         raise ConflictError(f"Several memories end in {given}.", hint="Give more letters of the id.")

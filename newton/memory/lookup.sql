@@ -7,6 +7,12 @@ where
     and ($3::text is null or kind = $3)
 limit $4;
 
+-- name: forgotten(agent_id, ending)
+select kind, at, because
+from memory.forgotten
+where agent_id = $1 and right(replace(memory_id::text, '-', ''), length($2)) = $2
+limit 1;
+
 -- name: record(agent_id, memory_id)
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.packed,

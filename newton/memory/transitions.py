@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -70,6 +71,21 @@ async def taken_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) 
     """Every step that was taken from a moment on by whoever goes by that name, the oldest first."""
     rows = await SQL["since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
     return [Step(*row) for row in rows]
+
+
+class Changed(NamedTuple):
+    """A memory that changed its state: how that is called, the state it is in, and its words."""
+
+    memory_id: UUID
+    event: str
+    state: str
+    micro: str
+
+
+async def changed_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[Changed]:
+    """What became of memories from a moment on by whoever goes by that name, the oldest change first."""
+    rows = await SQL["changed_since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
+    return [Changed(*row) for row in rows]
 
 
 async def states_at(

@@ -37,6 +37,14 @@ from memory.transitions
 where agent_id = $1 and origin = $2 and at >= $3
 order by transition_id;
 
+-- name: changed_since(agent_id, origin, at)
+-- In words for whoever caused it.
+select t.memory_id, t.event, t.to_state, m.micro
+from memory.transitions as t
+join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
+where t.agent_id = $1 and t.origin = $2 and t.at >= $3
+order by t.transition_id;
+
 -- name: states_at(agent_id, memory_ids, moment)
 -- The state before the first change after a moment was the state then; without such a change it is the state now.
 select

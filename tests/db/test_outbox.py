@@ -76,7 +76,7 @@ async def embedded(db: Database, agent: UUID) -> list[str]:
 
 async def test_a_memory_is_kept_and_found_by_its_words_while_no_model_answers(db: Database, agent: UUID) -> None:
     down = verbs(db, agent, BrokenEmbedder())
-    assert await down.remember(Remark(content="The spare key hangs behind the boiler")) == "new"
+    assert (await down.remember(Remark(content="The spare key hangs behind the boiler"))).learnt == "new"
     drained = await Outbox(db, BrokenEmbedder(), agent).drain()
     found = await down.recall("where is the spare key?")
     assert drained.down == "The embedding endpoint does not answer."

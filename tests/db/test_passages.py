@@ -76,3 +76,13 @@ async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed
     }
     changed = {memory_id for memory_id in before if after[memory_id] != before[memory_id]}
     assert (len(changed), len(after) - len(before)) == (10, 10)
+
+
+async def test_what_came_from_the_web_is_released_when_a_person_takes_the_document_in(tx: Tx) -> None:
+    await documents.take(tx, GUIDE, chunks("one", "two"), by=teller(trust="web"), count=count)
+    assert await tx.fetchval("select bool_and(quarantined) from memory.memories")
+    await documents.take(tx, GUIDE, chunks("one", "two"), by=teller(trust="web"), count=count)
+    assert await tx.fetchval("select bool_and(quarantined) from memory.memories"), "the web cannot vouch for itself"
+    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert not await tx.fetchval("select bool_or(quarantined) from memory.memories")
+    assert await tx.fetchval("select bool_and(trust = 'web') from memory.memories"), "whose words they are stays"

@@ -11,7 +11,7 @@ from newton.agent.curation import Curation
 from newton.agent.ingest import Ingest
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Remark
-from newton.errors import ConflictError, InputError
+from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from tests.scenarios.conftest import Mind
@@ -107,3 +107,56 @@ async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind
     (refused,) = report.refused
     assert "caf" in str(refused)
     assert str(refused).encode(), "it may be printed"
+
+
+async def test_a_fact_that_is_superseded_is_not_superseded_again(mind: Mind) -> None:
+    # S002-16
+    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"), ("Ana lives in Bergen", "Ana", "lives in"))
+    oslo = await named(mind, "Ana lives in Oslo")
+    with pytest.raises(ConflictError, match="superseded already"):
+        await curation(mind).supersede(oslo, "Ana lives in Bodø")
+    assert await current(mind) == {"Ana lives in Bergen"}
+
+
+async def test_what_became_of_others_is_told(mind: Mind) -> None:
+    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"), ("Ana lives in Bergen", "Ana", "lives in"))
+    mind.clock.advance(timedelta(minutes=1))
+    began = mind.clock.now()
+    await curation(mind).retract(await named(mind, "Ana lives in Bergen"))
+    changed = [(change.event, change.micro) for change in await curation(mind).changed(began)]
+    assert sorted(changed) == [("disproved", "Ana lives in Bergen"), ("restored", "Ana lives in Oslo")]
+
+
+async def test_of_what_was_forgotten_the_note_is_found(mind: Mind) -> None:
+    await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
+    oslo = await named(mind, "Ana lives in Oslo")
+    await curation(mind).forget([oslo], derived=False, because="it is about somebody else")
+    with pytest.raises(NotFoundError, match="was forgotten on 2026-11-21: it is about somebody else"):
+        await curation(mind).look(oslo[-8:])
+
+
+async def test_a_fact_shows_what_it_is_about(mind: Mind) -> None:
+    until = mind.clock.now() + timedelta(days=30)
+    await mind.verbs.remember(Remark(content="Ana is away", subject="Ana", attribute="status", until=until))
+    _, _, told = await curation(mind).look(await named(mind, "Ana is away"))
+    assert told == {"subject": "Ana", "attribute": "status", "until": f"{until:%Y-%m-%d %H:%M}"}
+
+
+async def named(mind: Mind, words: str) -> str:
+    async with mind.db.work(mind.agent_id) as tx:
+        return str(await tx.fetchval("select memory_id from memory.memories where full_text = $1", words))
+
+
+async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> None:
+    reader = Ingest(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count=count)
+    for name in ("one", "two"):
+        (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
+    await reader.take(await reader.found(tmp_path), trust="user")
+    assert await reader.miss(tmp_path) == []
+    (tmp_path / "two.md").unlink()
+    assert await reader.miss(tmp_path / "elsewhere") == [], "another folder says nothing of this one"
+    assert await reader.miss(tmp_path) == [str(tmp_path / "two.md")]
+    assert await reader.miss(tmp_path) == [], "once"
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select full_text, state from memory.memories where kind = 'passage'")
+    assert {row["full_text"]: row["state"] for row in rows} == {"This is one.": "ACTIVE", "This is two.": "SUPERSEDED"}

@@ -1,16 +1,20 @@
 """What a model takes from conversations: its words, under the trust of those who spoke, and never what a tool said."""
 
 import json
+from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from uuid import UUID
 
 import pytest
+from pydantic import BaseModel
 
 from newton.agent.asking import Asking
 from newton.agent.extraction import Harvest, extract
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line, Role
-from newton.errors import SpendError
+from newton.errors import ProviderError, SpendError
 from newton.memory.memory import Trust
+from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.support import count, ground, teller
@@ -42,10 +46,10 @@ def asking(mind: Mind, *answers: object, per_day: int = 1_000_000) -> Asking:
     return Asking(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=count, model=model, per_day=per_day)
 
 
-async def talked(mind: Mind, *lines: tuple[Role, str]) -> UUID:
+async def talked(mind: Mind, *lines: tuple[Role, str], session: str = "s1") -> UUID:
     by = teller(mind.agent_id)
     async with mind.db.work(mind.agent_id) as tx:
-        session_id = await sessions.session(tx, agent_id=mind.agent_id, ref="s1", now=mind.clock.now())
+        session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         said = [Line(role=role, content=words, said_at=mind.clock.now()) for role, words in lines]
         await sessions.append(tx, said, session_id=session_id, by=by, count=count)
         assert await closing.close(tx, session_id=session_id, by=by, count=count)
@@ -154,3 +158,30 @@ async def test_at_the_ceiling_nothing_is_asked_and_the_conversation_is_read_anot
 async def test_a_model_may_judge_whether_two_statements_say_the_same(mind: Mind) -> None:
     ask = asking(mind, {"same": True}, {"same": False}, "maybe")
     assert [await ask.same("one", "two") for _ in range(3)] == [True, False, False]
+
+
+async def test_a_conversation_that_the_model_does_not_take_holds_up_no_other(mind: Mind) -> None:
+    await talked(mind, *TALK)
+    await talked(mind, *TALK, session="s2")
+    own = ground(teller(mind.agent_id, trust="agent"))
+    picky = replace(asking(mind), model=Picky(json.dumps(PROPOSED), refuses=1))
+    assert (await extract(picky, own, most=10)).conversations == 1
+    with pytest.raises(ProviderError):
+        await extract(replace(picky, model=Picky("", refuses=9)), own, most=10)
+    assert (await extract(asking(mind, PROPOSED), own, most=10)).conversations == 1, "read another time"
+
+
+class Picky:
+    """A model that fails at its first calls, as an endpoint does at what is too long for it."""
+
+    def __init__(self, answer: str, *, refuses: int) -> None:
+        self.answer, self.refuses = answer, refuses
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
+        self.refuses -= 1
+        if self.refuses >= 0:
+            raise ProviderError("The endpoint refused: too long.", hint="Send less.")
+        async for piece in ScriptedChat(self.answer).stream(messages, max_tokens=max_tokens):
+            yield piece

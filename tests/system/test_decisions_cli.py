@@ -1,6 +1,7 @@
 """Decisions at the command line, from the first record to a ledger that somebody has touched."""
 
 import asyncio
+import csv
 import json
 import os
 import subprocess
@@ -75,7 +76,10 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         (("decide", "something", "--confidence", "nan"), "A confidence of nan is not possible"),
         (("decide", "something", "--confidence", "0.5", "--reason", "guess:so"), "is no reason"),
         (("decide", "something", "--confidence", "0.5", "--look-again", "2001-01-01"), "not after the decision"),
-        (("decide", "something", "--confidence", "0.5", "--supersedes", "ffffffff"), "There is no decision ffffffff"),
+        (
+            ("decide", "x", "--confidence", "0.5", "--reason", "analysis:y", "--supersedes", "ffffffff"),
+            "There is no decision ffffffff",
+        ),
         (("review", "ffffffff", "success"), "There is no decision ffffffff"),
         (("decisions", "amend", "ffffffff"), "There is no decision ffffffff"),
     ],
@@ -111,3 +115,42 @@ def test_decisions_alone_lists_them() -> None:
     assert listing(["decisions", "--due"]) == ["decisions", "list", "--due"]
     for words in (["decisions", "show", "x"], ["decisions", "--help"], ["censors"], []):
         assert listing(words) == words
+
+
+def test_public_forecasts_come_out_as_others_computed_them(home: Path, tmp_path: Path) -> None:
+    forecasts = ROOT.parent / "shared" / "bench" / "forecasts"
+    if not forecasts.is_dir():
+        pytest.skip("the public forecasts are not here")
+    golden = json.loads((forecasts / "golden.json").read_text(encoding="utf-8"))["nhl_games"]
+    with (forecasts / "nhl_games.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if row["prob1_outcome"] in ("0", "1")]
+    lines = [
+        {
+            "type": "decision",
+            "description": f"{row['team1']} beat {row['team2']}",
+            "ref": f"{row['date']} {row['team1']}",
+            "confidence": float(row["prob1"]),
+            "at": f"{row['date']}T12:00:00Z",
+            "outcome": "success" if row["prob1_outcome"] == "1" else "failure",
+        }
+        for row in rows
+    ]
+    path = tmp_path / "forecasts.ndjson"
+    path.write_text("".join(f"{json.dumps(line)}\n" for line in lines), encoding="utf-8")
+    assert ok(run(home, "import", str(path), "--agent", "forecaster")).startswith("1401 new, 0 known")
+    said = json.loads(ok(run(home, "calibration", "--json", "--agent", "forecaster")))
+    figures = [name for name in golden if name != "bins"]
+    assert {name: said[name] for name in figures} == pytest.approx({name: golden[name] for name in figures}, abs=1e-9)
+    assert [[b[name] for name in ("bin", "n", "observed")] for b in said["bins"]] == [
+        [b[name] for name in ("bin", "n", "observed")] for b in golden["bins"]
+    ]
+    assert "✓ all 2802 records of the ledger" in run(home, "doctor", "--verify", "--agent", "forecaster").stdout
+
+
+def test_a_guardrail_stops_a_decision_before_it_is_recorded(home: Path) -> None:
+    done = run(home, "decide", "Drop it", "--confidence", "0.3", "--stakes", "high", "--reason", "analysis:unused")
+    assert (done.returncode, "unsure-at-high-stakes" in done.stderr) == (2, True)
+    assert "Drop it" not in ok(run(home, "decisions"))
+    assert ok(run(home, "guard", "retire", "unsure-at-high-stakes", "--agent", "bold"))
+    words = ("--confidence", "0.3", "--stakes", "high", "--reason", "analysis:unused", "--agent", "bold")
+    assert "Recorded as" in ok(run(home, "decide", "Drop it", *words))

@@ -1,12 +1,13 @@
 """The procedures that ship: each can be followed at once, is cheap to show and is called by what a person says."""
 
 import re
+from pathlib import Path
 
 import pytest
 import tiktoken
 
 from newton.content.frames import Pattern, load_frames
-from newton.content.skills import Skill, load_skills
+from newton.content.skills import Skill, load_skills, read_skill
 
 SHIPPED = {
     "architecture-decision": "architecture",
@@ -74,3 +75,13 @@ def test_triggers_are_what_a_person_says(shipped: dict[str, Skill], said: str, c
         return any(Pattern(match=re.escape(trigger), weight=1).found_in(said) for trigger in skill.triggers)
 
     assert [name for name, skill in shipped.items() if calls(skill)] == called
+
+
+def test_the_documented_example_is_read(tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[2] / "docs/procedures.md").read_text(encoding="utf-8")
+    folder = tmp_path / "rotate-keys"
+    folder.mkdir()
+    (folder / "SKILL.md").write_text(guide.partition("```markdown\n")[2].partition("```")[0], encoding="utf-8")
+    skill = read_skill(folder / "SKILL.md")
+    assert (skill.domain, len(skill.triggers), len(skill.goals), len(skill.core)) == ("operations", 2, 1, 3)
+    assert skill.details.endswith("What helps with the steps, as free text.")

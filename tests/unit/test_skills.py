@@ -393,13 +393,3 @@ def test_the_hash_does_not_know_how_the_file_was_laid_out() -> None:
     laid = laid.replace("frames: [task]", "license: MIT\nframes:\n- 'task'")
     assert laid != GOOD
     assert _read(laid).content_hash == _read(GOOD).content_hash
-
-
-def test_the_documented_example_is_read(tmp_path: Path) -> None:
-    guide = (Path(__file__).parents[2] / "docs/procedures.md").read_text(encoding="utf-8")
-    folder = tmp_path / "rotate-keys"
-    folder.mkdir()
-    (folder / "SKILL.md").write_text(guide.partition("```markdown\n")[2].partition("```")[0], encoding="utf-8")
-    skill = read_skill(folder / "SKILL.md")
-    assert (skill.domain, len(skill.triggers), len(skill.goals), len(skill.core)) == ("operations", 2, 1, 3)
-    assert skill.details.endswith("What helps with the steps, as free text.")

@@ -120,9 +120,10 @@ class Conversation:
         print(f"Frame: {self.frame or 'chosen for each input'}.")
 
     async def _remember(self, text: str) -> None:
-        learnt = await self.newton.verbs("chat").remember(Remark(content=text))
+        began = self.newton.clock.now()
+        kept = await self.newton.verbs("chat").remember(Remark(content=text))
         await self.newton.upkeep("chat").settle()
-        print(show.LEARNT[learnt])
+        print(show.kept(kept, await self.newton.curation("chat").changed(began)))
 
     def _last(self) -> Bundle:
         if self.bundle is None:

@@ -1,6 +1,7 @@
 """`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: what a person may do to one memory."""
 
 import sys
+from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
 from typing import Annotated
@@ -23,11 +24,11 @@ async def show(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> 
     Example: newton show 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        record, _ = await newton.curation("cli").look(memory)
+        record, _, told = await newton.curation("cli").look(memory)
     if json:
-        shown.as_json(_plain(record))
+        shown.as_json(_plain(record) | told)
         return
-    print(_told(record))
+    print(_told(record, told))
 
 
 async def history(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -36,7 +37,7 @@ async def history(memory: Memory, *, agent: Agent = None, json: AsJson = False) 
     Example: newton history 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        record, changes = await newton.curation("cli").look(memory)
+        record, changes, _ = await newton.curation("cli").look(memory)
     if json:
         shown.as_json([asdict(change) | {"at": change.at.isoformat()} for change in changes])
         return
@@ -59,13 +60,13 @@ async def confirm(
     Example: newton confirm 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        curation = newton.curation("cli")
+        curation, began = newton.curation("cli"), newton.clock.now()
         counted = await curation.confirm(memory)
         if core:
             await curation.mark(memory)
-    print(
-        "Marked as a core fact." if core else "Confirmed." if counted else "Confirmed already today; nothing changed."
-    )
+        changed = await curation.changed(began)
+    said = "Confirmed." if counted else "Confirmed already today; nothing changed."
+    print(("Marked as a core fact." if core else said) + shown.changes(changed))
 
 
 async def supersede(
@@ -96,8 +97,10 @@ async def retract(memory: Memory, *, agent: Agent = None) -> None:
     Example: newton retract 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        await newton.curation("cli").retract(memory)
-    print("Retracted.")
+        curation, began = newton.curation("cli"), newton.clock.now()
+        await curation.retract(memory)
+        changed = await curation.changed(began)
+    print("Retracted." + shown.changes(changed))
 
 
 async def forget(
@@ -138,7 +141,7 @@ def _line(change: Transition) -> str:
     return f"{change.at:%Y-%m-%d %H:%M}  {states}  {change.event}: {change.because} ({change.origin})"
 
 
-def _told(record: Record) -> str:
+def _told(record: Record, told: Mapping[str, str]) -> str:
     sure = "" if record.confidence is None else f" · {record.confidence:.0%} sure"
     state = f"{record.state}{' · quarantined' if record.quarantined else ''}{sure}"
     lines = [
@@ -146,6 +149,8 @@ def _told(record: Record) -> str:
         f"  {state} · confirmed {record.confirmations} times",
         f"  since {record.occurred_at:%Y-%m-%d %H:%M}, on the word of the {record.trust}",
         f"  written {record.created_at:%Y-%m-%d %H:%M} through {record.origin}",
+        *(f"  {name}: {value}" for name, value in told.items()),
+        *([f"  importance {10 * record.importance:g} of 10"] if record.importance is not None else []),
         "",
         record.full_text,
     ]

@@ -113,7 +113,7 @@ async def show_(decision: Which, *, agent: Agent = None, json: AsJson = False) -
     """
     async with opened(settings(agent)) as newton:
         whole = await newton.deciding("cli").whole(decision)
-        _, history = await newton.curation("cli").look(str(whole.memory.memory_id))
+        _, history, _ = await newton.curation("cli").look(str(whole.memory.memory_id))
     if json:
         show.as_json(_all(whole))
         return

@@ -10,6 +10,7 @@ from rich.progress import Progress
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.show import counted
 from newton.runtime.wiring import opened
 
 
@@ -39,8 +40,11 @@ async def ingest(
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
             task = bar.add_task("Reading", total=len(paths))
             report = await reader.take(paths, trust=trust, progress=lambda _: bar.advance(task))
+            gone = await reader.miss(Path(path))
             bar.update(task, description="Embedding", total=None)
             settled = await newton.upkeep("ingest").settle(most=None)
+    for missed in gone:
+        show.notice(f"{missed} is gone; what it said is not held to be so any more.")
     for error in report.refused:
         show.notice(f"newton: {error.what}\n  {error.hint}")
     if json:
@@ -50,13 +54,13 @@ async def ingest(
                 "new": report.new,
                 "kept": report.kept,
                 "replaced": report.replaced,
+                "gone": gone,
                 "refused": [error.what for error in report.refused],
                 "embedder_down": settled.down,
             }
         )
     else:
-        print(
-            f"{report.documents} documents: {report.new} new passages, {report.kept} kept, {report.replaced} replaced."
-            f"{f' {len(report.refused)} files were refused.' if report.refused else ''}"
-        )
+        refused = f" Refused: {counted(len(report.refused), 'file')}." if report.refused else ""
+        taken = f"{counted(report.new, 'new passage')}, {report.kept} kept, {report.replaced} replaced."
+        print(f"{counted(report.documents, 'document')}: {taken}{refused}")
     return 2 if report.refused else 0

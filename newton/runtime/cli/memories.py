@@ -41,11 +41,11 @@ async def remember(
     if fact and episode is not None:
         raise InputError("It cannot be a fact and an episode.", hint="Give --fact or --episode, not both.")
     async with opened(settings(agent)) as newton:
-        verbs = newton.verbs("cli")
+        verbs, began = newton.verbs("cli"), newton.clock.now()
         if episode is not None:
-            learnt = "new" if await verbs.relive(content, title=episode, at=at) else "unchanged"
+            kept = await verbs.relive(content, title=episode, at=at)
         else:
-            learnt = await verbs.remember(
+            kept = await verbs.remember(
                 Remark(
                     content=content,
                     subject=subject,
@@ -57,10 +57,18 @@ async def remember(
                 )
             )
         settled = await newton.upkeep("cli").settle()
+        changed = await newton.curation("cli").changed(began)
     if json:
-        show.as_json({"result": learnt, "embedder_down": settled.down})
+        show.as_json(
+            {
+                "result": kept.learnt,
+                "memory_id": str(kept.memory_id),
+                "changed": [change._asdict() | {"memory_id": str(change.memory_id)} for change in changed],
+                "embedder_down": settled.down,
+            }
+        )
         return
-    print(show.LEARNT[learnt])
+    print(show.kept(kept, changed))
     if settled.down:
         show.notice(f"(No vector yet, {settled.down}; it is found by its words until there is one.)")
 

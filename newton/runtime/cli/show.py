@@ -2,21 +2,43 @@
 
 import json
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from newton.agent.verbs import Kept
 from newton.cognition.bundle import Bundle, Considered
 from newton.cognition.score import contributions
 from newton.errors import InputError
+from newton.memory.lookup import short
+from newton.memory.transitions import Changed
 
 LEARNT = {
-    "new": "Remembered.",
-    "confirmed": "Known already; confirmed once more.",
-    "unchanged": "Known already; nothing changed.",
+    "new": "Remembered. ({id})",
+    "confirmed": "Known already; confirmed once more. ({id})",
+    "unchanged": "Known already; nothing changed. ({id})",
 }
 
 
 def as_json(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
+
+
+def counted(number: int, what: str) -> str:
+    """
+    >>> counted(1, "file"), counted(1_200, "file")
+    ('1 file', '1,200 files')
+    """
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def kept(kept: Kept, changed: Sequence[Changed]) -> str:
+    """What became of a fact that was told, and of others through it."""
+    others = [change for change in changed if change.memory_id != kept.memory_id]
+    return LEARNT[kept.learnt].format(id=short(kept.memory_id)) + changes(others)
+
+
+def changes(changed: Sequence[Changed]) -> str:
+    """What became of memories, a line each."""
+    return "".join(f"\n  {change.event}: {short(change.memory_id)} {change.micro}" for change in changed)
 
 
 def notice(text: str) -> None:
