@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent import gate, verifying
 from newton.agent.gate import Gate
-from newton.brain import decisions, ledger, reading
+from newton.brain import decisions, ledger, reading, snapshots
 from newton.brain.chain import Fault, Head, Json
 from newton.brain.choice import Choice, Judged, Standing, Verdict
 from newton.brain.decisions import Amendment, ByHand
@@ -128,6 +128,8 @@ class Deciding:
             return made
 
         made = await self._written(work)
+        if supersedes:
+            await self.reflect()
         return Decided(decision_id=made.decision_id, new=made.new, outlook=outlook)
 
     async def think(self, given: str, text: str) -> None:
@@ -148,6 +150,12 @@ class Deciding:
         by = self._by()
         outcome = Review(verdict=verdict, at=at or by.now, how=how, lesson=lesson)
         await self._change(given, lambda tx, one: decisions.review(tx, one, outcome, by=by, count=self.count))
+        await self.reflect()
+
+    async def reflect(self) -> None:
+        """Works out what the record says since an outcome came in, for the contexts to come."""
+        async with self.db.work(self.agent_id) as tx:
+            await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
 
     async def verified(self, given: str) -> Verdict | None:
         """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
@@ -171,6 +179,7 @@ class Deciding:
             await decisions.supersede(tx, one, await self._which(tx, old), by=self._by(), count=self.count)
 
         await self._change(new, work)
+        await self.reflect()
 
     async def link(self, one: str, name: ByHand, other: str) -> None:
         async def work(tx: Tx, decision_id: UUID) -> None:

@@ -35,7 +35,8 @@ class InView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first."""
+    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first; `open` are the
+    decisions that are being made and are no candidates; `advice` is the calibration note."""
 
     input: str
     budget: Budget
@@ -43,6 +44,8 @@ class Setting:
     approach: Block
     constraints: Sequence[Block]
     focus: Sequence[Found]
+    open: Sequence[Found]
+    advice: Block | None
     triggered: frozenset[UUID]
     in_view: InView | None
     header_tokens: Mapping[str, int]
@@ -62,7 +65,12 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = _focused(setting)
     working = [item(found.summary, found.summary_tokens) for found in focus]
-    always = {"censors": setting.constraints, "frame": [setting.approach], "working": working}
+    always = {
+        "censors": setting.constraints,
+        "frame": [setting.approach],
+        "working": working,
+        "note": _advised(setting),
+    }
     fixed = render(always, header_tokens=setting.header_tokens)
     refused = _refused(ordered, setting, focus=focus)
     placed = fill(
@@ -119,15 +127,21 @@ def _fits(found: Found, setting: Setting) -> bool:
 
 
 def _focused(setting: Setting) -> list[Found]:
-    """The latest lines of the session that are out of view, oldest first, as many as the layer holds."""
+    """What is being decided, and before it the latest lines of the session that are out of view, oldest first; as many
+    as the layer holds."""
     left = setting.budget.layers["working"] - setting.header_tokens["working"]
     shown: list[Found] = []
-    for found in setting.focus:
+    for found in (*reversed(setting.open), *setting.focus):
         if found.summary_tokens > left:
             break
         left -= found.summary_tokens
         shown.insert(0, found)
     return shown
+
+
+def _advised(setting: Setting) -> list[Block]:
+    room = setting.budget.layers["note"] - setting.header_tokens["note"]
+    return [setting.advice] if setting.advice and setting.advice.tokens <= room else []
 
 
 def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:

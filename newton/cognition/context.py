@@ -1,10 +1,13 @@
 """The pipeline: frame, budget, recall, score, fill, render, and the bundle kept with its reasons."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.brain import snapshots
+from newton.brain.snapshots import Advice
 from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing
 from newton.cognition.assemble import Assembly, InView, Setting, assemble
@@ -12,7 +15,7 @@ from newton.cognition.budget import Budget, allocate
 from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
-from newton.cognition.render import approach
+from newton.cognition.render import Block, approach
 from newton.cognition.score import scorer
 from newton.concurrency import together
 from newton.content.frames import Frame, frame_named
@@ -23,7 +26,7 @@ from newton.heart import censors, procedures
 from newton.heart.censors import Censor
 from newton.ids import new_id
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, recall
+from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -42,6 +45,8 @@ TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than
 FEWEST_LINES, MOST_LINES = 40, 250
 MOST_TOKENS = 10_000_000
 FOCUS_LINES = 12
+DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
+MOST_OPEN = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -59,11 +64,13 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Past:
-    """What does not come from the search: the session's last frame, its lines just out of view, what is forbidden, and
-    the procedures that the input asks for in so many words."""
+    """What does not come from the search: the session's last frame, its lines just out of view, what is being decided,
+    what the record of decisions advises, what is forbidden, and the procedures that the input asks for by name."""
 
     frame: str | None = None
     focus: tuple[Found, ...] = ()
+    open: tuple[Found, ...] = ()
+    advice: Advice | None = None
     censors: Sequence[Censor] = ()
     triggered: frozenset[UUID] = frozenset()
 
@@ -135,11 +142,17 @@ class Contexts:
             known = await censors.in_force(tx, agent_id=request.agent_id, model_id=None)
             triggers = await procedures.triggers(tx, agent_id=request.agent_id)
             asked = procedures.triggered(triggers, request.input)
+            since = self.clock.now() - DECIDING
+            always = Past(
+                open=await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN),
+                advice=await snapshots.advice(tx, agent_id=request.agent_id),
+                censors=known,
+                triggered=asked,
+            )
             if request.session_id is None:
-                return Past(censors=known, triggered=asked)
+                return always
             frame = await bundles.frame_of(tx, agent_id=request.agent_id, session_id=request.session_id)
-            focus = await self._focus(tx, request) if request.in_view else ()
-            return Past(frame=frame, focus=focus, censors=known, triggered=asked)
+            return replace(always, frame=frame, focus=await self._focus(tx, request) if request.in_view else ())
 
     async def _focus(self, tx: Tx, request: Request) -> tuple[Found, ...]:
         assert request.in_view is not None
@@ -176,6 +189,8 @@ class Contexts:
                 most=plan.budget.layers["censors"] - self.header_tokens["censors"],
             ),
             focus=past.focus,
+            open=[one for one in past.open if one.memory_id not in {f.memory_id for f in found}],
+            advice=past.advice and Block(f"{past.advice.text}\n", past.advice.tokens),
             triggered=past.triggered,
             in_view=request.in_view,
             header_tokens=self.header_tokens,

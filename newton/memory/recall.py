@@ -266,3 +266,9 @@ async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int)
     """What stands before a place of a thread, the nearest first. Nothing is known of its relevance."""
     rows = await SQL["before"].all(tx, agent_id=agent_id, thread=thread, place=place, most=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in rows)
+
+
+async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> tuple[Found, ...]:
+    """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
+    rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
+    return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))

@@ -117,6 +117,17 @@ where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and not
 order by place desc
 limit $4;
 
+-- name: being_made(agent_id, since, most)
+-- The latest decisions that were recorded and not carried out yet.
+select
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
+    place
+from memory.memories
+where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at >= $2 and not quarantined
+order by occurred_at desc, memory_id
+limit $3;
+
 -- name: hidden_at(agent_id, moment, quarantined, past)
 -- What was not there at a moment, or was not to be found then.
 with was as (

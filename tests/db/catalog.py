@@ -20,6 +20,7 @@ APPEND_ONLY = {
     "brain.guardrails",
     "runtime.usage",
     "brain.records",
+    "brain.snapshots",
     "brain.texts",
 }
 FIXED = {

@@ -5,9 +5,10 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
-from newton.brain import decisions, guardrails
+from newton.brain import decisions, guardrails, snapshots
 from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
+from newton.brain.stating import Review
 from newton.clock import SteppedClock
 from newton.cognition.context import Contexts, Request
 from newton.cognition.render import headers
@@ -102,6 +103,8 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     await guardrails.add(tx, guard, {}, by=Author(agent_id=by.agent_id, now=NOON, origin="cli"))
     (decision_id,) = await recorded(tx, REDIS, by=by)
     await decisions.think(tx, decision_id, "what if it is cold?", by=by)
+    await decisions.review(tx, decision_id, Review(verdict="success", at=NOON, how="hand"), by=by, count=count)
+    await snapshots.take(tx, agent_id=by.agent_id, now=NOON, count=count)
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)

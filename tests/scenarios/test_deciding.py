@@ -230,3 +230,48 @@ async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding
     made = {edge.other_id: edge.link for edge in edges if edge.memory_id == again.decision_id}
     assert made == {first.decision_id: "near", tagged.decision_id: "relates"}
     assert isinstance(await deciding.verify(), Head)
+
+
+async def test_the_record_advises_every_context(deciding: Deciding, clock: SteppedClock) -> None:
+    # S002-21: from the record alone, at most 100 tokens, and only when there is enough of it
+    for n in range(30):
+        clock.advance(timedelta(hours=1))
+        made = await deciding.decide(
+            replace(REDIS, description=f"Plan number {n}", at=clock.now(), confidence=0.9, look_again_at=None)
+        )
+        await deciding.review(str(made.decision_id), "success" if n % 2 else "failure")
+    request = Request(agent_id=deciding.agent_id, input="What now?", tokens=4_000)
+    bundle = await contexts(deciding.db).build(request)
+    section = bundle.text.partition("## Note\n")[2]
+    assert section.startswith("Recent accuracy 50 %. Brier 0.410. Strongly overconfident")
+    assert bundle.text.endswith(section), "it stands last"
+    assert 0 < bundle.layers["note"].used <= 100
+    assert count(bundle.text) <= bundle.tokens <= 4_000
+    small = await contexts(deciding.db).build(replace(request, tokens=60))
+    assert small.tokens <= 60
+
+
+async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) -> None:
+    # S002-21
+    made = await deciding.decide(REDIS)
+    await deciding.review(str(made.decision_id), "success")
+    bundle = await contexts(deciding.db).build(Request(agent_id=deciding.agent_id, input="What now?", tokens=4_000))
+    assert "## Note" not in bundle.text
+
+
+async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deciding, clock: SteppedClock) -> None:
+    for n in range(25):
+        await deciding.decide(
+            replace(
+                choice(f"Tea of kind {n} for the tea kitchen"),
+                at=clock.now() - timedelta(days=9),
+                reasons=REDIS.reasons,
+            )
+        )
+    made = await deciding.decide(REDIS)
+    await settled(deciding)
+    request = Request(agent_id=deciding.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
+    bundle = await contexts(deciding.db).build(request)
+    assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
+    await deciding.done(str(made.decision_id))
+    assert "Redis" not in (await contexts(deciding.db).build(request)).text

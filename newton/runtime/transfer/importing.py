@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
-from newton.brain import ledger
+from newton.brain import ledger, snapshots
 from newton.brain.headnote import HeadNotes
 from newton.brain.stating import Intent
 from newton.clock import Clock
@@ -82,14 +82,19 @@ class Importer:
 
     async def _write(self, path: Path, report: Report, pace: Pace, progress: Callable[[int], None]) -> None:
         touched: set[str] = set()
+        decided = False
         for batch in _batches(read(path)):
             good = [(number, item) for number, item in batch if not isinstance(item, NewtonError)]
             report.refused += [Refusal(n, str(item)) for n, item in batch if isinstance(item, NewtonError)]
             touched |= {item.session for _, item in good if isinstance(item, Said)}
+            decided = decided or any(isinstance(item, Intent) for _, item in good)
             await self._take(good, report)
             pace.more.set()
             progress(len(batch))
         await self._close(touched, report)
+        if decided:
+            async with self.db.work(self.agent_id) as tx:
+                await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
         pace.finished = True
         pace.more.set()
 

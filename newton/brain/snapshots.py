@@ -1,0 +1,50 @@
+"""What the record of decisions says, worked out when an outcome comes in: a context only reads it."""
+
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.brain import ledger, reading
+from newton.brain.calibration.bias import bias
+from newton.brain.calibration.report import note
+from newton.brain.calibration.series import series
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.representations import Count
+
+SQL = load("newton.brain", "snapshots.sql")
+
+
+class Advice(NamedTuple):
+    """The calibration note, one line, and the tokens of that line with its end."""
+
+    text: str
+    tokens: int
+
+
+async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
+    """Writes down what the record says now. Nothing, while no outcome is known."""
+    judged = await reading.judged(tx, agent_id=agent_id)
+    pairs = series(judged)
+    own = bias(pairs)
+    if own is None:
+        return
+    head = await ledger.head(tx, agent_id=agent_id)
+    said = note(judged, count=count)
+    await SQL["insert_snapshot"].run(
+        tx,
+        agent_id=agent_id,
+        seq=head.seq,
+        at=now,
+        judged=len(judged),
+        brier=float(pairs.squared.mean()),
+        bias=own.size,
+        note=said,
+        note_tokens=said and count(f"{said}\n"),
+    )
+
+
+async def advice(tx: Tx, *, agent_id: UUID) -> Advice | None:
+    """What the latest snapshot advises; None when it advises nothing."""
+    row = await SQL["latest"].one(tx, agent_id=agent_id)
+    return Advice(row["note"], row["note_tokens"]) if row and row["note"] else None
