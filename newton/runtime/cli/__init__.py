@@ -78,6 +78,7 @@ BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
+    "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
 }
 
 
