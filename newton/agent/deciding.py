@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from newton.agent import gate, verifying
@@ -27,6 +27,8 @@ from newton.memory.recall import Found, Search, Width, recall
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
+    # CEL takes a fifth of a second to load, and most commands judge no choice
+    from newton.brain.guarding import Ruling
     from newton.providers.embedding import Embedder
 
 T = TypeVar("T")
@@ -35,30 +37,7 @@ SEARCHED, MOST_PRECEDENTS = 20, 5
 ALIKE = 0.35  # evidence, by meaning or by words, from which on a decision is a precedent
 
 
-class Named(Protocol):
-    @property
-    def name(self) -> str: ...
-
-
-class Ruling(Protocol):
-    """What a guardrail says of a choice."""
-
-    @property
-    def rule(self) -> Named: ...
-
-    @property
-    def verdict(self) -> str: ...
-
-    @property
-    def blocks(self) -> bool: ...
-
-    @property
-    def words(self) -> str:
-        """For whoever is stopped or warned; empty when nothing is said."""
-        ...
-
-
-Judge = Callable[[Choice, Standing], Awaitable[Sequence[Ruling]]]
+Judge = Callable[[Tx, Choice, Standing], Awaitable[Sequence["Ruling"]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +48,7 @@ class Outlook:
     precedents: Sequence[Found]
     standing: Standing
     censors: gate.Ruling
-    rulings: Sequence[Ruling]
+    rulings: "Sequence[Ruling]"
     quality: dict[str, float]
     missing: dict[str, str]
 
@@ -203,10 +182,12 @@ class Deciding:
         async with self.db.work(self.agent_id) as tx:
             return await reading.judged(tx, agent_id=self.agent_id)
 
-    async def standing(self, category: str) -> Standing:
-        """The record of the agent as it is now, for a choice of that category."""
+    async def rulings(self, choice: Choice) -> "tuple[Standing, Sequence[Ruling]]":
+        """The record of the agent as it is now, and what the guardrails say of a choice before it."""
+        now = self.clock.now()
         async with self.db.work(self.agent_id) as tx:
-            return await reading.standing(tx, agent_id=self.agent_id, category=category, now=self.clock.now())
+            standing = await reading.standing(tx, agent_id=self.agent_id, category=choice.category, now=now)
+            return standing, await self.judge(tx, choice, standing)
 
     async def categories(self) -> list[Category]:
         async with self.db.work(self.agent_id) as tx:
@@ -224,20 +205,18 @@ class Deciding:
             return await ledger.verify(tx, agent_id=self.agent_id, noted=noted)
 
     async def _look(self, choice: Choice, *, dry: bool) -> Outlook:
-        now = self.clock.now()
         text = "\n".join(filter(None, [choice.description, choice.context, choice.expected]))
         censors = await self.gate.check(text, "action", dry=dry)
         search = Search(db=self.db, agent_id=self.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
         recalled = await recall(cue(choice), embedder=self.embedder, search=search)
-        async with self.db.work(self.agent_id) as tx:
-            standing = await reading.standing(tx, agent_id=self.agent_id, category=choice.category, now=now)
+        standing, rulings = await self.rulings(choice)
         alike = [found for found in recalled.found if max(found.similarity, found.lexical) >= ALIKE]
         return Outlook(
             choice=choice,
             precedents=alike[:MOST_PRECEDENTS],
             standing=standing,
             censors=censors,
-            rulings=await self.judge(choice, standing),
+            rulings=rulings,
             quality=quality(choice),
             missing={**recalled.missing, **({"censors by meaning": censors.unread} if censors.unread else {})},
         )

@@ -1,5 +1,6 @@
 """The guardrails of an agent: looked at, tried, and changed by a person alone."""
 
+import functools
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,7 +13,7 @@ from newton.brain.guarding import Rule, Ruling, check, judge
 from newton.brain.guardrails import Added, Author, Listed
 from newton.clock import Clock
 from newton.content.guardrails import Guardrail, load_guardrails
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.memory.hygiene import clean
 
@@ -23,8 +24,12 @@ MOST_WORDS = 500  # characters of a message or a description
 PERSONAL = frozenset({"cli"})
 
 
+@functools.cache
 def from_files(extra: Path | None) -> dict[str, Guardrail]:
-    """Those that ship and those of a person's own folder. Raises ConfigError naming file and line."""
+    """Those that ship and those of a person's own folder, read once like every other content.
+
+    Raises ConfigError naming file and line.
+    """
     return load_guardrails(check, extra)
 
 
@@ -38,11 +43,9 @@ class Guarding:
     clock: Clock
     folder: Mapping[str, Guardrail]
 
-    async def judge(self, choice: Choice, standing: Standing) -> list[Ruling]:
+    async def judge(self, tx: Tx, choice: Choice, standing: Standing) -> list[Ruling]:
         """What every guardrail in force says of a choice that nobody has made yet."""
-        async with self.db.work(self.agent_id) as tx:
-            rules = await guardrails.in_force(tx, self.folder, self.agent_id)
-        return judge(rules, choice, standing)
+        return judge(await guardrails.in_force(tx, self.folder, self.agent_id), choice, standing)
 
     async def listed(self) -> list[Listed]:
         """Those in force, and those of the files that were taken out of force."""

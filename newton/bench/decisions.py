@@ -87,14 +87,14 @@ async def _recording(newton: Newton) -> dict[str, dict[str, float]]:
     """The same kind of choice in turn: written alone, judged and written, and with everything that is looked at."""
     dice, now = random.Random(SEED), SystemClock().now()
     by = Teller(agent_id=newton.agent_id, now=now, origin="bench", trust="user")
-    deciding, guarding = newton.deciding("bench"), newton.guarding("bench")
+    deciding = newton.deciding("bench")
 
     async def write(choice: Choice) -> None:
         async with newton.db.work(newton.agent_id) as tx:
             await decisions.record(tx, [Intent(choice=choice)], by=by, count=newton.count)
 
     async def guarded(choice: Choice) -> None:
-        await guarding.judge(choice, await deciding.standing(choice.category))
+        await deciding.rulings(choice)
         await write(choice)
 
     async def whole(choice: Choice) -> None:

@@ -124,7 +124,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             gate=self.gate(origin),
-            judge=lambda choice, standing: self.guarding(origin).judge(choice, standing),
+            judge=lambda tx, choice, standing: self.guarding(origin).judge(tx, choice, standing),
             notes=self.notes,
             embedder=self.embedder,
             verifiers=self.settings.verifiers,

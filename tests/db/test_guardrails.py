@@ -34,7 +34,8 @@ async def names(own: Guarding) -> list[str]:
 
 
 async def verdicts(own: Guarding) -> dict[str, str]:
-    return {r.rule.name: r.verdict for r in await own.judge(CHOICE, Standing())}
+    async with own.db.work(own.agent_id) as tx:
+        return {r.rule.name: r.verdict for r in await own.judge(tx, CHOICE, Standing())}
 
 
 async def test_the_files_hold_for_every_agent_and_nothing_is_copied(db: Database, agent: UUID) -> None:
@@ -129,7 +130,8 @@ async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Data
     async with db.work(agent) as tx:
         odd = Rule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
         await guardrails.add(tx, odd, {}, by=by)
-    (ruling,) = await own.judge(CHOICE, Standing())
+    async with own.db.work(own.agent_id) as tx:
+        (ruling,) = await own.judge(tx, CHOICE, Standing())
     assert ruling.blocks
     assert ruling.words.startswith("odd could not be evaluated: 'weather' is no variable.")
 

@@ -1,24 +1,25 @@
 """Deciding as a whole: what is known comes first, what is forbidden is not recorded, and the chain's end is noted."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
 import pytest
 
-from newton.agent.deciding import Deciding, Ruling
+from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.brain.chain import Fault, Head
 from newton.brain.choice import Choice, Standing
+from newton.brain.guarding import Rule, Ruling, judge
 from newton.brain.headnote import HeadNotes, place_of
 from newton.brain.reading import Filter
 from newton.clock import SteppedClock
 from newton.cognition.context import Request
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
 from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError, InputError
-from newton.heart.censors import Rule
+from newton.heart import censors
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox
 from newton.providers.offline import HashEmbedder
@@ -26,26 +27,14 @@ from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
 from tests.support import NOON, count
 
-
-@dataclass(frozen=True, slots=True)
-class Named:
-    name: str
-
-
-@dataclass(frozen=True, slots=True)
-class Ruled:
-    rule: Named
-    verdict: str
-    blocks: bool
-    words: str
+RULES = (
+    Rule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
+    Rule(name="no-reason", expression="size(reasons) == 0", severity="block", message="give a reason"),
+)
 
 
-async def strict(choice: Choice, standing: Standing) -> Sequence[Ruling]:
-    """A guardrail that wants a reason, and one that warns of what is overdue."""
-    ruled = [Ruled(Named("overdue"), "warned", blocks=False, words="look back first")] if standing.overdue else []
-    if not choice.reasons:
-        ruled.append(Ruled(Named("no-reason"), "blocked", blocks=True, words="give a reason"))
-    return ruled
+async def strict(tx: Tx, choice: Choice, standing: Standing) -> Sequence[Ruling]:
+    return judge(RULES, choice, standing)
 
 
 @pytest.fixture
@@ -105,7 +94,7 @@ async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: Dec
 async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: Deciding) -> None:
     with pytest.raises(GuardedError, match="give a reason"):
         await deciding.decide(choice("Just do it"))
-    await deciding.gate.forbid(Rule(trigger="push to main", reason="it is reviewed first", action="block"))
+    await deciding.gate.forbid(censors.Rule(trigger="push to main", reason="it is reviewed first", action="block"))
     with pytest.raises(CensoredError, match="it is reviewed first"):
         await deciding.decide(replace(REDIS, description="Push to main at once"))
     with pytest.raises(InputError, match="confidence"):
@@ -116,7 +105,7 @@ async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: Dec
 
 
 async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: SteppedClock) -> None:
-    await deciding.gate.forbid(Rule(trigger="redis", reason="it was lost once"))
+    await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
     await deciding.decide(REDIS)
     clock.advance(timedelta(days=40))
     second = await deciding.decide(replace(REDIS, at=clock.now(), look_again_at=None))
@@ -130,7 +119,7 @@ async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: 
 
 
 async def test_a_look_leaves_no_trace(deciding: Deciding) -> None:
-    await deciding.gate.forbid(Rule(trigger="redis", reason="it was lost once"))
+    await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
     assert (await deciding.look(REDIS)).censors.met
     (listed,) = await deciding.gate.listed()
     assert (listed.activations, await records(deciding)) == (0, 0)

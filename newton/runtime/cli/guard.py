@@ -113,8 +113,7 @@ async def check(
     if not 0 <= confidence <= 1:
         raise InputError(f"A confidence of {confidence} is not possible.", hint="Give 0 to 1.")
     async with opened(settings(agent)) as newton:
-        standing = await newton.deciding("cli").standing(category)
-        rulings = await newton.guarding("cli").judge(choice, standing)
+        _, rulings = await newton.deciding("cli").rulings(choice)
     blocked = any(ruling.blocks for ruling in rulings)
     if json:
         show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})
