@@ -113,6 +113,7 @@ async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: 
     (censor,) = await deciding.gate.listed()
     assert whole.body["rulings"] == [
         {"guardrail": "overdue", "verdict": "warned"},
+        {"guardrail": "no-reason", "verdict": "passed"},
         {"censor": str(censor.memory_id), "verdict": "warned"},
     ]
     assert isinstance(await deciding.verify(), Head)
