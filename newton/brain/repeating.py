@@ -1,0 +1,134 @@
+"""Mistakes made again: decisions close to one that was known to have failed, which no one took into account. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from itertools import groupby
+from typing import NamedTuple
+from uuid import UUID
+
+import numpy as np
+from numpy.typing import NDArray
+
+from newton.brain.choice import NEAR, Verdict
+
+# Of decisions worded freely, the same choice again lies at 0.7 and above, but so do few of those that only repeat the
+# lesson ("skip the review", "merge without one": 0.57). The opposite choice reaches 0.64. So below NEAR meaning is not
+# enough: a category and a tag must be shared too.
+NEAR_IF_SHARED = 0.5
+# As many as a decision is shown before it is made: whoever has taken one of them into account knows of the mistake.
+MOST_NEAR = 5
+BLOCK = 256  # decisions compared at once: some megabytes, however many have failed
+
+Vector = NDArray[np.float32]
+Grid = NDArray[np.bool_]
+Places = NDArray[np.intp]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Made:
+    """A decision as far as comparing it asks for. The vector is None until it is made, or for good when erased."""
+
+    decision_id: UUID
+    decided_at: datetime
+    reviewed_at: datetime | None
+    outcome: Verdict | None
+    category: str
+    vector: Vector | None
+
+
+class Near(NamedTuple):
+    """A decision, and one near it that was known to have failed when it was made."""
+
+    decision_id: UUID
+    failed_id: UUID
+    cosine: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighed:
+    """A pair with what the ledger says of it: whether a tag is shared, and whether the failure was taken into account,
+    by any link between both or by its id in the words of the decision or of its thoughts.
+
+    A link that was made because the failure was shown counts too: nobody can tell from the record who read it.
+    """
+
+    near: Near
+    decided_at: datetime
+    outcome: Verdict | None
+    description: str | None
+    failed: str | None
+    sharing: bool
+    heeded: bool
+
+    @property
+    def close(self) -> bool:
+        return self.near.cosine >= NEAR or self.sharing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repeats:
+    """Of the decisions that could be `compared`: how many were `near` a known failure, and those that did not take it
+    into account, each with the nearest. `missing` have no vector, so nothing is said of them."""
+
+    compared: int
+    missing: int
+    near: int
+    repeated: tuple[Weighed, ...]
+
+
+def near_failures(made: Sequence[Made], *, since: datetime) -> list[Near]:
+    """For each decision made from `since` on the nearest that were known to have failed by then, the nearest first.
+
+    Those of another category must be near by meaning alone.
+    """
+    new = [one for one in made if one.vector is not None and one.decided_at >= since]
+    failed = [one for one in made if one.vector is not None and one.outcome == "failure"]
+    if not new or not failed:
+        return []
+    vectors = _stacked(failed)
+    found: list[Near] = []
+    for start in range(0, len(new), BLOCK):
+        block = new[start : start + BLOCK]
+        cosines = _stacked(block) @ vectors.T
+        alike = _known_by_then(block, failed) & _alike(block, failed, cosines)
+        for place, one in enumerate(block):
+            found += _nearest(one, failed, cosines[place], alike[place])
+    return found
+
+
+def repeats(made: Iterable[Made], weighed: Iterable[Weighed]) -> Repeats:
+    """What is known of these decisions; `weighed` may hold pairs of others. Pairs of one decision stand together."""
+    own = list(made)
+    compared = {one.decision_id for one in own if one.vector is not None}
+    pairs = [pair for pair in weighed if pair.near.decision_id in compared and pair.close]
+    groups = [list(group) for _, group in groupby(pairs, key=lambda pair: pair.near.decision_id)]
+    repeated = [group[0] for group in groups if not any(pair.heeded for pair in group)]
+    return Repeats(
+        compared=len(compared),
+        missing=len(own) - len(compared),
+        near=len(groups),
+        repeated=tuple(sorted(repeated, key=lambda pair: pair.decided_at)),
+    )
+
+
+def _stacked(those: Sequence[Made]) -> Vector:
+    return np.stack([one.vector for one in those if one.vector is not None])
+
+
+def _known_by_then(new: Sequence[Made], failed: Sequence[Made]) -> Grid:
+    decided = np.array([one.decided_at.timestamp() for one in new])[:, None]
+    known = np.array([one.reviewed_at.timestamp() if one.reviewed_at else np.inf for one in failed])
+    earlier = np.array([one.decided_at.timestamp() for one in failed])
+    return (known <= decided) & (earlier < decided)
+
+
+def _alike(new: Sequence[Made], failed: Sequence[Made], cosines: Vector) -> Grid:
+    category = np.array([one.category for one in new])[:, None] == np.array([one.category for one in failed])
+    return (cosines >= NEAR) | ((cosines >= NEAR_IF_SHARED) & category)
+
+
+def _nearest(one: Made, failed: Sequence[Made], cosines: Vector, alike: Grid) -> list[Near]:
+    places = np.flatnonzero(alike)
+    best: Places = places[np.argsort(-cosines[places], kind="stable")[:MOST_NEAR]]
+    return [Near(one.decision_id, failed[int(place)].decision_id, float(cosines[place])) for place in best]

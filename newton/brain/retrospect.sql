@@ -1,0 +1,61 @@
+-- name: made(agent_id, since, now)
+-- What was decided since, and whatever has failed, with vectors of the one model that has made the most of them.
+with model as materialized (
+    select model_id
+    from memory.embeddings
+    where agent_id = $1 and kind = 'decision'
+    group by model_id
+    order by count(*) desc, model_id
+    limit 1
+)
+select d.decision_id, d.decided_at, d.reviewed_at, d.outcome, d.category, e.embedding
+from brain.decisions as d
+left join memory.embeddings as e
+    on
+        e.agent_id = $1
+        and e.model_id = (select model_id from model)
+        and e.kind = 'decision'
+        and e.memory_id = d.decision_id
+where d.agent_id = $1 and d.decided_at <= $3 and (d.decided_at >= $2 or d.outcome = 'failure')
+order by d.decided_at, d.decision_id;
+
+-- name: weighed(agent_id, decision_ids, failed_ids)
+-- Six letters of the end are enough to name a decision.
+select
+    d.words ->> 'description' as description,
+    f.words ->> 'description' as failed,
+    coalesce(d.words -> 'tags' ?| array(select jsonb_array_elements_text(f.words -> 'tags')), false) as sharing,
+    exists (
+        select
+        from memory.links as l
+        where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
+    )
+    or exists (
+        select
+        from memory.links as l
+        where l.agent_id = $1 and l.memory_id = p.failed_id and l.other_id = p.decision_id
+    )
+    or exists (
+        select
+        from brain.records as r
+        join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+        where
+            r.agent_id = $1
+            and r.decision_id = p.decision_id
+            and r.kind in ('decision', 'thought')
+            and position(right(p.failed_id::text, 6) in lower(t.words::text)) > 0
+    ) as heeded
+from unnest($2::uuid[], $3::uuid[]) with ordinality as p (decision_id, failed_id, place)
+left join brain.texts as d on d.agent_id = $1 and d.record_id = p.decision_id
+left join brain.texts as f on f.agent_id = $1 and f.record_id = p.failed_id
+order by p.place;
+
+-- name: overdue(agent_id, now)
+-- How many had passed their date to look again at that moment, by the dates as they are now.
+select count(*) as overdue
+from brain.decisions
+where
+    agent_id = $1
+    and decided_at <= $2
+    and look_again_at <= $2
+    and (reviewed_at is null or reviewed_at > $2);
