@@ -86,7 +86,7 @@ def learning(of: Growth) -> str | None:
     if not of.repeats.near or of.repeats.repeated:
         return None
     times = _many(of.repeats.near, "decision was", "decisions were")
-    return f"{times} near a known failure, and each took it into account."
+    return f"{times} near a known failure, and each names it or is linked to it."
 
 
 def repeating(of: Growth) -> str | None:

@@ -27,17 +27,17 @@ class Growing:
         """The last weeks, beside as many before them. Raises InputError for fewer than one."""
         if not 1 <= weeks * 7 <= MOST_DAYS:
             raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
-        return await self._report(self.clock.now() - timedelta(weeks=weeks))
+        now = self.clock.now()
+        return await self._report(now - timedelta(weeks=weeks), now)
 
     async def since(self, start: datetime) -> Growth:
         """From a moment on, beside as long a time before it. Raises InputError for one that is still to come."""
         now = self.clock.now()
         if not timedelta(0) < now - start <= timedelta(days=MOST_DAYS):
             raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date that has passed.")
-        return await self._report(start)
+        return await self._report(start, now)
 
-    async def _report(self, start: datetime) -> Growth:
-        now = self.clock.now()
+    async def _report(self, start: datetime, now: datetime) -> Growth:
         periods = Periods(start - (now - start), start, now)
         async with self.db.work(self.agent_id) as tx:
             decided = await brain.retrospect(tx, periods, agent_id=self.agent_id)

@@ -3,13 +3,13 @@
 Pure.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from newton.brain.calibration import bias as biases
 from newton.brain.calibration.bias import Bias, bias
-from newton.brain.calibration.series import ordered, series
+from newton.brain.calibration.series import Floats, Series, ordered, series
 from newton.brain.calibration.trend import WINDOW, Trend, slope, trend
 from newton.brain.choice import Judged
 from newton.brain.reading import Listed
@@ -27,8 +27,8 @@ FEWEST = 5
 class Figure:
     """A count, a share in [0, 1], a score, or a signed score; None where there is nothing to compute it from.
 
-    It is computed from `n` things, the one of the period before from `n_before`; of fewer than `fewest` it says nothing.
-    A count is its own n.
+    It is computed from `n` things, that of the period before from `n_before`; from fewer than `fewest` it tells
+    nothing. A count is its own n.
     """
 
     kind: Literal["count", "share", "score", "signed"]
@@ -50,11 +50,12 @@ class Figure:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Figures:
-    """Decisions are `made` in the period in which they were decided, and `judged` in the one in which their outcome came
-    to be known: `accuracy` (a partial one counts half), `brier` and `bias` are of these, `slope` of all up to its end,
-    per 100 decisions. `repeated` is the share of the decisions made that repeat a mistake, `near` how many were near
-    one. `precision` is the share of activations of censors that nobody called wrong; `succeeded` that of the judged
-    uses of procedures; `confirmed` that of all facts known at the end which had been told again.
+    """Decisions are `made` in the period in which they were decided, and `judged` in the one in which their outcome
+    was known: `accuracy` (a partial one counts half), `brier` and `bias` are of these, `slope` is of all up to its end,
+    per 100 decisions. `near` is how many decisions were made near a known failure, `repeated` the share of those made
+    (as far as they have vectors) that did not take it into account. `precision` is the share of the activations of
+    censors that nobody called wrong; `succeeded` that of the judged uses of procedures; `confirmed` that of all facts
+    known at the end of the period which had been told again.
     """
 
     made: Figure
@@ -137,20 +138,17 @@ def _scored(periods: Periods, judged: Sequence[Judged]) -> dict[str, Figure]:
     whole, until = series(judged), series([one for one in judged if one.reviewed_at < periods.start])
     n, n_before = len(now), len(before)
 
-    def score(kind: Literal["share", "score", "signed"], column: str, fewest: int) -> Figure:
-        values = [getattr(pairs, column) for pairs in (now, before)]
-        first, second = (float(of.mean()) if len(of) else None for of in values)
+    def score(kind: Literal["share", "score", "signed"], column: Callable[[Series], Floats], fewest: int) -> Figure:
+        first, second = (float(column(pairs).mean()) if len(pairs) else None for pairs in (now, before))
         return Figure(kind=kind, now=first, before=second, n=n, n_before=n_before, fewest=fewest)
 
     steep, was = (slope(of.squared).per_100 if len(of) >= 2 * WINDOW else None for of in (whole, until))
     return {
         "judged": _count(n, n_before),
-        "accuracy": score("share", "outcome", FEWEST),
-        "brier": score("score", "squared", FEWEST),
-        "bias": score("signed", "gap", biases.ENOUGH),
-        "slope": Figure(
-            kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW
-        ),
+        "accuracy": score("share", lambda pairs: pairs.outcome, FEWEST),
+        "brier": score("score", lambda pairs: pairs.squared, FEWEST),
+        "bias": score("signed", lambda pairs: pairs.gap, biases.ENOUGH),
+        "slope": Figure(kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW),
     }
 
 
@@ -167,7 +165,10 @@ def _kept(periods: Periods, heart: Lived) -> dict[str, Figure]:
 
 def _practised(periods: Periods, heart: Lived) -> dict[str, Figure]:
     successes, failures = sum(one.successes for one in heart.followed), sum(one.failures for one in heart.followed)
-    well, badly = sum(one.successes_before for one in heart.followed), sum(one.failures_before for one in heart.followed)
+    well, badly = (
+        sum(one.successes_before for one in heart.followed),
+        sum(one.failures_before for one in heart.followed),
+    )
     return {
         "uses": _count(sum(one.uses for one in heart.followed), sum(one.uses_before for one in heart.followed)),
         "succeeded": _share((successes, successes + failures), (well, well + badly)),

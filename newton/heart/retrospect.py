@@ -84,9 +84,7 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
         followed=tuple(Followed(*row) for row in await SQL["followed"].all(tx, **both)),
         learnt=Learnt(*_only(await SQL["learnt"].all(tx, **both))),
         lived=Lived(*_only(await SQL["lived"].all(tx, **both))),
-        changed=tuple(
-            Changed(*row) for row in await SQL["changed"].all(tx, agent_id=agent_id, before=before, now=now)
-        ),
+        changed=tuple(Changed(*row) for row in await SQL["changed"].all(tx, agent_id=agent_id, before=before, now=now)),
     )
 
 

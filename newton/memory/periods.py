@@ -16,4 +16,3 @@ class Periods(NamedTuple):
 
     def former(self, at: datetime) -> bool:
         return self.before <= at < self.start
-
