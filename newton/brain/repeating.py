@@ -1,6 +1,6 @@
 """Mistakes made again: decisions close to one that was known to have failed, which no one took into account. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
@@ -22,6 +22,7 @@ BLOCK = 256  # decisions compared at once: some megabytes, however many have fai
 
 Vector = NDArray[np.float32]
 Grid = NDArray[np.bool_]
+Floats = NDArray[np.float64]
 Places = NDArray[np.intp]
 
 
@@ -35,6 +36,15 @@ class Made:
     outcome: Verdict | None
     category: str
     vector: Vector | None
+
+
+class _Columns(NamedTuple):
+    """Decisions as columns; times in seconds, categories by number, without an outcome reviewed at infinity."""
+
+    vector: Vector
+    decided: Floats
+    reviewed: Floats
+    category: Places
 
 
 class Near(NamedTuple):
@@ -86,14 +96,17 @@ def near_failures(made: Sequence[Made], *, since: datetime) -> list[Near]:
     failed = [one for one in made if one.vector is not None and one.outcome == "failure"]
     if not new or not failed:
         return []
-    vectors = _stacked(failed)
+    numbers = {category: number for number, category in enumerate({one.category for one in (*new, *failed)})}
+    later, earlier = _columns(new, numbers), _columns(failed, numbers)
     found: list[Near] = []
     for start in range(0, len(new), BLOCK):
-        block = new[start : start + BLOCK]
-        cosines = _stacked(block) @ vectors.T
-        alike = _known_by_then(block, failed) & _alike(block, failed, cosines)
-        for place, one in enumerate(block):
-            found += _nearest(one, failed, cosines[place], alike[place])
+        part = slice(start, start + BLOCK)
+        cosines = later.vector[part] @ earlier.vector.T
+        alike = _alike(cosines, later.category[part], earlier.category)
+        alike &= _known_by_then(later.decided[part], earlier)
+        for one, cosine, near in zip(new[part], cosines, alike, strict=True):
+            places = _nearest(cosine, near)
+            found += [Near(one.decision_id, failed[place].decision_id, float(cosine[place])) for place in places]
     return found
 
 
@@ -112,23 +125,27 @@ def repeats(made: Iterable[Made], weighed: Iterable[Weighed]) -> Repeats:
     )
 
 
-def _stacked(those: Sequence[Made]) -> Vector:
-    return np.stack([one.vector for one in those if one.vector is not None])
+def _columns(those: Sequence[Made], numbers: Mapping[str, int]) -> _Columns:
+    return _Columns(
+        vector=np.stack([one.vector for one in those if one.vector is not None]),
+        decided=np.array([one.decided_at.timestamp() for one in those]),
+        reviewed=np.array([one.reviewed_at.timestamp() if one.reviewed_at else np.inf for one in those]),
+        category=np.array([numbers[one.category] for one in those]),
+    )
 
 
-def _known_by_then(new: Sequence[Made], failed: Sequence[Made]) -> Grid:
-    decided = np.array([one.decided_at.timestamp() for one in new])[:, None]
-    known = np.array([one.reviewed_at.timestamp() if one.reviewed_at else np.inf for one in failed])
-    earlier = np.array([one.decided_at.timestamp() for one in failed])
-    return (known <= decided) & (earlier < decided)
+def _known_by_then(decided: Floats, failed: _Columns) -> Grid:
+    return (failed.reviewed <= decided[:, None]) & (failed.decided < decided[:, None])
 
 
-def _alike(new: Sequence[Made], failed: Sequence[Made], cosines: Vector) -> Grid:
-    category = np.array([one.category for one in new])[:, None] == np.array([one.category for one in failed])
-    return (cosines >= NEAR) | ((cosines >= NEAR_IF_SHARED) & category)
+def _alike(cosines: Vector, own: Places, other: Places) -> Grid:
+    return (cosines >= NEAR) | ((cosines >= NEAR_IF_SHARED) & (own[:, None] == other))
 
 
-def _nearest(one: Made, failed: Sequence[Made], cosines: Vector, alike: Grid) -> list[Near]:
+def _nearest(cosines: Vector, alike: Grid) -> list[int]:
+    """The places of the nearest, at most MOST_NEAR."""
     places = np.flatnonzero(alike)
-    best: Places = places[np.argsort(-cosines[places], kind="stable")[:MOST_NEAR]]
-    return [Near(one.decision_id, failed[int(place)].decision_id, float(cosines[place])) for place in best]
+    if len(places) > MOST_NEAR:
+        places = places[np.argpartition(-cosines[places], MOST_NEAR - 1)[:MOST_NEAR]]
+    best: list[int] = places[np.argsort(-cosines[places], kind="stable")].tolist()
+    return best

@@ -7,7 +7,7 @@ from uuid import UUID
 from newton.brain import reading
 from newton.brain.choice import Judged
 from newton.brain.reading import Filter, Listed
-from newton.brain.repeating import Made, Near, Repeats, Weighed, near_failures, repeats
+from newton.brain.repeating import Made, Near, Repeats, Vector, Weighed, near_failures, repeats
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.periods import Periods
@@ -40,18 +40,7 @@ class Retrospect:
 
 async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
     """What was decided, and what became of it."""
-    rows = await SQL["made"].all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
-    made = [
-        Made(
-            decision_id=row["decision_id"],
-            decided_at=row["decided_at"],
-            reviewed_at=row["reviewed_at"],
-            outcome=row["outcome"],
-            category=row["category"],
-            vector=None if row["embedding"] is None else row["embedding"].to_numpy().astype("float32"),
-        )
-        for row in rows
-    ]
+    made = await _made(tx, periods, agent_id=agent_id)
     weighed = await _weighed(tx, made, near_failures(made, since=periods.before), agent_id=agent_id)
     now = [one for one in made if periods.current(one.decided_at)]
     before = [one for one in made if periods.former(one.decided_at)]
@@ -64,6 +53,21 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
         before=Decided(made=len(before), overdue=late[1], repeats=repeats(before, weighed)),
         overdue=tuple(due),
     )
+
+
+async def _made(tx: Tx, periods: Periods, *, agent_id: UUID) -> list[Made]:
+    """Vectors are read by themselves: joined to a table that was just filled, they take many times as long."""
+    rows = await SQL["made"].all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
+    vectors = await _vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
+    return [Made(**row, vector=vectors.get(row["decision_id"])) for row in rows]
+
+
+async def _vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, Vector]:
+    model = await SQL["model"].one(tx, agent_id=agent_id)
+    if model is None:
+        return {}
+    rows = await SQL["vectors"].all(tx, agent_id=agent_id, model_id=model["model_id"], memory_ids=memory_ids)
+    return {row["memory_id"]: row["embedding"].to_numpy().astype("float32") for row in rows}
 
 
 async def _weighed(tx: Tx, made: Sequence[Made], near: Sequence[Near], *, agent_id: UUID) -> list[Weighed]:

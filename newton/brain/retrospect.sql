@@ -1,23 +1,23 @@
 -- name: made(agent_id, since, now)
--- What was decided since, and whatever has failed, with vectors of the one model that has made the most of them.
-with model as materialized (
-    select model_id
-    from memory.embeddings
-    where agent_id = $1 and kind = 'decision'
-    group by model_id
-    order by count(*) desc, model_id
-    limit 1
-)
-select d.decision_id, d.decided_at, d.reviewed_at, d.outcome, d.category, e.embedding
-from brain.decisions as d
-left join memory.embeddings as e
-    on
-        e.agent_id = $1
-        and e.model_id = (select model_id from model)
-        and e.kind = 'decision'
-        and e.memory_id = d.decision_id
-where d.agent_id = $1 and d.decided_at <= $3 and (d.decided_at >= $2 or d.outcome = 'failure')
-order by d.decided_at, d.decision_id;
+-- What was decided since, and whatever has failed.
+select decision_id, decided_at, reviewed_at, outcome, category
+from brain.decisions
+where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
+order by decided_at, decision_id;
+
+-- name: model(agent_id)
+-- The one that has made the most vectors of decisions; those of different models cannot be compared.
+select model_id
+from memory.embeddings
+where agent_id = $1 and kind = 'decision'
+group by model_id
+order by count(*) desc, model_id
+limit 1;
+
+-- name: vectors(agent_id, model_id, memory_ids)
+select memory_id, embedding
+from memory.embeddings
+where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
 
 -- name: weighed(agent_id, decision_ids, failed_ids)
 -- Six letters of the end are enough to name a decision.
