@@ -19,7 +19,8 @@ from newton.runtime.plots import page, words
 HEAD = ("", "now", "before", "computed from")
 TOO_FEW = "too few"
 MOST_CHARACTERS = 80  # of the words of a decision
-MOST_LISTED = 10
+MOST_OF_A_LINE = 1_000
+MOST_LISTED = 5
 CODE = re.compile(r"`([^`]+)`")
 
 
@@ -91,9 +92,8 @@ def html(growth: Growth, said: Appraisal, *, of: str) -> str:
         if title == "Procedures" and growth.followed:
             inside += page.table(PROCEDURES, _followed(growth), numbers={1, 2, 3, 4})
         cards.append(page.card(title, inside))
-    n = growth.figures.slope.n
-    plot = page.lines(growth.trend) if growth.trend else f"<p>{escape(words.trendless(n))}</p>"
-    cards.append(page.card("Judgement over time", plot))
+        if title == "Decisions":
+            cards.append(page.card("Judgement over time", _plot(growth)))
     lead = "".join(f'<p class="soft">{line}</p>' for line in (_spans(growth), *_scarce(growth)))
     return page.document(_title(of), f'{lead}<div class="cards">{"".join(cards)}</div>')
 
@@ -119,6 +119,12 @@ def plain(growth: Growth, said: Appraisal) -> dict[str, object]:
         ],
         **said._asdict(),
     }
+
+
+def _plot(growth: Growth) -> str:
+    if growth.trend is None:
+        return f"<p>{escape(words.trendless(growth.figures.slope.n))}</p>"
+    return page.lines(growth.trend)
 
 
 def _scarce(growth: Growth) -> list[str]:
@@ -253,11 +259,14 @@ def _words(said: str | None) -> str:
 
 
 def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {line}" for line in lines)
+    return "\n".join(f"- {words.named(line, most=MOST_OF_A_LINE)}" for line in lines)
 
 
 def _items(lines: Iterable[str]) -> str:
-    items = "".join("<li>" + CODE.sub(r"<code>\1</code>", escape(line)) + "</li>" for line in lines)
+    items = "".join(
+        "<li>" + CODE.sub(r"<code>\1</code>", escape(words.named(line, most=MOST_OF_A_LINE))) + "</li>"
+        for line in lines
+    )
     return f"<ul>{items}</ul>" if items else ""
 
 

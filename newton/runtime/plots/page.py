@@ -37,7 +37,7 @@ svg .ideal { stroke: var(--soft); stroke-dasharray: 5 5 } svg .reach { stroke: v
 svg polyline { fill: none; stroke-width: 2 } svg polyline.brier { stroke: var(--main) }
 svg polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg circle.bias { fill: var(--other) }
 ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
-code { font-size: .85em }
+code { font-size: .85em } .scroll + p { margin-top: .75rem }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 """
 TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reason": "Kinds of reason"}
