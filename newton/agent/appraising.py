@@ -9,7 +9,7 @@ from typing import NamedTuple
 from newton.agent.growth import Figure, Growth
 from newton.memory.lookup import short
 
-WELL, POORLY = 0.7, 0.5  # shares of decisions or uses that went well: from here on good, below there not
+WELL, POORLY = 0.7, 0.5  # shares of decisions that came true: from here on good, below there not
 SHIFT = 0.15  # so much must a share change before the change is told
 REPEATED_MOST = 0.10
 PRECISE_FROM = 0.85
