@@ -82,11 +82,11 @@ def duller(of: Growth) -> str | None:
 
 
 def learning(of: Growth) -> str | None:
-    """Decisions came near a known failure, and none repeated it."""
-    if not of.repeats.near or of.repeats.repeated:
+    """Decisions came near a known failure, and all answered it."""
+    if not of.repeats.near or of.repeats.answered < of.repeats.near:
         return None
     times = _many(of.repeats.near, "decision was", "decisions were")
-    return f"{times} near a known failure, and each names it or is linked to it."
+    return f"{times} near a known failure, and each answered it."
 
 
 def repeating(of: Growth) -> str | None:
@@ -162,6 +162,15 @@ def heed(of: Growth) -> str | None:
     )
 
 
+def answer(of: Growth) -> str | None:
+    """A known failure was shown, and nobody said what is different this time."""
+    times = int(of.figures.shown.now or 0)
+    if not times:
+        return None
+    them = _many(times, "decision was", "decisions were")
+    return f"{them} shown a failure and went on without a word; say why: `newton think ID TEXT`, with the failure's id."
+
+
 def embed(of: Growth) -> str | None:
     """A decision has no vector."""
     if not of.repeats.missing:
@@ -201,6 +210,7 @@ RECOMMENDATIONS: tuple[Rule, ...] = (
     look_back,
     judge,
     heed,
+    answer,
     restate,
     mend_censors,
     mend_procedures,

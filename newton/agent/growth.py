@@ -52,10 +52,10 @@ class Figure:
 class Figures:
     """Decisions are `made` in the period in which they were decided, and `judged` in the one in which their outcome
     was known: `accuracy` (a partial one counts half), `brier` and `bias` are of these, `slope` is of all up to its end,
-    per 100 decisions. `near` is how many decisions were made near a known failure, `repeated` the share of those made
-    (as far as they have vectors) that did not take it into account. `precision` is the share of the activations of
-    censors that nobody called wrong; `succeeded` that of the judged uses of procedures; `confirmed` that of all facts
-    known at the end of the period which had been told again.
+    per 100 decisions. `near` is how many decisions were made near a known failure: some `answered` it, to some it was
+    only `shown`, and `repeated` is the share of the others among all that were made (as far as they have vectors).
+    `precision` is the share of the activations of censors that nobody called wrong; `succeeded` that of the judged uses
+    of procedures; `confirmed` that of all facts known at the end of the period which had been told again.
     """
 
     made: Figure
@@ -66,6 +66,8 @@ class Figures:
     bias: Figure
     overdue: Figure
     near: Figure
+    answered: Figure
+    shown: Figure
     repeated: Figure
     met: Figure
     false_positives: Figure
@@ -127,8 +129,14 @@ def _decided(periods: Periods, brain: Decided) -> dict[str, Figure]:
         "made": _count(brain.now.made, brain.before.made),
         "overdue": _count(brain.now.overdue, brain.before.overdue),
         "near": _count(now.near, before.near),
+        "answered": _count(now.answered, before.answered),
+        "shown": _count(_only_shown(now), _only_shown(before)),
         "repeated": _share((len(now.repeated), now.compared), (len(before.repeated), before.compared)),
     }
+
+
+def _only_shown(of: Repeats) -> int:
+    return of.near - of.answered - len(of.repeated)
 
 
 def _scored(periods: Periods, judged: Sequence[Judged]) -> dict[str, Figure]:

@@ -1,4 +1,4 @@
-"""Mistakes made again: decisions close to one that was known to have failed, which no one took into account. Pure."""
+"""Mistakes made again: decisions close to one that was known to have failed, which they neither answer nor were shown. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -57,10 +57,9 @@ class Near(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Weighed:
-    """A pair with what the ledger says of it: whether a tag is shared, and whether the failure was taken into account,
-    by any link between both or by its id in the words of the decision or of its thoughts.
-
-    A link that was made because the failure was shown counts too: nobody can tell from the record who read it.
+    """A pair with what the record says of it: whether a tag is shared; whether the failure was answered, by a link that
+    somebody made or by its id in the words of the decision or of its thoughts; and whether it was at least shown, so
+    that a link was made by itself. Who has read what was shown, no record tells.
     """
 
     near: Near
@@ -69,7 +68,8 @@ class Weighed:
     description: str | None
     failed: str | None
     sharing: bool
-    heeded: bool
+    answered: bool
+    shown: bool
 
     @property
     def close(self) -> bool:
@@ -78,12 +78,14 @@ class Weighed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repeats:
-    """Of the decisions that could be `compared`: how many were `near` a known failure, and those that did not take it
-    into account, each with the nearest. `missing` have no vector, so nothing is said of them."""
+    """Of the decisions that could be `compared`: how many were `near` a known failure, how many of these `answered` it,
+    and those to which it was not even shown, each with the nearest. `missing` have no vector, so nothing is said of
+    them."""
 
     compared: int
     missing: int
     near: int
+    answered: int
     repeated: tuple[Weighed, ...]
 
 
@@ -116,11 +118,12 @@ def repeats(made: Iterable[Made], weighed: Iterable[Weighed]) -> Repeats:
     compared = {one.decision_id for one in own if one.vector is not None}
     pairs = [pair for pair in weighed if pair.near.decision_id in compared and pair.close]
     groups = [list(group) for _, group in groupby(pairs, key=lambda pair: pair.near.decision_id)]
-    repeated = [group[0] for group in groups if not any(pair.heeded for pair in group)]
+    repeated = [group[0] for group in groups if not any(pair.answered or pair.shown for pair in group)]
     return Repeats(
         compared=len(compared),
         missing=len(own) - len(compared),
         near=len(groups),
+        answered=sum(any(pair.answered for pair in group) for group in groups),
         repeated=tuple(sorted(repeated, key=lambda pair: pair.decided_at)),
     )
 

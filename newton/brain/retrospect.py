@@ -86,7 +86,8 @@ async def _weighed(tx: Tx, made: Sequence[Made], near: Sequence[Near], *, agent_
             description=row["description"],
             failed=row["failed"],
             sharing=row["sharing"],
-            heeded=row["heeded"],
+            answered=row["answered"],
+            shown=row["shown"],
         )
         for pair, row in zip(near, rows, strict=True)
     ]

@@ -20,20 +20,29 @@ from memory.embeddings
 where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
 
 -- name: weighed(agent_id, decision_ids, failed_ids)
--- Six letters of the end are enough to name a decision.
+-- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
+-- are enough to name a decision. A link without a record was made because it was shown.
 select
     d.words ->> 'description' as description,
     f.words ->> 'description' as failed,
     coalesce(d.words -> 'tags' ?| array(select jsonb_array_elements_text(f.words -> 'tags')), false) as sharing,
     exists (
         select
-        from memory.links as l
-        where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
+        from brain.records as r
+        where
+            r.agent_id = $1
+            and r.decision_id = p.decision_id
+            and r.kind = 'link'
+            and r.body ->> 'other' = p.failed_id::text
     )
     or exists (
         select
-        from memory.links as l
-        where l.agent_id = $1 and l.memory_id = p.failed_id and l.other_id = p.decision_id
+        from brain.records as r
+        where
+            r.agent_id = $1
+            and r.decision_id = p.failed_id
+            and r.kind = 'link'
+            and r.body ->> 'other' = p.decision_id::text
     )
     or exists (
         select
@@ -44,7 +53,12 @@ select
             and r.decision_id = p.decision_id
             and r.kind in ('decision', 'thought')
             and position(right(p.failed_id::text, 6) in lower(t.words::text)) > 0
-    ) as heeded
+    ) as answered,
+    exists (
+        select
+        from memory.links as l
+        where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
+    ) as shown
 from unnest($2::uuid[], $3::uuid[]) with ordinality as p (decision_id, failed_id, place)
 left join brain.texts as d on d.agent_id = $1 and d.record_id = p.decision_id
 left join brain.texts as f on f.agent_id = $1 and f.record_id = p.failed_id

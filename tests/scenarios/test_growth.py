@@ -104,6 +104,7 @@ async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_o
     found = await story.week()
     assert pair(found.figures.made) == (8, 1, 8, 1)
     assert pair(found.figures.near) == (5, 1, 5, 1)
+    assert pair(found.figures.answered) == (3, 0, 3, 0)
     assert pair(found.figures.repeated) == (2 / 8, 1.0, 8, 1)
     assert [(one.near.decision_id, one.near.failed_id) for one in found.repeats.repeated] == [
         (ignoring, failed),
@@ -114,7 +115,22 @@ async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_o
     assert pair(month.figures.repeated) == (3 / 10, 0.0, 10, 1)
 
 
-async def test_who_heeds_one_of_several_failures_repeats_none(story: Story) -> None:
+async def test_who_was_shown_a_failure_is_counted_apart(story: Story) -> None:
+    failed = await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
+    new = await story.decide(-2, "Use Redis for the page cache")
+    async with story.db.work(story.agent) as tx:
+        await decisions.relate(tx, new, {failed: 0.8}, by=teller())
+    found = await story.week()
+    figures = found.figures
+    assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 0, 1]
+    assert (found.repeats.repeated, appraised(found).strengths) == ((), ())
+    async with story.db.work(story.agent) as tx:
+        await decisions.think(tx, new, f"unlike {short(failed)} it may be lost", by=teller())
+    figures = (await story.week()).figures
+    assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 1, 0]
+
+
+async def test_who_answers_one_of_several_failures_repeats_none(story: Story) -> None:
     await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
     other = await story.decide(-29, "Use Redis for the page cache", ("failure", -20))
     third = await story.decide(-2, "Use Redis for the page cache", category="new")

@@ -86,7 +86,9 @@ def made(number: int, outcome: Verdict | None = None) -> Made:
     )
 
 
-def weighed(number: int, cosine: float = 0.8, *, sharing: bool = False, heeded: bool = False) -> Weighed:
+def weighed(
+    number: int, cosine: float = 0.8, *, sharing: bool = False, answered: bool = False, shown: bool = False
+) -> Weighed:
     near = Near(UUID(int=number), UUID(int=99), cosine)
     return Weighed(
         near=near,
@@ -95,27 +97,29 @@ def weighed(number: int, cosine: float = 0.8, *, sharing: bool = False, heeded: 
         description=NASTY,
         failed=None,
         sharing=sharing,
-        heeded=heeded,
+        answered=answered,
+        shown=shown,
     )
 
 
-def test_below_near_a_tag_must_be_shared_and_one_that_is_heeded_is_enough() -> None:
+def test_below_near_a_tag_must_be_shared_and_one_that_is_answered_or_shown_is_enough() -> None:
     own = [made(number) for number in range(6)]
     pairs = [
         weighed(0),
         weighed(1, NEAR_IF_SHARED),
         weighed(2, NEAR_IF_SHARED, sharing=True),
         weighed(3, 0.9),
-        weighed(3, 0.8, heeded=True),
+        weighed(3, 0.8, answered=True),
+        weighed(4, shown=True),
         weighed(7),
     ]
     known = repeats([*own, replace(made(8), vector=None)], pairs)
-    assert (known.compared, known.missing, known.near) == (6, 1, 3)
+    assert (known.compared, known.missing, known.near, known.answered) == (6, 1, 4, 1)
     assert [one.near.decision_id.int for one in known.repeated] == [0, 2]
 
 
 UNMET, UNLEARNT = Met(0, 0, 0, 0), Learnt(0, 0, 0, 0, 0, 0)
-NOTHING = Repeats(compared=0, missing=0, near=0, repeated=())
+NOTHING = Repeats(compared=0, missing=0, near=0, answered=0, repeated=())
 
 
 def brain(*known: Judged, overdue: int = 0, of: Repeats = NOTHING, number: int = 0) -> Brain:
@@ -146,9 +150,10 @@ def told(one: Brain, other: Heart | None = None) -> Appraisal:
     return appraised(growth(PERIODS, one, other or heart()))
 
 
-def repeating(compared: int, repeated: int, *, near: int | None = None, missing: int = 0) -> Brain:
+def repeating(compared: int, repeated: int, *, answered: int = 0, shown: int = 0, missing: int = 0) -> Brain:
     pairs = tuple(weighed(number) for number in range(repeated))
-    return brain(of=Repeats(compared=compared, missing=missing, near=near or repeated, repeated=pairs))
+    near = repeated + answered + shown
+    return brain(of=Repeats(compared=compared, missing=missing, near=near, answered=answered, repeated=pairs))
 
 
 STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
@@ -186,10 +191,11 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         ),
         (lambda: told(repeating(10, 2)), WEAK, "20 % of 10 decisions repeat a mistake; under 10 % is the aim."),
         (
-            lambda: told(repeating(10, 0, near=1)),
+            lambda: told(repeating(10, 0, answered=1)),
             STRONG,
-            "1 decision was near a known failure, and each names it or is linked to it.",
+            "1 decision was near a known failure, and each answered it.",
         ),
+        (lambda: told(repeating(10, 1, shown=2)), ADVICE, "2 decisions were shown a failure and went on without a"),
         (lambda: told(repeating(9, 0, missing=2)), ADVICE, "2 decisions have no vector, so repeated mistakes"),
         (lambda: told(brain(overdue=3)), ADVICE, "3 decisions wait for an outcome: `newton decisions list --due`."),
         (lambda: told(brain(number=2)), ADVICE, "No decision was judged; say what became of one"),
@@ -220,7 +226,8 @@ def test_the_brier_score_is_said_to_rise_or_fall_only_for_certain() -> None:
 def test_a_repeated_mistake_is_named_with_what_to_do() -> None:
     (advice,) = told(repeating(30, 1)).recommendations
     assert advice.startswith("Look at what failed before: `newton decisions show 00000063`")
-    assert told(repeating(30, 1)).concerns == ()
+    assert told(repeating(10, 1)).concerns == ()
+    assert told(repeating(10, 0, answered=1, shown=1)).strengths == ()
 
 
 def test_too_little_says_nothing() -> None:

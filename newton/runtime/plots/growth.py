@@ -44,6 +44,8 @@ SECTIONS: dict[str, tuple[Row, ...]] = {
     ),
     "Mistakes made again": (
         Row("near a known failure", "near"),
+        Row("answered it", "answered"),
+        Row("were shown it, no more", "shown"),
         Row(f"repeat a mistake (aim: under {words.percent(REPEATED_MOST)})", "repeated", "made, with vectors"),
     ),
     "Censors": (
@@ -213,7 +215,7 @@ def _mistakes(growth: Growth) -> list[tuple[str, list[str]]]:
         told.append((f"Not compared, because they have no vector: {of.missing:,}.", []))
     if of.repeated:
         lines = [_again(one) for one in of.repeated[-MOST_LISTED:]]
-        told.append((f"Without a word of what had failed{_most(len(of.repeated))}:", lines))
+        told.append((f"Neither answered nor shown what had failed{_most(len(of.repeated))}:", lines))
     return told
 
 
