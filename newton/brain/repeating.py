@@ -1,4 +1,4 @@
-"""Mistakes made again: decisions close to one that was known to have failed, which they neither answer nor were shown. Pure."""
+"""Mistakes made again: decisions near a known failure, which they neither answer nor were shown. Pure."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
