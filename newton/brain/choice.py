@@ -12,6 +12,8 @@ Verdict = Literal["success", "partial", "failure"]
 # What an outcome counts as, where shares and scores are computed.
 WORTH: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
+NEAR = 0.7  # cosine from which on two decisions are near each other
+
 
 @dataclass(frozen=True, slots=True)
 class Reason:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.brain import ledger
 from newton.brain.chain import Json, Written, canonical
-from newton.brain.choice import Choice
+from newton.brain.choice import NEAR, Choice
 from newton.brain.ledger import Entry
 from newton.brain.showing import ERASED, cue, erased_forms, in_full, searched, short_forms
 from newton.brain.stating import (
@@ -38,8 +38,6 @@ from newton.memory.store import Retold
 from newton.memory.transitions import Step, move
 
 SQL = load("newton.brain", "decisions.sql")
-
-NEAR = 0.7  # cosine from which on two decisions are near each other
 
 ByHand = Literal["depends_on", "relates", "contradicts"]
 

@@ -43,6 +43,7 @@ from newton.runtime.transfer.importing import Importer
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.growing import Growing
     from newton.agent.guarding import Guarding
     from newton.agent.ingest import Ingest
     from newton.providers.chat import ChatModel
@@ -130,6 +131,10 @@ class Newton:
             verifiers=self.settings.verifiers,
             verifier_seconds=self.settings.verifier_seconds,
         )
+
+    def growing(self) -> "Growing":
+        module = import_module("newton.agent.growing")
+        return module.Growing(agent_id=self.agent_id, db=self.db, clock=self.clock)
 
     @property
     def notes(self) -> HeadNotes:

@@ -154,3 +154,18 @@ def test_a_guardrail_stops_a_decision_before_it_is_recorded(home: Path) -> None:
     assert ok(run(home, "guard", "retire", "unsure-at-high-stakes", "--agent", "bold"))
     words = ("--confidence", "0.3", "--stakes", "high", "--reason", "analysis:unused", "--agent", "bold")
     assert "Recorded as" in ok(run(home, "decide", "Drop it", *words))
+
+
+def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
+    assert "too little to speak of" in ok(run(home, "growth", "--agent", "newborn"))
+    made = ok(run(home, "growth", "--weeks", "4", "--json", "--html", "growth.html"))
+    assert set(json.loads(made)["figures"]["made"]) == {"kind", "now", "before", "n", "n_before", "fewest", "enough"}
+    assert (home / "growth.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    for words, said in (
+        (("--weeks", "0"), "A report of 0 weeks is not possible"),
+        (("--weeks", "2", "--since", "2026-01-01"), "Both --weeks and --since"),
+        (("--since", "2999-01-01"), "A report since 2999-01-01 is not possible"),
+        (("--since", "soon"), "'soon' is no date"),
+    ):
+        refused = run(home, "growth", *words)
+        assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

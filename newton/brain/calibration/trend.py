@@ -18,6 +18,7 @@ MOST_WINDOWS = 12
 RECENT = 50
 BRIER_RISE = 0.02
 ACCURACY_FALL = 0.15
+NOTHING = 1e-9  # rounding: what never changes has no slope
 
 Direction = Literal["rising", "falling", "no clear change"]
 
@@ -44,9 +45,9 @@ class Slope:
     @property
     def direction(self) -> Direction:
         lower, upper = self.interval
-        if lower > 0:
+        if lower > NOTHING:
             return "rising"
-        return "falling" if upper < 0 else "no clear change"
+        return "falling" if upper < -NOTHING else "no clear change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,8 +37,7 @@ async def calibration(
     chosen, start = settings(agent), None if since is None else day(since)
     whole = computed(narrowed(await _judged(chosen), category=category, start=start))
     if html is not None:
-        _written(html, page.calibration(whole, of=chosen.agent))
-        show.notice(f"Written to {html}.")
+        show.page(html, page.calibration(whole, of=chosen.agent))
     if json:
         show.as_json(plain(whole))
     elif html is None:
@@ -71,12 +70,3 @@ async def _judged(chosen: Settings) -> Sequence[Judged]:
     """Every decision of the agent whose outcome is known."""
     async with opened(chosen) as newton:
         return await newton.deciding("cli").judged()
-
-
-def _written(path: Path, content: str) -> None:
-    try:
-        path.write_text(content, encoding="utf-8")
-    except OSError as error:
-        raise InputError(
-            f"{path} cannot be written: {error.strerror}.", hint="Name a file in a folder of yours."
-        ) from None

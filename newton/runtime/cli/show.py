@@ -3,6 +3,7 @@
 import json
 import sys
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 
 from newton.agent.verbs import Kept
 from newton.cognition.bundle import Bundle, Considered
@@ -44,6 +45,17 @@ def changes(changed: Sequence[Changed]) -> str:
 def notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
     print(text, file=sys.stderr)
+
+
+def page(path: Path, content: str) -> None:
+    """Writes a page to a file. Raises InputError when it cannot be written."""
+    try:
+        path.write_text(content, encoding="utf-8")
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be written: {error.strerror}.", hint="Name a file in a folder of yours."
+        ) from None
+    notice(f"Written to {path}.")
 
 
 def missing(sources: Mapping[str, str]) -> None:

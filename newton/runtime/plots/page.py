@@ -1,9 +1,13 @@
-"""A calibration as one HTML file that needs nothing else: no script, no font, no connection. Pure."""
+"""A calibration as one HTML file that needs nothing else, and the parts of such a page. Pure.
+
+No script, no font, no connection.
+"""
 
 from collections.abc import Iterable, Sequence
 from html import escape
 
 from newton.brain.calibration.report import UNNAMED, Calibration, Group
+from newton.brain.calibration.trend import Trend
 from newton.runtime.plots import svg, words
 
 STYLE = """
@@ -32,6 +36,8 @@ svg .ideal { stroke: var(--soft); stroke-dasharray: 5 5 } svg .reach { stroke: v
   stroke-width: 1.5 } svg .dot, svg .bar, svg circle.brier { fill: var(--main) }
 svg polyline { fill: none; stroke-width: 2 } svg polyline.brier { stroke: var(--main) }
 svg polyline.bias { stroke: var(--other); stroke-dasharray: 6 3 } svg circle.bias { fill: var(--other) }
+ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overflow-wrap: anywhere }
+code { font-size: .85em } .scroll + p { margin-top: .75rem }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 """
 TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reason": "Kinds of reason"}
@@ -40,11 +46,16 @@ TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reas
 def calibration(whole: Calibration, *, of: str) -> str:
     """The page about the agent `of`."""
     inside = f"<p>{escape(words.NOTHING)}</p>" if whole.scores is None else _sections(whole)
+    return document(f"Calibration of {of}", inside)
+
+
+def document(title: str, inside: str) -> str:
+    """A whole page around what is markup already."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
-        f"<title>Calibration of {escape(of)}</title><style>{STYLE}</style></head>"
-        f"<body><main><h1>Calibration of {escape(of)}</h1>{inside}</main></body></html>\n"
+        f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
+        f"<body><main><h1>{escape(title)}</h1>{inside}</main></body></html>\n"
     )
 
 
@@ -52,19 +63,20 @@ def _sections(whole: Calibration) -> str:
     if whole.scores is None or whole.bias is None:
         return ""
     cards = [
-        _card("Reliability", _figure(svg.reliability(whole.scores.bins), "Each dot is a bin, its bar Wilson's 95 % "
+        card("Reliability", _figure(svg.reliability(whole.scores.bins), "Each dot is a bin, its bar Wilson's 95 % "
               "interval, its number how many decisions. On the broken line, what is stated comes true.")),
-        _card("Figures", _table(("", "", ""), words.figures(whole.scores), numbers={1})),
-        _card("Sharpness", _figure(svg.sharpness(whole.scores.bins), "How often each confidence was stated.")),
-        _card("Trend", _trend(whole)),
-        *(_card(TITLES[name], _groups(groups)) for name, groups in whole.groups.items() if _telling(groups)),
-        _card("Correction", _correction(whole)),
+        card("Figures", table(("", "", ""), words.figures(whole.scores), numbers={1})),
+        card("Sharpness", _figure(svg.sharpness(whole.scores.bins), "How often each confidence was stated.")),
+        card("Trend", _trend(whole)),
+        *(card(TITLES[name], _groups(groups)) for name, groups in whole.groups.items() if _telling(groups)),
+        card("Correction", _correction(whole)),
     ]  # fmt: skip
     head = f"<p>{escape(words.judged(whole.scores))} Bias {escape(words.bias(whole.bias))}.</p>"
     return f'{head}<div class="cards">{"".join(cards)}</div>'
 
 
-def _card(title: str, inside: str) -> str:
+def card(title: str, inside: str) -> str:
+    """A part of a page under its own title; the inside is markup already."""
     return f"<section><h2>{escape(title)}</h2>{inside}</section>"
 
 
@@ -76,11 +88,16 @@ def _trend(whole: Calibration) -> str:
     if whole.trend is None:
         return f"<p>{escape(words.trendless(whole.n))}</p>"
     drift = whole.trend.drift and words.drift(whole.trend.drift)
+    return lines(whole.trend) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
+
+
+def lines(of: Trend) -> str:
+    """Brier score and bias over time, with their slopes."""
     return (
-        f"<figure>{svg.trend(whole.trend.windows)}<figcaption>"
-        f'<span class="brier-key">━ Brier</span> {escape(words.slope(whole.trend.brier))}<br>'
-        f'<span class="bias-key">╍ bias</span> {escape(words.slope(whole.trend.bias))}'
-        f"</figcaption></figure>" + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
+        f"<figure>{svg.trend(of.windows)}<figcaption>"
+        f'<span class="brier-key">━ Brier</span> {escape(words.slope(of.brier))}<br>'
+        f'<span class="bias-key">╍ bias</span> {escape(words.slope(of.bias))}'
+        "</figcaption></figure>"
     )
 
 
@@ -100,7 +117,7 @@ def _groups(groups: Sequence[Group]) -> str:
         )
         for group in groups
     ]
-    return _table(("", "n", "came true", "Brier", "bias", ""), rows, numbers={1, 2, 3, 4})
+    return table(("", "n", "came true", "Brier", "bias", ""), rows, numbers={1, 2, 3, 4})
 
 
 def _correction(whole: Calibration) -> str:
@@ -108,11 +125,13 @@ def _correction(whole: Calibration) -> str:
     if whole.recalibration is None or whole.recalibration.method == "none":
         return told
     rows = words.corrections(whole.recalibration)
-    shown = _table(("stated", "came true of such"), rows, numbers={0, 1})
+    shown = table(("stated", "came true of such"), rows, numbers={0, 1})
     return f'{told}{shown}<p class="soft">Shown beside what was stated, never in its place.</p>'
 
 
-def _table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: set[int]) -> str:
+def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: set[int]) -> str:
+    """Cells are text; those in the columns of `numbers` stand to the right."""
+
     def cells(row: Sequence[str], tag: str) -> str:
         kinds = (' class="number"' if place in numbers else "" for place in range(len(row)))
         return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))

@@ -1,0 +1,75 @@
+-- name: made(agent_id, since, now)
+-- What was decided since, and whatever has failed.
+select decision_id, decided_at, reviewed_at, outcome, category
+from brain.decisions
+where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
+order by decided_at, decision_id;
+
+-- name: model(agent_id)
+-- The one that has made the most vectors of decisions; those of different models cannot be compared.
+select model_id
+from memory.embeddings
+where agent_id = $1 and kind = 'decision'
+group by model_id
+order by count(*) desc, model_id
+limit 1;
+
+-- name: vectors(agent_id, model_id, memory_ids)
+select memory_id, embedding
+from memory.embeddings
+where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
+
+-- name: weighed(agent_id, decision_ids, failed_ids)
+-- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
+-- are enough to name a decision. A link without a record was made because it was shown.
+select
+    d.words ->> 'description' as description,
+    f.words ->> 'description' as failed,
+    coalesce(d.words -> 'tags' ?| array(select jsonb_array_elements_text(f.words -> 'tags')), false) as sharing,
+    exists (
+        select
+        from brain.records as r
+        where
+            r.agent_id = $1
+            and r.decision_id = p.decision_id
+            and r.kind = 'link'
+            and r.body ->> 'other' = p.failed_id::text
+    )
+    or exists (
+        select
+        from brain.records as r
+        where
+            r.agent_id = $1
+            and r.decision_id = p.failed_id
+            and r.kind = 'link'
+            and r.body ->> 'other' = p.decision_id::text
+    )
+    or exists (
+        select
+        from brain.records as r
+        join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+        where
+            r.agent_id = $1
+            and r.decision_id = p.decision_id
+            and r.kind in ('decision', 'thought')
+            and position(right(p.failed_id::text, 6) in lower(t.words::text)) > 0
+    ) as answered,
+    exists (
+        select
+        from memory.links as l
+        where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
+    ) as shown
+from unnest($2::uuid[], $3::uuid[]) with ordinality as p (decision_id, failed_id, place)
+left join brain.texts as d on d.agent_id = $1 and d.record_id = p.decision_id
+left join brain.texts as f on f.agent_id = $1 and f.record_id = p.failed_id
+order by p.place;
+
+-- name: overdue(agent_id, now)
+-- How many had passed their date to look again at that moment, by the dates as they are now.
+select count(*) as overdue
+from brain.decisions
+where
+    agent_id = $1
+    and decided_at <= $2
+    and look_again_at <= $2
+    and (reviewed_at is null or reviewed_at > $2);

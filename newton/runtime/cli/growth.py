@@ -1,0 +1,44 @@
+"""`newton growth`: how the agent has grown, beside the period before."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.agent.appraising import appraised
+from newton.errors import InputError
+from newton.runtime.cli import show
+from newton.runtime.cli.calibration import day
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.plots import growth as shown
+from newton.runtime.wiring import opened
+
+
+async def growth(
+    *,
+    weeks: Annotated[int | None, Parameter(help="How many weeks; 1, if nothing is given.")] = None,
+    since: Annotated[str | None, Parameter(help="From this date on instead, such as 2026-01-31.")] = None,
+    html: Annotated[Path | None, Parameter(help="Write the report as a page to this file.")] = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Report how the agent has grown: decisions and mistakes made again, censors, procedures, facts.
+
+    Each figure stands beside the same figure of the period before, with what it is computed from.
+
+    Example: newton growth --weeks 4 --html growth.html
+    """
+    if weeks is not None and since is not None:
+        raise InputError("Both --weeks and --since are given.", hint="Give one of them.")
+    start = None if since is None else day(since)
+    chosen = settings(agent)
+    async with opened(chosen) as newton:
+        growing = newton.growing()
+        found = await (growing.weekly(1 if weeks is None else weeks) if start is None else growing.since(start))
+    said = appraised(found)
+    if html is not None:
+        show.page(html, shown.html(found, said, of=chosen.agent))
+    if json:
+        show.as_json(shown.plain(found, said))
+    elif html is None:
+        print(shown.markdown(found, said, of=chosen.agent))

@@ -1,0 +1,246 @@
+"""The report of growth on a told story, with every figure computed by hand."""
+
+from dataclasses import replace
+from datetime import datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.agent.appraising import appraised
+from newton.agent.growing import Growing
+from newton.agent.growth import Figure, Growth
+from newton.brain import decisions
+from newton.brain.choice import Verdict
+from newton.brain.stating import Intent
+from newton.clock import SteppedClock
+from newton.content.skills import Skill
+from newton.db.pool import Database
+from newton.errors import InputError
+from newton.heart import activations, censors, episodes, facts, procedures
+from newton.heart.activations import Result, Watched
+from newton.heart.censors import Rule
+from newton.memory.lookup import short
+from newton.memory.outbox import Outbox
+from newton.providers.offline import HashEmbedder
+from newton.runtime.plots import growth as shown
+from tests.db.deciding import choice, reviewed
+from tests.db.telling import day, known, on, says, tell
+from tests.db.world import told
+from tests.support import NOON, count, teller
+
+
+class Story:
+    """Things that happen on days; day 0 is now."""
+
+    def __init__(self, db: Database, agent: UUID) -> None:
+        self.db, self.agent = db, agent
+        self.growing = Growing(agent_id=agent, db=db, clock=SteppedClock(NOON))
+
+    async def decide(
+        self,
+        on: float,
+        description: str,
+        outcome: tuple[Verdict, float] | None = None,
+        *,
+        sure: float = 0.7,
+        tags: tuple[str, ...] = (),
+        category: str = "process",
+        expected: str | None = None,
+        look: datetime | None = None,
+    ) -> UUID:
+        made = replace(
+            choice(description, confidence=sure, at=day(on)),
+            tags=tags,
+            category=category,
+            expected=expected,
+            look_again_at=look,
+        )
+        review = reviewed(outcome[0], at=day(outcome[1])) if outcome else None
+        async with self.db.work(self.agent) as tx:
+            intent = Intent(choice=made, review=review)
+            (recorded,) = await decisions.record(tx, [intent], by=teller(now=day(on)), count=count)
+        return recorded.decision_id
+
+    async def settle(self) -> None:
+        await Outbox(self.db, HashEmbedder(), self.agent).drain()
+
+    async def use(self, kind: Watched, memory_id: UUID, at: float, result: Result | None = None) -> None:
+        ground = on(at)
+        async with self.db.work(self.agent) as tx:
+            (activation,) = await activations.activate(tx, kind, [memory_id], place="input", ground=ground)
+            if result:
+                await activations.judge(tx, kind, memory_id, result, activation=activation, ground=ground)
+
+    async def week(self) -> Growth:
+        await self.settle()
+        return await self.growing.weekly()
+
+
+@pytest.fixture
+def story(db: Database, agent: UUID) -> Story:
+    return Story(db, agent)
+
+
+def pair(figure: Figure) -> tuple[float | None, float | None, int, int]:
+    return figure.now, figure.before, figure.n, figure.n_before
+
+
+async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_of_it(story: Story) -> None:
+    failed = await story.decide(-30, "Use Redis for the session cache", ("failure", -20), tags=("cache",))
+    await story.decide(-25, "Use Redis for the page cache")  # nobody knew then
+    await story.decide(-10, "Use Redis for the page cache", tags=("former",))
+    ignoring = await story.decide(-3, "Use Redis for the page cache", ("failure", -1), category="other")
+    linking = await story.decide(-2, "Use Redis for the page cache", category="linked")
+    thinking = await story.decide(-2, "Use Redis for the page cache", category="thought")
+    await story.decide(-2, "Use Redis for the page cache", expected=f"Unlike {short(failed)}", category="named")
+    await story.decide(-2, "Move the weekly meeting to Monday")
+    tagged = await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache", "cluster"))
+    await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cluster",))
+    await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache",), category="other")
+    async with story.db.work(story.agent) as tx:
+        await decisions.link(tx, failed, "relates", linking, by=teller())
+        await decisions.think(tx, thinking, f"not like {str(failed).upper()}", by=teller())
+
+    found = await story.week()
+    assert pair(found.figures.made) == (8, 1, 8, 1)
+    assert pair(found.figures.near) == (5, 1, 5, 1)
+    assert pair(found.figures.answered) == (3, 0, 3, 0)
+    assert pair(found.figures.repeated) == (2 / 8, 1.0, 8, 1)
+    assert [(one.near.decision_id, one.near.failed_id) for one in found.repeats.repeated] == [
+        (ignoring, failed),
+        (tagged, failed),
+    ]
+    assert [one.outcome for one in found.repeats.repeated] == ["failure", None]
+    month = await story.growing.since(day(-28))
+    assert pair(month.figures.repeated) == (3 / 10, 0.0, 10, 1)
+
+
+async def test_who_was_shown_a_failure_is_counted_apart(story: Story) -> None:
+    failed = await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
+    new = await story.decide(-2, "Use Redis for the page cache")
+    async with story.db.work(story.agent) as tx:
+        await decisions.relate(tx, new, {failed: 0.8}, by=teller())
+    found = await story.week()
+    figures = found.figures
+    assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 0, 1]
+    assert (found.repeats.repeated, appraised(found).strengths) == ((), ())
+    async with story.db.work(story.agent) as tx:
+        await decisions.think(tx, new, f"unlike {short(failed)} it may be lost", by=teller())
+    figures = (await story.week()).figures
+    assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 1, 0]
+
+
+async def test_who_answers_one_of_several_failures_repeats_none(story: Story) -> None:
+    await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
+    other = await story.decide(-29, "Use Redis for the page cache", ("failure", -20))
+    third = await story.decide(-2, "Use Redis for the page cache", category="new")
+    found = await story.week()
+    assert [one.near.failed_id for one in found.repeats.repeated] == [other]
+    async with story.db.work(story.agent) as tx:
+        await decisions.link(tx, third, "contradicts", other, by=teller())
+    assert (await story.week()).repeats.repeated == ()
+
+
+async def test_what_has_no_vector_is_not_compared_and_that_is_said(story: Story) -> None:
+    await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
+    await story.settle()
+    await story.decide(-2, "Use Redis for the page cache")
+    found = await story.growing.weekly()
+    assert pair(found.figures.repeated) == (None, None, 0, 0)
+    said = appraised(found)
+    assert any("1 decision has no vector" in sentence for sentence in said.recommendations)
+    assert "no vector: 1." in shown.markdown(found, said, of="ana")
+
+
+async def test_decisions_are_scored_in_the_period_in_which_their_outcome_came(story: Story) -> None:
+    await story.decide(-3, "a plan", ("failure", -1), sure=0.9)
+    await story.decide(-3, "some plan", ("success", -2), sure=0.8)
+    await story.decide(-2, "another plan", ("partial", -1), sure=0.6)
+    await story.decide(-25, "the old plan", ("success", -6), sure=0.5, look=day(-15))
+    await story.decide(-10, "the former plan", ("success", -8))
+    late = await story.decide(-4, "the late plan", look=day(-1))
+    await story.decide(-4, "the open plan", look=day(1))
+    found = await story.week()
+    figures = found.figures
+    assert pair(figures.made) == (5, 1, 5, 1)
+    assert pair(figures.judged) == (4, 1, 4, 1)
+    assert pair(figures.accuracy) == (2.5 / 4, 1.0, 4, 1)
+    assert pair(figures.brier) == (pytest.approx((0.81 + 0.04 + 0.01 + 0.25) / 4), pytest.approx(0.09), 4, 1)
+    assert pair(figures.bias) == (pytest.approx((2.8 - 2.5) / 4), pytest.approx(-0.3), 4, 1)
+    assert pair(figures.slope) == (None, None, 5, 1)
+    assert pair(figures.overdue) == (1, 1, 1, 1)
+    assert [one.decision_id for one in found.overdue] == [late]
+    assert "1 decision waits for an outcome: `newton decisions list --due`." in appraised(found).recommendations
+
+
+async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -> None:
+    async with story.db.work(story.agent) as tx:
+        rule = Rule(trigger="push to main", reason="it is reviewed first")
+        (censor,) = await censors.forbid(tx, [rule], ground=on(-12), count=count)
+        skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
+        await procedures.learn(tx, skill, ground=on(-12), count=count)
+        tea = (await procedures.named(tx, "tea", agent_id=story.agent)).memory_id
+    for at in (-10, -3, -2):
+        await story.use("censor", censor, at)
+    await story.use("censor", censor, -1, "false_positive")
+    await story.use("procedure", tea, -9, "success")
+    for at in (-5, -4, -3):
+        await story.use("procedure", tea, at, "failure")
+    await story.use("procedure", tea, -2, "neutral")
+    found = await story.week()
+    figures = found.figures
+    assert pair(figures.met) == (3, 1, 3, 1)
+    assert pair(figures.false_positives) == (1, 0, 1, 0)
+    assert pair(figures.precision) == (pytest.approx(2 / 3), 1.0, 3, 1)
+    assert (figures.precision.telling, figures.escalated.now, figures.retired.now) == (None, 1, 0)
+    assert pair(figures.uses) == (4, 1, 4, 1)
+    assert pair(figures.succeeded) == (0.0, 1.0, 3, 1)
+    assert (figures.ineffective.now, figures.effective.now) == (1, 0)
+    assert [(one.kind, one.state) for one in found.changed] == [("censor", "ESCALATED"), ("procedure", "INEFFECTIVE")]
+    assert found.followed == (("tea", 4, 0, 3, 1, 1, 0),)
+    said = appraised(found)
+    assert "Turned out not to work: tea." in said.concerns
+    assert "Rewrite what does not work: `newton procedures show tea`." in said.recommendations
+
+
+async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> None:
+    async with story.db.work(story.agent) as tx:
+        await tell(tx, says("tea", -20, attribute="likes"))
+        await tell(tx, says("Oslo", -10))
+        await tell(tx, says("jam", -9, attribute="likes"))
+        await tell(tx, says("Bergen", -3))
+        await tell(tx, says("tea", -2, attribute="likes"))
+        jam = await known(tx, "jam")
+        await facts.retract(tx, jam, ground=on(-1))
+        await episodes.keep(tx, [told("e1")], by=teller(now=day(-8)), count=count)
+        await episodes.keep(tx, [replace(told("e2"), content="More.")], by=teller(now=day(-1)), count=count)
+    figures = (await story.week()).figures
+    assert pair(figures.learnt) == (1, 2, 1, 2)
+    assert pair(figures.confirmed) == (1 / 4, 0.0, 4, 3)
+    assert pair(figures.superseded) == (1, 0, 1, 0)
+    assert pair(figures.disproved) == (1, 0, 1, 0)
+    assert pair(figures.episodes) == (1, 1, 1, 1)
+
+
+async def test_an_agent_that_has_done_nothing_is_told_so(story: Story) -> None:
+    found = await story.growing.weekly()
+    said = appraised(found)
+    assert said == ((), (), ())
+    for text in (shown.markdown(found, said, of="ana"), shown.html(found, said, of="ana")):
+        assert "too little to speak of" in text
+    assert {figure["now"] for figure in figures_of(found)} == {0, None}
+
+
+def figures_of(found: Growth) -> list[dict[str, object]]:
+    figures = shown.plain(found, appraised(found))["figures"]
+    assert isinstance(figures, dict)
+    return list(figures.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
+
+
+async def test_a_period_that_cannot_be_is_refused(story: Story) -> None:
+    for weeks in (0, -1, 10**9):
+        with pytest.raises(InputError, match="is not possible"):
+            await story.growing.weekly(weeks)
+    for start in (NOON, NOON + timedelta(days=1), NOON - timedelta(days=200 * 366)):
+        with pytest.raises(InputError, match="is not possible"):
+            await story.growing.since(start)
