@@ -15,6 +15,7 @@ import pytest
 
 from newton.db.embedded import EmbeddedServer, discard
 from newton.runtime.cli import status
+from tests.system.typed import Done, typed
 
 ROOT = Path(__file__).parents[2]
 
@@ -50,7 +51,7 @@ def run(home: Path, *words: str, stdin: str = "", **more: str) -> "subprocess.Co
     )
 
 
-def ok(done: "subprocess.CompletedProcess[str]") -> str:
+def ok(done: "subprocess.CompletedProcess[str] | Done") -> str:
     assert done.returncode == 0, done.stderr
     return done.stdout
 
@@ -67,15 +68,15 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
 
 
 def test_agents_do_not_know_of_each_other(home: Path) -> None:
-    run(home, "remember", "The vault code is under the mat", "--agent", "one")
+    typed(home, "remember", "The vault code is under the mat", "--agent", "one")
     for command in ("ask", "context", "recall"):
-        assert "vault" not in ok(run(home, command, "Where is the code of it?", "--agent", "two"))
-    assert "vault" in ok(run(home, "recall", "Where is the code of it?", "--agent", "one"))
+        assert "vault" not in ok(typed(home, command, "Where is the code of it?", "--agent", "two"))
+    assert "vault" in ok(typed(home, "recall", "Where is the code of it?", "--agent", "one"))
 
 
 def test_context_as_json_has_the_public_shape(home: Path) -> None:
-    run(home, "remember", "The ferry is called Artemis", "--agent", "shape")
-    bundle = json.loads(ok(run(home, "context", "Which ferry?", "--json", "--agent", "shape", "--budget", "500")))
+    typed(home, "remember", "The ferry is called Artemis", "--agent", "shape")
+    bundle = json.loads(ok(typed(home, "context", "Which ferry?", "--json", "--agent", "shape", "--budget", "500")))
     assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= set(bundle)
     assert {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"} <= set(
         bundle["items"][0]
@@ -90,12 +91,12 @@ def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path)
     lines = [message % (1, 1, zoned), "{", message % (2, 2, bare), message % (3, 3, zoned)]
     file = tmp_path / "talk.ndjson"
     file.write_text("\n".join(lines) + "\n", encoding="utf-8")
-    first = run(home, "import", str(file), "--agent", "imports")
+    first = typed(home, "import", str(file), "--agent", "imports")
     assert first.returncode == 2
     assert first.stdout.startswith("2 new, 0 known already")
     assert "line 2: not JSON" in first.stderr
     assert "line 3: 'at': the time has no time zone" in first.stderr
-    again = run(home, "import", str(file), "--agent", "imports", "--json")
+    again = typed(home, "import", str(file), "--agent", "imports", "--json")
     assert json.loads(again.stdout)["known"] == 2
     assert json.loads(again.stdout)["new"] == 0
 
@@ -155,7 +156,7 @@ def test_bad_words_are_refused_with_a_remedy(
     ],
 )
 def test_bad_settings_stop_the_start(home: Path, given: dict[str, str], said: str) -> None:
-    done = run(home, "ask", "hi", **given)
+    done = typed(home, "ask", "hi", **given)
     assert done.returncode == 2
     assert said in done.stderr
     assert "Traceback" not in done.stderr
@@ -163,7 +164,7 @@ def test_bad_settings_stop_the_start(home: Path, given: dict[str, str], said: st
 
 def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path) -> None:
     (tmp_path / "mine.yaml").write_text("name: mine\ndescription: Mine.\nquestons: []\n", encoding="utf-8")
-    done = run(home, "ask", "hi", NEWTON_FRAMES_DIR=str(tmp_path))
+    done = typed(home, "ask", "hi", NEWTON_FRAMES_DIR=str(tmp_path))
     assert done.returncode == 2
     assert "mine.yaml:3: 'questons' is not a field of a frame" in done.stderr
 
@@ -239,9 +240,9 @@ def test_doctor_finds_a_healthy_newton(home: Path) -> None:
 def test_words_of_every_script_are_found(home: Path) -> None:
     told = "We left for “Lisbon”—finally. That was Ana’s idea, ÉLODIE said Привет."
     by_words = {"NEWTON_EMBEDDING": "none", "NEWTON_AGENT": "traveller"}
-    ok(run(home, "remember", told, **by_words))
+    ok(typed(home, "remember", told, **by_words))
     for word in ("lisbon", "ana", "élodie", "привет"):
-        assert told in ok(run(home, "recall", word, **by_words))
+        assert told in ok(typed(home, "recall", word, **by_words))
 
 
 def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:

@@ -3,9 +3,6 @@
 import asyncio
 import csv
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +11,8 @@ import pytest
 
 from newton.db.embedded import EmbeddedServer, discard
 from newton.runtime.cli import listing
+from tests.system.typed import ok
+from tests.system.typed import typed as run
 
 ROOT = Path(__file__).parents[2]
 DECIDE = ("decide", "Use Redis for the session cache", "--confidence", "0.85", "--reason", "analysis:Reads are many")
@@ -25,25 +24,6 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     with EmbeddedServer.start(home, durable=False):
         yield home
     discard(home)
-
-
-def run(home: Path, *words: str) -> "subprocess.CompletedProcess[str]":
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
-    return subprocess.run(
-        [sys.executable, "-m", "newton", *words],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**plain, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT)},
-        cwd=home,
-    )
-
-
-def ok(done: "subprocess.CompletedProcess[str]") -> str:
-    assert done.returncode == 0, done.stderr
-    return done.stdout
 
 
 def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:

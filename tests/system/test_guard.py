@@ -1,17 +1,13 @@
-"""`newton guard` as a person meets it: real processes on a real PostgreSQL."""
+"""`newton guard` as a person meets it: on a real PostgreSQL."""
 
 import json
-import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from newton.db.embedded import EmbeddedServer, discard
-
-ROOT = Path(__file__).parents[2]
+from tests.system.typed import Done, typed
 
 
 @pytest.fixture(scope="module")
@@ -22,17 +18,8 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     discard(made)
 
 
-def guard(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
-    return subprocess.run(
-        [sys.executable, "-m", "newton", "guard", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**plain, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **more},
-        cwd=home,
-    )
+def guard(home: Path, *words: str, **more: str) -> Done:
+    return typed(home, "guard", *words, **more)
 
 
 def test_a_choice_is_tried_and_told_what_is_wrong_with_it(home: Path) -> None:

@@ -136,7 +136,9 @@ def status(words: list[str]) -> int:
     """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
     try:
         words = listing(words)
-        code = made_app(words)(words, exit_on_error=False, print_error=True, help_on_error=False)
+        code = made_app(words)(
+            words, exit_on_error=False, print_error=True, help_on_error=False, result_action="return_value"
+        )
     except CycloptsError:
         return REFUSED
     except NewtonError as error:
