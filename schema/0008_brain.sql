@@ -115,11 +115,17 @@ select
     min(seq) as seq,
     max(decided_at) as decided_at,
     max(confidence) as confidence,
-    (array_agg(category order by seq desc) filter (where category is not null))[1] as category,
+    coalesce(
+        (array_agg(category order by seq desc) filter (where kind = 'amendment' and category is not null))[1],
+        max(category)
+    ) as category,
     max(stakes) as stakes,
     max(frame) as frame,
     max(reason_kinds) as reason_kinds,
-    (array_agg(look_again_at order by seq desc) filter (where look_again_at is not null))[1] as look_again_at,
+    coalesce(
+        (array_agg(look_again_at order by seq desc) filter (where kind = 'amendment' and look_again_at is not null))[1],
+        max(look_again_at)
+    ) as look_again_at,
     max(outcome) as outcome,
     max(reviewed_at) as reviewed_at,
     max(how) as how
