@@ -229,9 +229,10 @@ class Deciding:
 
     async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """The unit of work; then the note of where the chain ends."""
+        seen = await asyncio.to_thread(self.notes.last, self.agent_id)
         async with self.db.work(self.agent_id) as tx:
             result = await work(tx)
-            head = await ledger.head(tx, agent_id=self.agent_id)
+            head = await ledger.grown(tx, seen, agent_id=self.agent_id)
         await asyncio.to_thread(self.notes.note, self.agent_id, head)
         return result
 

@@ -59,6 +59,15 @@ async def head(tx: Tx, *, agent_id: UUID) -> Head:
     return Head(row["seq"], row["hash"]) if row else beginning(agent_id)
 
 
+async def grown(tx: Tx, seen: Head | None, *, agent_id: UUID) -> Head | None:
+    """The end of the chain, if it goes on from an end that was seen before; None when that is not in it any more."""
+    if seen is not None and seen.seq:
+        row = await SQL["hash_at"].one(tx, agent_id=agent_id, seq=seen.seq)
+        if row is None or row["hash"] != seen.hash:
+            return None
+    return await head(tx, agent_id=agent_id)
+
+
 async def about(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[Written]:
     """Every record of one decision, in order."""
     rows = await SQL["about"].all(tx, agent_id=agent_id, decision_id=decision_id)

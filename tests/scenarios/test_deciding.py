@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from newton.agent.deciding import Deciding
@@ -161,6 +162,23 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     assert deciding.notes.seen(deciding.agent_id) == noted
     deciding.notes.note(deciding.agent_id, Head(3, bytes(32)))
     assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
+
+
+async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: Deciding, dsn: str) -> None:
+    first = await deciding.decide(REDIS)
+    await deciding.think(first.decision_id.hex, "is it warm?")
+    await deciding.think(first.decision_id.hex, "it is not")
+    owner = await asyncpg.connect(dsn)
+    await owner.execute("set session_replication_role = replica")
+    await owner.execute("delete from brain.texts using brain.records as r where r.record_id = texts.record_id and seq = 3")
+    await owner.execute("delete from brain.records where seq = 3")
+    await owner.execute("update brain.heads set seq = 2, hash = (select hash from brain.records where seq = 2)")
+    await owner.close()
+    for thought in ("it is after all", "or is it?"):
+        await deciding.think(first.decision_id.hex, thought)
+    found = await deciding.verify()
+    assert isinstance(found, Fault)
+    assert (found.seq, "written anew" in found.why) == (3, True)
 
 
 async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: Deciding) -> None:
