@@ -180,7 +180,8 @@ begin
         select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
     );
 
-    foreach part in array array['memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox'] loop
+    -- the outbox before the vectors: whoever delivers one holds its row there
+    foreach part in array array['memory.cold', 'memory.postings', 'memory.outbox', 'memory.embeddings'] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;
 end

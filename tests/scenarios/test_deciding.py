@@ -23,6 +23,7 @@ from newton.errors import CensoredError, ConfigError, ConflictError, GuardedErro
 from newton.heart import censors
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox
+from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
@@ -267,6 +268,24 @@ async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) ->
     assert "## Note" not in bundle.text
 
 
+class Slow(HashEmbedder):
+    """While it works, a person erases."""
+
+    def __init__(self, deciding: Deciding, decision_id: str) -> None:
+        self.deciding, self.decision_id = deciding, decision_id
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        await self.deciding.erase(self.decision_id, because="asked for")
+        return await super().embed(texts)
+
+
+async def test_no_vector_of_erased_words_comes_in_late(deciding: Deciding) -> None:
+    made = await deciding.decide(REDIS)
+    await Outbox(deciding.db, Slow(deciding, str(made.decision_id)), deciding.agent_id).drain()
+    async with deciding.db.work(deciding.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from memory.embeddings") == 0
+
+
 async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deciding, clock: SteppedClock) -> None:
     for n in range(25):
         await deciding.decide(
@@ -281,5 +300,9 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deci
     request = Request(agent_id=deciding.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
     bundle = await contexts(deciding.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
+    assert await deciding.erase(str(made.decision_id), because="asked for")
+    async with deciding.db.work(deciding.agent_id) as tx:
+        kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
+    assert kept == 0, "a context that showed it goes with its words"
     await deciding.done(str(made.decision_id))
-    assert "Redis" not in (await contexts(deciding.db).build(request)).text
+    assert "0.85" not in (await contexts(deciding.db).build(request)).text
