@@ -91,7 +91,9 @@ async def record(tx: Tx, intents: Sequence[Intent], *, by: Teller, count: Count)
     late: dict[UUID, tuple[Known, Review]] = {}
     for name, intent in zip(named, given, strict=True):
         if name in known:
-            late |= _told_again(known[name], intent)
+            if review := _told_again(known[name], intent):
+                was, first = late.setdefault(known[name].decision_id, (known[name], review))
+                same_outcome(first, review, was.body["ref"])
         else:
             fresh[name] = _merged(fresh[name], intent) if name in fresh else intent
     written = await _write(tx, fresh, by=by, count=count)
@@ -138,6 +140,7 @@ async def amend(tx: Tx, decision_id: UUID, amendment: Amendment, *, by: Teller) 
 
 async def done(tx: Tx, decision_id: UUID, *, by: Teller) -> None:
     """What was decided is done and its outcome awaited. Raises ConflictError when that was said before."""
+    await ledger.hold(tx, agent_id=by.agent_id)  # who gives the outcome reads the state
     await known(tx, decision_id, agent_id=by.agent_id)
     step = Step(memory_id=decision_id, event="done", before="RECORDED", after="PENDING", because="it was done")
     if not await move(tx, [step], by=by):
@@ -145,7 +148,8 @@ async def done(tx: Tx, decision_id: UUID, *, by: Teller) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, given: Review, *, by: Teller, count: Count) -> None:
-    """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it."""
+    """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it or
+    ahead of now."""
     await ledger.hold(tx, agent_id=by.agent_id)
     was = await known(tx, decision_id, agent_id=by.agent_id)
     if was.review:
@@ -153,6 +157,8 @@ async def review(tx: Tx, decision_id: UUID, given: Review, *, by: Teller, count:
             f"The decision was reviewed already: {was.review.verdict}, seen {was.review.at:%Y-%m-%d %H:%M}.",
             hint="An outcome is given once; amend the decision to say more.",
         )
+    if given.at > by.now:
+        raise InputError(f"The outcome of {given.at:%Y-%m-%d %H:%M} lies ahead.", hint="Give it when it is known.")
     await _review(tx, was, checked_review(given, decided_at=was.at), by=by, count=count)
 
 
@@ -224,17 +230,15 @@ def _known(records: Sequence[Written]) -> Known:
     )
 
 
-def _told_again(was: Known, intent: Intent) -> dict[UUID, tuple[Known, Review]]:
+def _told_again(was: Known, intent: Intent) -> Review | None:
     """The outcome that this telling adds, if it does. Of what was erased nothing can be compared but the outcome."""
     if was.choice is not None:
         same_again(was.choice, intent.choice)
-    if intent.review is None:
-        return {}
-    if was.review is None:
-        return {was.decision_id: (was, intent.review)}
+    if intent.review is None or was.review is None:
+        return intent.review
     told = intent.review if was.choice is not None else replace(intent.review, lesson=was.review.lesson)
     same_outcome(was.review, told, intent.choice.ref)
-    return {}
+    return None
 
 
 def _merged(first: Intent, again: Intent) -> Intent:
@@ -319,5 +323,8 @@ def _retold(was: Known, given: Review | None, *, count: Count) -> Retold:
 async def _connect(tx: Tx, link: tuple[UUID, store.Link, UUID], *, by: Teller) -> None:
     one, name, other = link
     body: Json = {"link": name, "other": str(other)}
+    await ledger.hold(tx, agent_id=by.agent_id)
+    if body in [record.body for record in await ledger.about(tx, one, agent_id=by.agent_id)]:
+        return  # said before
     await ledger.append(tx, [Entry(kind="link", decision_id=one, body=body)], by=by)
     await store.connect(tx, name, [(one, other)], by=by)

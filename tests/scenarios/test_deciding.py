@@ -171,7 +171,9 @@ async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: D
     await deciding.think(first.decision_id.hex, "it is not")
     owner = await asyncpg.connect(dsn)
     await owner.execute("set session_replication_role = replica")
-    await owner.execute("delete from brain.texts using brain.records as r where r.record_id = texts.record_id and seq = 3")
+    await owner.execute(
+        "delete from brain.texts using brain.records as r where r.record_id = texts.record_id and seq = 3"
+    )
     await owner.execute("delete from brain.records where seq = 3")
     await owner.execute("update brain.heads set seq = 2, hash = (select hash from brain.records where seq = 2)")
     await owner.close()
