@@ -94,9 +94,10 @@ class Deciding:
         """
         outlook = await self._look(checked_choice(choice), dry=False)
         _allowed(outlook)
-        intent = Intent(choice=outlook.choice, rulings=_said(outlook))
 
         async def work(tx: Tx) -> decisions.Recorded:
+            choice = await decisions.as_told(tx, outlook.choice, agent_id=self.agent_id)
+            intent = Intent(choice=choice, rulings=_said(outlook))
             (made,) = await decisions.record(tx, [intent], by=self._by(), count=self.count)
             for given in supersedes:
                 old = await self._which(tx, given)

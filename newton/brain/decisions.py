@@ -103,6 +103,14 @@ async def record(tx: Tx, intents: Sequence[Intent], *, by: Teller, count: Count)
     return [Recorded(ids[name], new=named.index(name) == place and name in written) for place, name in enumerate(named)]
 
 
+async def as_told(tx: Tx, choice: Choice, *, agent_id: UUID) -> Choice:
+    """The choice as made when its ref was first told, for one that is sent again bears the time of its sending."""
+    await ledger.hold(tx, agent_id=agent_id)
+    told = await ledger.told_before(tx, [choice.ref] if choice.ref else [], agent_id=agent_id)
+    first = told.get(choice.ref) if choice.ref else None
+    return replace(choice, at=datetime.fromisoformat(first[0].body["at"])) if first else choice
+
+
 async def known(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Known:
     """Raises NotFoundError."""
     records = await ledger.about(tx, decision_id, agent_id=agent_id)

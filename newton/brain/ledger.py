@@ -92,12 +92,19 @@ async def verify(tx: Tx, *, agent_id: UUID, noted: Head | None) -> Fault | Head:
     walk = Walk(agent_id, noted)
     while rows := await SQL["written"].all(tx, agent_id=agent_id, after=walk.at.seq, most=AT_ONCE):
         for row in rows:
-            if fault := walk.take(_written(row)):
+            if fault := _taken(walk, row):
                 return fault
     if fault := walk.end(end):
         return fault
     apart = await SQL["apart"].one(tx, agent_id=agent_id)
     return Fault(apart["seq"], "memory.memories tells something else of it") if apart else end
+
+
+def _taken(walk: Walk, row: Record) -> Fault | None:
+    try:
+        return walk.take(_written(row))
+    except (ValueError, TypeError, AttributeError, RecursionError):  # nothing of what is written here
+        return Fault(row["seq"], "it cannot be read")
 
 
 def _chained(entry: Entry, head: Head, *, by: Teller) -> Written:

@@ -74,7 +74,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked; `missing` names the sources that could not be asked, and why."""
+    """One context. `focus` is what stood in it unasked.
+
+    `missing` names the sources that could not be asked, and why.
+    """
 
     bundle_id: UUID
     agent_id: UUID

@@ -121,6 +121,18 @@ async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: 
     assert isinstance(await deciding.verify(), Head)
 
 
+async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
+    deciding: Deciding, clock: SteppedClock
+) -> None:
+    told = replace(REDIS, ref="d1", look_again_at=None)
+    first = await deciding.decide(told)
+    clock.advance(timedelta(minutes=1))
+    again = await deciding.decide(replace(told, at=clock.now()))
+    assert (again.decision_id, again.new) == (first.decision_id, False)
+    with pytest.raises(ConflictError, match="other content"):
+        await deciding.decide(replace(told, at=clock.now(), confidence=0.9))
+
+
 async def test_a_look_leaves_no_trace(deciding: Deciding) -> None:
     await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
     assert (await deciding.look(REDIS)).censors.met
