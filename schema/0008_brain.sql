@@ -180,8 +180,7 @@ begin
         select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
     );
 
-    -- the outbox before the vectors: whoever delivers one holds its row there
-    foreach part in array array['memory.cold', 'memory.postings', 'memory.outbox', 'memory.embeddings'] loop
+    foreach part in array array['memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox'] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;
 end

@@ -220,6 +220,7 @@ async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: C
         return False
     body = {"erased": [str(record_id) for record_id in was.worded], "because": hygiene.clean(because)}
     await ledger.append(tx, [Entry(kind="erasure", decision_id=decision_id, body=body)], by=by)
+    await SQL["unwait"].run(tx, agent_id=by.agent_id, memory_id=decision_id)
     await SQL["erase"].run(tx, agent_id=by.agent_id)
     erased = _retold(was._replace(choice=None), was.review, count=count)
     await store.retell(tx, [erased], agent_id=by.agent_id)
