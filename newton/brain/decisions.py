@@ -108,7 +108,7 @@ async def as_told(tx: Tx, choice: Choice, *, agent_id: UUID) -> Choice:
     await ledger.hold(tx, agent_id=agent_id)
     told = await ledger.told_before(tx, [choice.ref] if choice.ref else [], agent_id=agent_id)
     first = told.get(choice.ref) if choice.ref else None
-    return replace(choice, at=datetime.fromisoformat(first[0].body["at"])) if first else choice
+    return replace(choice, at=_known(first).at) if first else choice
 
 
 async def known(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Known:

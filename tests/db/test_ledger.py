@@ -113,7 +113,8 @@ MUTATIONS = {
 }
 UNREADABLE = {
     "a number longer than any that is read": "update brain.records set body = body || '{\"x\": 1e5000}' where seq = 2",
-    "words too deep": "update brain.texts set words = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
+    "words too deep": "update brain.texts"
+    " set words = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
     " where record_id = (select record_id from brain.records where seq = 2)",
 }
 
