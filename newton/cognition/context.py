@@ -220,6 +220,7 @@ class Contexts:
             profile=plan.profile,
             layers=assembly.layers,
             candidates=assembly.candidates,
+            focus=assembly.focus,
             missing=missing,
             timings_ms=timings,
         )
