@@ -12,6 +12,7 @@ from newton.agent.deciding import Decided, Deciding, Outlook
 from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
 from newton.brain.quality import PARTS, score
 from newton.content.frames import frame_named
+from newton.content.yamlfile import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
@@ -90,7 +91,8 @@ def reason_of(given: str) -> Reason:
     """Raises InputError for what is not KIND:TEXT."""
     kind, colon, text = given.partition(":")
     if not colon or kind.strip() not in KINDS or not text.strip():
-        raise InputError(f"{given!r} is no reason.", hint=f"Write KIND:TEXT; kinds: {', '.join(KINDS)}.")
+        hint = did_you_mean(kind.strip(), KINDS) or f"Write KIND:TEXT; kinds: {', '.join(KINDS)}."
+        raise InputError(f"{given!r} is no reason.", hint=hint)
     return Reason(cast("ReasonKind", kind.strip()), text.strip())
 
 
