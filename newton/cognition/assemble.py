@@ -12,7 +12,7 @@ from newton.cognition.request import InView
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
-from newton.memory.memory import PAST
+from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
 
@@ -23,7 +23,8 @@ FITS = 0.35
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
     """What the candidates are placed into. `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note."""
+    decisions that are being made and are no candidates; `advice` is the calibration note, `additional` what the caller
+    adds, and `called_for` are the procedures that the input asks for."""
 
     input: str
     budget: Budget
@@ -33,8 +34,9 @@ class Setting:
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
-    triggered: frozenset[UUID]
+    called_for: frozenset[UUID]
     in_view: InView | None
+    additional: Sequence[Block]
     header_tokens: Mapping[str, int]
 
 
@@ -57,6 +59,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
         "censors": setting.constraints,
         "frame": [setting.approach],
         "working": working,
+        "additional": setting.additional,
         "note": _advised(setting),
     }
     fixed = render(always, header_tokens=setting.header_tokens)
@@ -103,21 +106,27 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.state in PAST or found.quarantined:
-        return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
+    if gone := past(found.kind, found.state) or (found.quarantined and f"quarantined: it comes from a {found.trust}"):
+        return gone
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
+    return _unwanted(found, setting)
+
+
+def _unwanted(found: Found, setting: Setting) -> str | None:
+    if found.outcome == "failure" and not setting.profile.reach.failures:
+        return "a failure, which this profile leaves out"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
 
 
 def _fits(found: Found, setting: Setting) -> bool:
-    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
+    return found.memory_id in setting.called_for or max(found.similarity, found.lexical) >= FITS
 
 
 def _focused(setting: Setting) -> list[Found]:

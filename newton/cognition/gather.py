@@ -1,23 +1,30 @@
 """Everything one context is made from, read side by side. What is late or down is left out, and said."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from newton.brain import snapshots
 from newton.brain.snapshots import Advice
-from newton.cognition import bundles
-from newton.cognition.request import Request
+from newton.cognition import bundles, filters
+from newton.cognition.filters import Filters
+from newton.cognition.request import NO_FILTERS, Request
 from newton.concurrency import timely, together
+from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
-from newton.heart import censors, procedures
+from newton.heart import censors, events, known, procedures
 from newton.heart.censors import Censor
+from newton.heart.events import Around, Recent
+from newton.heart.known import Enquiry, Known
+from newton.heart.matching import Pattern, called_for, keywords
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
+from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
 
 if TYPE_CHECKING:
+    from asyncio import Task
+
     from newton.providers.embedding import Embedder
 
 FEW: Mapping[Kind, Width] = {
@@ -34,16 +41,24 @@ FEWEST_LINES, MOST_LINES = 40, 250
 FOCUS_LINES = 12
 DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
 MOST_OPEN = 3
+MOST_CALLED_FOR = 10  # procedures
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds whatever the input is: what is forbidden, and the procedures that ask for it by name."""
+    """What holds whatever the input is: what is forbidden."""
 
     censors: Sequence[Censor] = ()
-    triggered: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Practice:
+    """How things are done: what each procedure is asked for by, and those that the input seems to ask for."""
+
+    patterns: Sequence[Pattern] = ()
+    found: Sequence[Found] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,6 +80,11 @@ class Gathered:
     standing: Standing
     situation: Situation
     missing: Mapping[str, str]
+    known: Known = field(default_factory=Known)
+    recent: Recent = field(default_factory=Recent)
+    practice: Practice = field(default_factory=Practice)
+    words: frozenset[str] = frozenset()
+    filters: Filters = NO_FILTERS
 
 
 @dataclass(slots=True)
@@ -83,6 +103,16 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request with what every source needs to know of it: how far to look, what is hidden, and what time it is."""
+
+    request: Request
+    reach: Reach
+    hidden: Sequence[UUID]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Where a context comes from. `seconds` is the deadline of each source."""
 
@@ -90,58 +120,123 @@ class Sources:
     embedder: "Embedder | None"
     seconds: float
 
-    async def gather(self, request: Request, *, now: datetime) -> Gathered:
-        """Asks all sources at once. `now` is the moment for which the context is made."""
+    async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
+        """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
+        context is made."""
+        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now)
         reading = _Reading(self.seconds)
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
-            recalling = tasks.create_task(reading.of("memories", self._recall(request), instead=nothing))
-            standing = tasks.create_task(reading.of("constraints", self._read(request, _standing), instead=Standing()))
-            situation = tasks.create_task(
-                reading.of("session", self._read(request, _situation(now)), instead=Situation())
-            )
+
+            def ask(name: str, source: Callable[[Tx, Asked], Awaitable[T]], *, instead: T) -> "Task[T]":
+                return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
+
+            recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
+            standing = ask("constraints", _standing, instead=Standing())
+            situation = ask("session", _situation, instead=Situation())
+            knowing = ask("entities", _known, instead=Known())
+            happened = ask("events", _recent, instead=Recent())
+            practised = ask("procedures", _patterns, instead=Practice())
         recalled = recalling.result()
-        return Gathered(
+        gathered = Gathered(
             recalled=recalled,
             standing=standing.result(),
-            situation=situation.result(),
+            situation=_admitted(situation.result(), request.filters),
+            known=knowing.result(),
+            recent=happened.result(),
+            practice=practised.result(),
+            words=keywords(request.input),
+            filters=request.filters,
             missing={**recalled.missing, **reading.missing},
         )
+        return await self._practised(gathered, asked, reading)
 
-    async def _recall(self, request: Request) -> Recollection:
+    async def _hidden(self, request: Request) -> Sequence[UUID]:
+        if request.filters == NO_FILTERS:
+            return ()
+        async with self.db.work(request.agent_id) as tx:
+            return await filters.hidden(tx, request.filters, agent_id=request.agent_id)
+
+    async def _recall(self, asked: Asked) -> Recollection:
+        request = asked.request
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
-            widths=widths(request.tokens),
+            widths={kind: w for kind, w in widths(request.tokens).items() if request.filters.admits(kind)},
             moment=request.as_of,
+            hidden=asked.hidden,
             seconds=self.seconds / 2,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 
-    async def _read(self, request: Request, source: Callable[[Tx, Request], Awaitable[T]]) -> T:
-        async with self.db.work(request.agent_id) as tx:
-            return await source(tx, request)
+    async def _read(self, asked: Asked, source: Callable[[Tx, Asked], Awaitable[T]]) -> T:
+        async with self.db.work(asked.request.agent_id) as tx:
+            return await source(tx, asked)
+
+    async def _practised(self, gathered: Gathered, asked: Asked, reading: _Reading) -> Gathered:
+        """With the procedures that are asked for and that no search has found; hardly ever is there one."""
+        met = {found.memory_id for found in gathered.recalled.found} | set(asked.hidden)
+        patterns = gathered.practice.patterns
+        meant = called_for(patterns, asked.request.input, types=gathered.known.types)[:MOST_CALLED_FOR]
+        unmet = [pattern.memory_id for pattern in meant if pattern.memory_id not in met]
+        if not unmet:
+            return gathered
+
+        async def read(tx: Tx, asked: Asked) -> Sequence[Found]:
+            return await details(tx, unmet, agent_id=asked.request.agent_id, moment=asked.request.as_of)
+
+        found = await reading.of("procedures", self._read(asked, read), instead=())
+        missing = {**gathered.missing, **reading.missing}
+        return replace(gathered, practice=Practice(patterns=patterns, found=found), missing=missing)
 
 
-async def _standing(tx: Tx, request: Request) -> Standing:
-    triggers = await procedures.triggers(tx, agent_id=request.agent_id)
-    return Standing(
-        censors=await censors.in_force(tx, agent_id=request.agent_id, model_id=None),
-        triggered=procedures.triggered(triggers, request.input),
+async def _standing(tx: Tx, asked: Asked) -> Standing:
+    return Standing(censors=await censors.in_force(tx, agent_id=asked.request.agent_id, model_id=None))
+
+
+async def _patterns(tx: Tx, asked: Asked) -> Practice:
+    return Practice(patterns=await procedures.patterns(tx, agent_id=asked.request.agent_id))
+
+
+async def _known(tx: Tx, asked: Asked) -> Known:
+    request = asked.request
+    return await known.known(
+        tx,
+        Enquiry(
+            agent_id=request.agent_id,
+            text=request.input,
+            now=asked.now,
+            salient=asked.reach.salient,
+            depth=asked.reach.depth,
+            moment=request.as_of,
+            hidden=asked.hidden,
+        ),
     )
 
 
-def _situation(now: datetime) -> Callable[[Tx, Request], Awaitable[Situation]]:
-    async def read(tx: Tx, request: Request) -> Situation:
-        agent_id, session_id = request.agent_id, request.session_id
-        return Situation(
-            frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
-            focus=await _focus(tx, request),
-            open=await being_made(tx, agent_id=agent_id, since=now - DECIDING, most=MOST_OPEN),
-            advice=await snapshots.advice(tx, agent_id=agent_id),
-        )
+async def _recent(tx: Tx, asked: Asked) -> Recent:
+    request, reach = asked.request, asked.reach
+    if request.session_id is None:
+        return Recent()
+    around = Around(
+        agent_id=request.agent_id,
+        session_id=request.session_id,
+        events=reach.events,
+        sessions=reach.sessions,
+        moment=request.as_of,
+        hidden=asked.hidden,
+    )
+    return await events.recent(tx, around)
 
-    return read
+
+async def _situation(tx: Tx, asked: Asked) -> Situation:
+    agent_id, session_id = asked.request.agent_id, asked.request.session_id
+    return Situation(
+        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
+        focus=await _focus(tx, asked.request),
+        open=await being_made(tx, agent_id=agent_id, since=asked.now - DECIDING, most=MOST_OPEN),
+        advice=await snapshots.advice(tx, agent_id=agent_id),
+    )
 
 
 async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
@@ -149,6 +244,14 @@ async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
     if view is None:
         return ()
     return await before(tx, agent_id=request.agent_id, thread=view.session_id, place=view.first, most=FOCUS_LINES)
+
+
+def _admitted(situation: Situation, wanted: Filters) -> Situation:
+    return replace(
+        situation,
+        focus=[found for found in situation.focus if wanted.passes(found)],
+        open=[found for found in situation.open if wanted.passes(found)],
+    )
 
 
 def widths(tokens: int) -> dict[Kind, Width]:

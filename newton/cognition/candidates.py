@@ -1,0 +1,52 @@
+"""Everything that may be in the context, each memory once, whichever sources gave it. Pure."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.cognition.gather import Gathered
+from newton.cognition.score import Bearing, Trials
+from newton.content.profiles import Reach
+from newton.heart.matching import called_for
+from newton.memory.recall import Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidates:
+    """`recent` came because they are of late; `called_for` are procedures that the input asks for."""
+
+    found: Sequence[Found]
+    recent: frozenset[UUID]
+    called_for: frozenset[UUID]
+    bearing: Bearing
+
+
+def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Candidates:
+    """What the sources gave, as far as this profile reaches, for they were asked before it was chosen.
+
+    What was found by searching keeps the evidence that was found for it.
+    """
+    late = [*gathered.recent.own[: reach.events], *(f for one in gathered.recent.others[: reach.sessions] for f in one)]
+    unsearched = (*late, *_near(gathered, reach), *gathered.practice.found)
+    every = {f.memory_id: f for f in (*unsearched, *gathered.recalled.found)}
+    patterns, known = gathered.practice.patterns, gathered.known
+    return Candidates(
+        found=[f for f in every.values() if gathered.filters.admits(f.kind)],
+        recent=frozenset(f.memory_id for f in late) - {f.memory_id for f in gathered.recalled.found},
+        called_for=frozenset(p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)),
+        bearing=Bearing(
+            keywords=gathered.words,
+            mentioned=known.mentioned,
+            salience=known.salience,
+            steps=known.steps,
+            trials={p.memory_id: Trials(p.successes, p.successes + p.failures) for p in patterns},
+        ),
+    )
+
+
+def _near(gathered: Gathered, reach: Reach) -> Iterable[Found]:
+    known = gathered.known
+    unasked = set(known.unasked) - set(known.unasked[: reach.salient])
+    for found in known.found:
+        if found.memory_id not in unasked and known.steps.get(found.memory_id, 0) <= reach.depth:
+            yield found
