@@ -10,9 +10,11 @@ from newton.agent import ledger
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
+from newton.cognition import workingset
 from newton.cognition.bundle import Bundle
 from newton.cognition.context import Contexts
 from newton.cognition.request import InView, Request
+from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
@@ -36,12 +38,14 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day."""
+    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day, `working` of what a session
+    has at hand."""
 
     context: int
     history: int
     reply: int
     per_day: int
+    working: int = 128_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -121,14 +125,15 @@ class Turns:
             pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
             await self._record_reply(said.session_id, pieces[0], memorable=False)
-        await self._note_read(ready.bundle)
+        await self._note_read(said.session_id, ready.bundle)
         quoting = quoting and stopped is None
         yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
 
-    async def _note_read(self, bundle: Bundle) -> None:
+    async def _note_read(self, session_id: UUID, bundle: Bundle) -> None:
         async with self.db.work(self.agent_id) as tx:
             shown = [item.memory_id for item in bundle.items]
             await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
+            await workingset.hold(tx, shown, at=self._sitting(session_id))
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:
         if why := await self._why_not_ask(self.count(text)):
@@ -219,7 +224,13 @@ class Turns:
     async def _record(self, session_id: UUID, line: Line) -> None:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
         async with self.db.work(self.agent_id) as tx:
-            await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+            placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+            await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
+
+    def _sitting(self, session_id: UUID) -> Sitting:
+        return Sitting(
+            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
+        )
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

@@ -1,25 +1,40 @@
 """Working memory: what a session has at hand, and a context of it without a question, a model or a search."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import timedelta
+from statistics import quantiles
 from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
-from newton.cognition.working import Assembled, Desk, assembled
+from newton.cognition.working import JOINER, Assembled, Desk, assembled
 from newton.cognition.workingset import Used
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
-from newton.memory.recall import Found
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 DEFAULT = "balanced"
 MOST_TOKENS = 10_000_000
+HOUR = timedelta(hours=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Figures:
+    """What is at hand, and what was made of it: the least, the quartiles and the most of the hours since each memory
+    came and since it was used, and each strategy with the ages of what it chose."""
+
+    items: int
+    tokens: int
+    capacity: int
+    hours_since_added: tuple[float, ...]
+    hours_since_accessed: tuple[float, ...]
+    strategies: tuple[Used, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,15 +70,19 @@ class WorkingMemory:
             await workingset.note(tx, made, strategy, agent_id=self.agent_id, now=desk.now)
         return made
 
-    async def at_hand(self) -> list[Found]:
-        """All of the working set."""
+    async def figures(self) -> Figures:
         async with self.db.work(self.agent_id) as tx:
-            return await workingset.held(tx, agent_id=self.agent_id, session_id=self.session_id)
-
-    async def strategies(self) -> list[Used]:
-        """What each strategy has made for this agent."""
-        async with self.db.work(self.agent_id) as tx:
-            return await workingset.strategies(tx, agent_id=self.agent_id)
+            held = await workingset.held(tx, agent_id=self.agent_id, session_id=self.session_id)
+            used = await workingset.strategies(tx, agent_id=self.agent_id)
+        now = self.clock.now()
+        return Figures(
+            items=len(held),
+            tokens=sum(found.summary_tokens + JOINER for found in held),
+            capacity=self.capacity,
+            hours_since_added=_quarters([(now - found.created_at) / HOUR for found in held]),
+            hours_since_accessed=_quarters([(now - (found.accessed_at or now)) / HOUR for found in held]),
+            strategies=tuple(used),
+        )
 
     async def _desk(self, tx: Tx, profile: Profile, seen: str | None) -> Desk:
         held = await workingset.held(tx, agent_id=self.agent_id, session_id=self.session_id)
@@ -73,3 +92,11 @@ class WorkingMemory:
             vectors = await workingset.vectors(tx, **where, model_id=self.model_id)
         frame = self.frames.get(seen) if seen else None
         return Desk(held=held, now=self.clock.now(), frame=frame, vectors=vectors)
+
+
+def _quarters(hours: Sequence[float]) -> tuple[float, ...]:
+    """The least, the quartiles and the most; empty when there is nothing."""
+    if not hours:
+        return ()
+    inner = quantiles(hours, n=4, method="inclusive") if len(hours) > 1 else [hours[0]] * 3
+    return tuple(round(one, 2) for one in (min(hours), *inner, max(hours)))

@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.cognition.gather import Gathered
 from newton.cognition.score import Bearing, Trials
+from newton.cognition.usage import keywords
 from newton.content.profiles import Reach
 from newton.heart.matching import called_for
 from newton.memory.recall import Found
@@ -35,7 +36,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
         recent=frozenset(f.memory_id for f in late) - {f.memory_id for f in gathered.recalled.found},
         called_for=frozenset(p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)),
         bearing=Bearing(
-            keywords=gathered.words,
+            keywords=keywords(text),
             mentioned=known.mentioned,
             salience=known.salience,
             steps=known.steps,

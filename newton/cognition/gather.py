@@ -18,7 +18,7 @@ from newton.heart import censors, events, known, procedures
 from newton.heart.censors import Censor
 from newton.heart.events import Around, Recent
 from newton.heart.known import Enquiry, Known
-from newton.heart.matching import Pattern, called_for, keywords
+from newton.heart.matching import Pattern, called_for
 from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
 
@@ -83,7 +83,6 @@ class Gathered:
     known: Known = field(default_factory=Known)
     recent: Recent = field(default_factory=Recent)
     practice: Practice = field(default_factory=Practice)
-    words: frozenset[str] = frozenset()
     filters: Filters = NO_FILTERS
 
 
@@ -145,7 +144,6 @@ class Sources:
             known=knowing.result(),
             recent=happened.result(),
             practice=practised.result(),
-            words=keywords(request.input),
             filters=request.filters,
             missing={**recalled.missing, **reading.missing},
         )

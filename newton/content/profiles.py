@@ -7,11 +7,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
-from pydantic import Field, ValidationInfo, field_validator, model_validator
+import yaml
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from newton.content.shipped import shipped
 from newton.content.yamlfile import Content, Named, pick, read_folder
-from newton.errors import ConfigError, InputError
+from newton.errors import ConfigError, ConflictError, InputError
 
 Clock = Literal["created", "accessed", "occurred", "confirmed"]
 Order = Literal["best_first", "best_last", "edges", "chronological", "clustered"]
@@ -252,6 +253,24 @@ def load_profiles(extra: Path | None = None, check: Check | None = None) -> dict
     for profile in known.values():
         _must_choose(profile, known)
     return known
+
+
+def write_profile(profile: Profile, folder: Path) -> Path:
+    """Writes the profile as a file of the folder. Raises ConflictError when there is one of its name, and ConfigError
+    for a name that cannot be one or a folder that cannot be written."""
+    said = profile.model_dump(mode="json", exclude_defaults=True)
+    path = folder.expanduser() / f"{profile.name}.yaml"
+    try:
+        Profile.model_validate(said)
+        with path.open("x", encoding="utf-8") as file:
+            yaml.safe_dump(said, file, sort_keys=False, allow_unicode=True, width=120)
+    except ValidationError:
+        raise ConfigError(f"{profile.name!r} cannot be a name.", hint="Take lower-case letters, - and _.") from None
+    except FileExistsError:
+        raise ConflictError(f"There is a file {path}.", hint="Take another name, or delete it.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Name a folder of yours.") from None
+    return path
 
 
 def _must_choose(profile: Profile, known: Mapping[str, Profile]) -> None:

@@ -36,6 +36,7 @@ COMMANDS = {
     "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
     "calibration": ("newton.runtime.cli.calibration:calibration", "Show how far stated confidence can be trusted."),
     "growth": ("newton.runtime.cli.growth:growth", "Report how the agent has grown, week by week."),
+    "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
@@ -44,6 +45,11 @@ PROCEDURES = {
     "show": ("newton.runtime.cli.procedures:show_", "Show a procedure with its three bands."),
     "used": ("newton.runtime.cli.procedures:used", "Say that a procedure was followed."),
     "judged": ("newton.runtime.cli.procedures:judged", "Say how its last use went."),
+}
+PROFILES = {
+    "list": ("newton.runtime.cli.profiles:list_", "List the ways to score memories."),
+    "show": ("newton.runtime.cli.profiles:show_", "Show how a profile scores."),
+    "fit": ("newton.runtime.cli.profiles:fit", "Learn weights from what was used, and compare them."),
 }
 JOBS = {
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
@@ -89,6 +95,7 @@ GROUPS = (
     ("decisions", "What was decided, and what became of it.", DECISIONS),
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("guard", "What must hold of a decision.", GUARDRAILS),
+    ("profiles", "How memories are scored.", PROFILES),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )
@@ -110,9 +117,11 @@ def made_app(asked: Sequence[str] = ()) -> App:
 
 
 def listing(words: list[str]) -> list[str]:
-    """`newton decisions --due` is short for `newton decisions list --due`."""
+    """`newton decisions --due` is short for `newton decisions list --due`; of profiles likewise."""
     rest = words[1:2]
-    short = words[:1] == ["decisions"] and (not rest or (rest[0].startswith("-") and rest[0] not in HELP))
+    short = words[:1] in (["decisions"], ["profiles"]) and (
+        not rest or (rest[0].startswith("-") and rest[0] not in HELP)
+    )
     return [words[0], "list", *words[1:]] if short else words
 
 
