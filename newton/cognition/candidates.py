@@ -14,11 +14,13 @@ from newton.memory.recall import Found
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
-    """`recent` came because they are of late; `called_for` are procedures that the input asks for."""
+    """`recent` came because they are of late; `called_for` are procedures that the input asks for; `unsearched` is
+    what came by its name, its time or its trigger, so that how near it is to the input says nothing."""
 
     found: Sequence[Found]
     recent: frozenset[UUID]
     called_for: frozenset[UUID]
+    unsearched: frozenset[UUID]
     bearing: Bearing
 
 
@@ -28,13 +30,15 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     What was found by searching keeps the evidence that was found for it.
     """
     late = [*gathered.recent.own[: reach.events], *(f for one in gathered.recent.others[: reach.sessions] for f in one)]
-    unsearched = (*late, *_near(gathered, reach), *gathered.practice.found)
-    every = {f.memory_id: f for f in (*unsearched, *gathered.recalled.found)}
+    searched = {f.memory_id: f for f in gathered.recalled.found}
+    every = {f.memory_id: f for f in (*late, *_near(gathered, reach), *gathered.practice.found)} | searched
     patterns, known = gathered.practice.patterns, gathered.known
+    asked = called_for(patterns, text, types=known.types, frame=frame)
     return Candidates(
         found=[f for f in every.values() if gathered.filters.admits(f.kind)],
-        recent=frozenset(f.memory_id for f in late) - {f.memory_id for f in gathered.recalled.found},
-        called_for=frozenset(p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)),
+        recent=frozenset(f.memory_id for f in late) - searched.keys(),
+        called_for=frozenset(p.memory_id for p in asked),
+        unsearched=frozenset({*(every.keys() - searched.keys()), *(p.memory_id for p in asked)}),
         bearing=Bearing(
             keywords=keywords(text),
             mentioned=known.mentioned,

@@ -139,6 +139,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
@@ -148,6 +149,7 @@ class Contexts:
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
             additional=added.blocks,
             called_for=at_hand.called_for,
+            unsearched=at_hand.unsearched,
             in_view=request.in_view,
             header_tokens=headers,
         )

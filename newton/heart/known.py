@@ -136,7 +136,7 @@ async def _followed(tx: Tx, start: Collection[UUID], enquiry: Enquiry) -> tuple[
 
 
 def _relevant(found: Found, words: float) -> Found:
-    return found._replace(lexical=words, relevance=words)
+    return found._replace(relevance=words)
 
 
 def _kept(found: Sequence[Found], bonds: Mapping[UUID, Bond], steps: Mapping[UUID, int]) -> list[Found]:
