@@ -26,15 +26,10 @@ RAW = frozenset({"exchange", "passage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-<<<<<<< HEAD
-    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note, `additional` what the caller
-    adds, `called_for` are the procedures that the input asks for, and `unsearched` is what came without a search."""
-=======
     """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in; `focus`
     is what stands just out of view, the nearest first; `open` are the decisions that are being made and are no
-    candidates; `advice` is the calibration note."""
->>>>>>> main
+    candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the procedures
+    that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
 
     input: str
     budget: Budget

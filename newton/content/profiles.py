@@ -207,17 +207,13 @@ class Profile(Named):
     recency: Decay = Field(default=Decay(kind="none"), description="How age counts.")
     outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
     usage: Usage = Field(default=Usage(), description="How use counts.")
-<<<<<<< HEAD
     boosts: Boosts = Field(default=Boosts(), description="Factors for words, freshness and names.")
     reach: Reach = Field(default=Reach(), description="How far it is looked beside what is searched for.")
-    fill: Fill = Field(
-=======
     floor: Share = Field(
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
     )
-    fill: Literal["stop", "skip", "downgrade"] = Field(
->>>>>>> main
+    fill: Fill = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )
     order: Order = Field(
