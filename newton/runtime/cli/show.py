@@ -58,9 +58,22 @@ def page(path: Path, content: str) -> None:
     notice(f"Written to {path}.")
 
 
+# What it means for an answer that a source gave nothing.
+WITHOUT = {
+    "embeddings": "memories were found by their words alone",
+    "words": "memories were found by their meaning alone",
+    "memories": "nothing was searched for",
+    "constraints": "what is forbidden is not in it",
+    "session": "where the conversation stands is not known",
+    "entities": "nobody was looked up by name",
+    "events": "what happened last was not looked up",
+    "procedures": "only a search could find one",
+}
+
+
 def missing(sources: Mapping[str, str]) -> None:
     for source, why in sources.items():
-        notice(f"({source} missing: {why}; memories were found by their words alone)")
+        notice(f"({source} missing: {why}" + (f"; {WITHOUT[source]})" if source in WITHOUT else ")"))
 
 
 def bundle_summary(bundle: Bundle) -> str:
