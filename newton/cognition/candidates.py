@@ -31,14 +31,15 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     """
     late = [*gathered.recent.own[: reach.events], *(f for one in gathered.recent.others[: reach.sessions] for f in one)]
     searched = {f.memory_id: f for f in gathered.recalled.found}
-    every = {f.memory_id: f for f in (*late, *_near(gathered, reach), *gathered.practice.found)} | searched
-    patterns, known = gathered.practice.patterns, gathered.known
-    asked = called_for(patterns, text, types=known.types, frame=frame)
+    unsearched = {f.memory_id: f for f in (*late, *_near(gathered, reach), *gathered.practice)}
+    every = unsearched | searched
+    patterns, known = gathered.standing.patterns, gathered.known
+    asked = {p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)}
     return Candidates(
         found=[f for f in every.values() if gathered.filters.admits(f.kind)],
         recent=frozenset(f.memory_id for f in late) - searched.keys(),
-        called_for=frozenset(p.memory_id for p in asked),
-        unsearched=frozenset({*(every.keys() - searched.keys()), *(p.memory_id for p in asked)}),
+        called_for=frozenset(asked),
+        unsearched=frozenset(unsearched) | asked,
         bearing=Bearing(
             keywords=keywords(text),
             mentioned=known.mentioned,

@@ -48,17 +48,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds whatever the input is: what is forbidden."""
+    """What there is whatever the input is: what is forbidden, and what each procedure is asked for by."""
 
     censors: Sequence[Censor] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Practice:
-    """How things are done: what each procedure is asked for by, and those that the input seems to ask for."""
-
     patterns: Sequence[Pattern] = ()
-    found: Sequence[Found] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,7 +67,8 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the sources gave. `missing` names those that gave nothing, or less, and why."""
+    """What the sources gave. `practice` are procedures that the input seems to ask for and that no search has found;
+    `missing` names the sources that gave nothing, or less, and why."""
 
     recalled: Recollection
     standing: Standing
@@ -82,7 +76,7 @@ class Gathered:
     missing: Mapping[str, str]
     known: Known = field(default_factory=Known)
     recent: Recent = field(default_factory=Recent)
-    practice: Practice = field(default_factory=Practice)
+    practice: Sequence[Found] = ()
     filters: Filters = NO_FILTERS
 
 
@@ -134,16 +128,14 @@ class Sources:
             standing = ask("constraints", _standing, instead=Standing())
             situation = ask("session", _situation, instead=Situation())
             knowing = ask("entities", _known, instead=Known())
-            happened = ask("events", _recent, instead=Recent())
-            practised = ask("procedures", _patterns, instead=Practice())
+            happened = ask("events", _recent, instead=Recent()) if request.session_id else None
         recalled = recalling.result()
         gathered = Gathered(
             recalled=recalled,
             standing=standing.result(),
             situation=_admitted(situation.result(), request.filters),
             known=knowing.result(),
-            recent=happened.result(),
-            practice=practised.result(),
+            recent=happened.result() if happened else Recent(),
             filters=request.filters,
             missing={**recalled.missing, **reading.missing},
         )
@@ -174,7 +166,7 @@ class Sources:
     async def _practised(self, gathered: Gathered, asked: Asked, reading: _Reading) -> Gathered:
         """With the procedures that are asked for and that no search has found; hardly ever is there one."""
         met = {found.memory_id for found in gathered.recalled.found} | set(asked.hidden)
-        patterns = gathered.practice.patterns
+        patterns = gathered.standing.patterns
         meant = called_for(patterns, asked.request.input, types=gathered.known.types)[:MOST_CALLED_FOR]
         unmet = [pattern.memory_id for pattern in meant if pattern.memory_id not in met]
         if not unmet:
@@ -185,15 +177,15 @@ class Sources:
 
         found = await reading.of("procedures", self._read(asked, read), instead=())
         missing = {**gathered.missing, **reading.missing}
-        return replace(gathered, practice=Practice(patterns=patterns, found=found), missing=missing)
+        return replace(gathered, practice=found, missing=missing)
 
 
 async def _standing(tx: Tx, asked: Asked) -> Standing:
-    return Standing(censors=await censors.in_force(tx, agent_id=asked.request.agent_id, model_id=None))
-
-
-async def _patterns(tx: Tx, asked: Asked) -> Practice:
-    return Practice(patterns=await procedures.patterns(tx, agent_id=asked.request.agent_id))
+    agent_id = asked.request.agent_id
+    return Standing(
+        censors=await censors.in_force(tx, agent_id=agent_id, model_id=None),
+        patterns=await procedures.patterns(tx, agent_id=agent_id),
+    )
 
 
 async def _known(tx: Tx, asked: Asked) -> Known:
@@ -214,8 +206,7 @@ async def _known(tx: Tx, asked: Asked) -> Known:
 
 async def _recent(tx: Tx, asked: Asked) -> Recent:
     request, reach = asked.request, asked.reach
-    if request.session_id is None:
-        return Recent()
+    assert request.session_id is not None, "nothing is late without a session"
     around = Around(
         agent_id=request.agent_id,
         session_id=request.session_id,

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from newton.cognition.additional import fitted, lines
 from newton.cognition.candidates import candidates
 from newton.cognition.filters import Filters
-from newton.cognition.gather import Gathered, Practice, Situation, Standing
+from newton.cognition.gather import Gathered, Situation, Standing
 from newton.content.profiles import Reach, widest
 from newton.heart.events import Recent
 from newton.heart.known import Known
@@ -93,7 +93,7 @@ def test_kinds_that_are_not_wanted_are_no_candidates() -> None:
     # S001-5
     given = gathered(
         recalled=recalled(found(1, "fact"), found(2, "decision")),
-        practice=Practice(found=[found(3, "procedure")]),
+        practice=[found(3, "procedure")],
         filters=Filters(kinds=frozenset({"fact"})),
     )
     assert [f.kind for f in candidates(given, "x", reach=FAR, frame="task").found] == ["fact"]

@@ -63,7 +63,7 @@ WITHOUT = {
     "embeddings": "memories were found by their words alone",
     "words": "memories were found by their meaning alone",
     "memories": "nothing was searched for",
-    "constraints": "what is forbidden is not in it",
+    "constraints": "what is forbidden is not in it, and a procedure only if a search found it",
     "session": "where the conversation stands is not known",
     "entities": "nobody was looked up by name",
     "events": "what happened last was not looked up",
