@@ -168,7 +168,7 @@ async def test_a_program_sees_the_components_the_strategy_and_what_was_considere
     assert {item["source"] for item in answer["items"]} == {"entity", "relation", "semantic"}
     assert all({"memory_id", "text", "tokens", "features", "score"} <= item.keys() for item in answer["items"])
     assert (answer["truncated"], answer["timings_ms"].keys()) == (False, {"recall", "think"})
-    assert (await mind.context(QUESTION, budget=40)).as_json()["truncated"]
+    assert (await mind.context(QUESTION, budget=20)).as_json()["truncated"]
 
 
 class Sleeper(HashEmbedder):

@@ -68,9 +68,7 @@ def test_each_memory_is_a_candidate_once_whatever_the_order_of_arrival(
 
 def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
     # S001-16, S001-20, S001-21: S001's own rule for its profiles; the others take what the input names
-    named, near, far, salient = (
-        found(n, k) for n, k in ((1, "entity"), (2, "relation"), (3, "relation"), (4, "entity"))
-    )
+    named, near, far, salient = found(1, "entity"), found(2, "relation"), found(3, "relation"), found(4, "entity")
     own, other = [found(n) for n in range(10, 20)], [found(n) for n in range(20, 26)]
     given = gathered(
         known=Known(
