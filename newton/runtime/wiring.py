@@ -257,6 +257,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 embedder=embedder,
                 centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
+                source_seconds=settings.source_seconds,
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)
