@@ -88,7 +88,7 @@ class Bearing:
             return await identity.erase(tx, given, hand=hand)
 
     async def propose(self, part: Part, words: str, *, trust: Trust = "agent") -> bool:
-        """What an agent wishes for itself; it waits for a person's yes. False when it stands or waits already.
+        """What an agent wishes for itself; it waits for a person's yes. False when it stands already.
 
         `trust` is of whose words these are. Raises InputError for those of a tool or the web.
         """
@@ -109,6 +109,6 @@ class Bearing:
 
 
 async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Tenet]:
-    """What a person said just now that is meant to hold from now on; it waits for their yes."""
+    """What a person said just now that is meant to hold from now on, and does not stand yet; it waits for their yes."""
     heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.count)]
     return await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()

@@ -1,5 +1,6 @@
 """The identity as the first section of a context. Pure."""
 
+from collections.abc import Mapping
 from typing import NamedTuple
 
 from newton.cognition.render import Block
@@ -20,6 +21,11 @@ class Presence(NamedTuple):
 
     def as_json(self) -> dict[str, object]:
         return {"version": self.version, "shown": _ids(self.shown), "unshown": _ids(self.unshown)}
+
+
+def room(layers: Mapping[str, int], headers: Mapping[str, int]) -> int:
+    """The tokens that the lines of an identity have in a context."""
+    return layers["identity"] - headers["identity"]
 
 
 def presence(identity: Identity, *, most: int) -> Presence:

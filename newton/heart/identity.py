@@ -80,9 +80,9 @@ class Spot:
     position: int
 
 
-async def read(tx: Tx, *, agent_id: UUID, version: int | None = None) -> Identity:
-    """The identity as it holds, or as a version had it; what was erased since is not in it."""
-    rows = await SQL["version"].all(tx, agent_id=agent_id, version=version)
+async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None) -> Identity:
+    """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
+    rows = await SQL["version"].all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = [
         Tenet(tenet_id=row["tenet_id"], part=row["part"], words=row["words"], tokens=row["tokens"])
         for row in rows
@@ -156,7 +156,7 @@ async def roll_back(tx: Tx, version: int, *, hand: Hand) -> bool:
 
 
 async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Hand) -> list[Tenet]:
-    """What is to wait for a person's yes, but for what stands or waits already. Changes nothing of the identity.
+    """Has what does not stand already wait for a person's yes; returns what of it waits. The same does not wait twice.
 
     Raises InputError for what a tool or the web said.
     """
@@ -165,17 +165,15 @@ async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Ha
             f"What a {hand.by.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
         )
     now = await _held(tx, hand)
-    known = {gist(tenet.words) for tenet in now.tenets}
-    known |= {one.gist for one in await _waiting(tx, hand) if one.gist}
-    tenets: list[Tenet] = []
-    for wish in wishes:
-        tenet = _tenet(wish.part, wish.words, hand.count)
-        if (told := gist(tenet.words)) not in known:
-            known.add(told)
+    stands = {gist(tenet.words) for tenet in now.tenets}
+    waiting = {one.gist: _worded(one) for one in await _waiting(tx, hand)}
+    wished = {gist(wish.words): wish for wish in wishes}
+    for told, wish in wished.items():
+        if told not in stands and told not in waiting:
+            tenet = waiting[told] = _tenet(wish.part, wish.words, hand.count)
             await _write(tx, tenet, by=hand.by, spot=spot)
             await SQL["insert_proposal"].run(tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=told)
-            tenets.append(tenet)
-    return tenets
+    return [waiting[told] for told in wished if told in waiting]
 
 
 def is_line(wish: Wish, count: Count) -> bool:

@@ -1,13 +1,16 @@
 -- name: lock_identity(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 
--- name: version(agent_id, version)
--- The tenets of a version, or of the last one, in order; one row without a tenet when it has none.
+-- name: version(agent_id, version, moment)
+-- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
 select i.version, t.tenet_id, t.part, t.words, t.tokens
 from (
     select version, standing
     from heart.identity
-    where agent_id = $1 and ($2::integer is null or version = $2)
+    where
+        agent_id = $1
+        and ($2::integer is null or version = $2)
+        and ($3::timestamptz is null or at <= $3)
     order by version desc
     limit 1
 ) as i

@@ -42,6 +42,9 @@ class Identity(NamedTuple):
         return sorted(self.tenets, key=lambda tenet: PARTS.index(tenet.part))
 
 
+NOBODY = Identity(0, ())
+
+
 class Difference(NamedTuple):
     """What one version has and another has not."""
 
@@ -63,15 +66,15 @@ def rendered(part: Part, words: str) -> str:
 
 
 def gist(words: str) -> bytes:
-    """The same for the same words, whatever their case and punctuation.
+    """The same for the same words, whatever their case and punctuation."""
+    return digest(plain(words))
 
-    >>> gist("Answer in French, please!") == gist("answer in french please")
-    True
+
+def plain(words: str) -> str:
     """
-    return digest(_plain(words))
-
-
-def _plain(words: str) -> str:
+    >>> plain("Answer in French, please!")
+    'answer in french please'
+    """
     # what has no words at all is itself
     return _NO_WORDS.sub(" ", words.casefold()).strip() or words
 
