@@ -157,9 +157,9 @@ def _own(text: str) -> str:
 
 def _wish(sentence: "re.Match[str]", text: str) -> Wish | None:
     said = sentence[0]
-    if len(said) > MOST_SENTENCE or _ONCE.search(said):
-        return None
     start, end = _told(said)
+    if len(said) > MOST_SENTENCE or _ONCE.search(said, 0, end):
+        return None
     for begin in dict.fromkeys((start, 0)):
         for part, pattern in _WISHES:
             if begin < end and pattern.match(said, begin, end):

@@ -88,7 +88,7 @@ async def context(
     else:
         print(bundle.text, end="")
         show.missing(bundle.missing)
-        show.unshown(bundle.identity)
+        show.unshown(bundle.identity, budget=budget)
         show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
 
 

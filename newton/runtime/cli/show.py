@@ -65,10 +65,12 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}; memories were found by their words alone)")
 
 
-def unshown(identity: Presence) -> None:
+def unshown(identity: Presence, *, budget: int | None = None) -> None:
+    """What of the identity a context of so many tokens, or of the usual number, has no room for."""
     if identity.unshown:
         many = counted(len(identity.unshown), "line")
-        notice(f"({many} of the identity had no room in this context; `newton identity` shows which)")
+        command = f"newton identity --budget {budget}" if budget else "newton identity"
+        notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 
 def proposed(tenets: Sequence[Tenet]) -> None:
