@@ -21,6 +21,7 @@ Preset = Literal["session", "daily_tau24", "daily", "monthly"]
 Check = Callable[[str], None]
 
 Weight = Annotated[float, Field(ge=0, le=100)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Multiplier = Annotated[float, Field(gt=0, le=10)]
 
 _HOURS_A_DAY = 24
@@ -189,6 +190,10 @@ class Profile(Named):
     outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
     usage: Usage = Field(default=Usage(), description="How use counts.")
     boosts: Boosts = Field(default=Boosts(), description="Factors for words, freshness and names.")
+    floor: Share = Field(
+        default=0.0,
+        description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
+    )
     fill: Fill = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )
