@@ -12,6 +12,7 @@ import numpy as np
 from newton.cognition.fill import FULL, Detail, Placed
 from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice
+from newton.cognition.identity import Presence
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
 
@@ -79,7 +80,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked, `recent` are candidates because they are of late.
+    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked, and `recent` are
+    candidates because they are of late.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -89,6 +91,7 @@ class Bundle:
     session_id: UUID | None
     created_at: datetime
     input: str
+    identity: Presence
     text: str
     tokens: int
     budget: int
@@ -171,6 +174,7 @@ class Bundle:
                 },
             },
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
+            "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             **({"filters": given} if (given := self.filters.outline()) else {}),
             "missing": dict(self.missing),

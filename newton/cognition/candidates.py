@@ -33,7 +33,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     searched = {f.memory_id: f for f in gathered.recalled.found}
     unsearched = {f.memory_id: f for f in (*late, *_near(gathered, reach), *gathered.practice)}
     every = unsearched | searched
-    patterns, known = gathered.standing.patterns, gathered.known
+    patterns, known = gathered.knowledge.patterns, gathered.knowledge.known
     asked = {p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)}
     return Candidates(
         found=[f for f in every.values() if gathered.filters.admits(f.kind)],
@@ -51,7 +51,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
 
 
 def _near(gathered: Gathered, reach: Reach) -> Iterable[Found]:
-    known = gathered.known
+    known = gathered.knowledge.known
     unasked = set(known.unasked) - set(known.unasked[: reach.salient])
     for found in known.found:
         if found.memory_id not in unasked and known.steps.get(found.memory_id, 0) <= reach.depth:

@@ -3,6 +3,7 @@
 Only what was in a context could be used, so this learns to order what is shown, not to find what is not.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -20,7 +21,6 @@ FEWEST = 60  # contexts with something used and something not; of fewer, what is
 MOST_PAIRS = 200  # of a context
 PULL = 1.0  # towards the profile that there is: as much as one context weighs
 BLOCK = 5  # contexts of one session in a row are about the same things, and vary together
-RESAMPLES = 2_000
 SURE = 0.95
 
 
@@ -144,8 +144,9 @@ def _differences(case: Case) -> Floats:
     pairs = (case.features[case.used][:, None, :] - case.features[~case.used][None, :, :]).reshape(
         -1, case.features.shape[1]
     )
-    step = max(len(pairs) // MOST_PAIRS, 1)
-    return pairs[::step]
+    if len(pairs) <= MOST_PAIRS:
+        return pairs
+    return pairs[np.random.default_rng(0).choice(len(pairs), MOST_PAIRS, replace=False)]
 
 
 def _loss(cases: Sequence[Case], weights: Floats) -> float:
@@ -173,10 +174,12 @@ def _runs(places: list[int]) -> Iterator[list[int]]:
 
 
 def _interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
-    """A bootstrap over blocks; always the same for the same gains."""
-    sums = np.array([gains[list(block)].sum() for block in blocks])
-    sizes = np.array([len(block) for block in blocks])
-    drawn = np.random.default_rng(0).integers(0, len(blocks), size=(RESAMPLES, len(blocks)))
-    means = sums[drawn].sum(axis=1) / sizes[drawn].sum(axis=1)
-    low, high = np.quantile(means, [(1 - SURE) / 2, (1 + SURE) / 2])
-    return float(low), float(high)
+    """Student's, over blocks: of few blocks it is as wide as it must be, which drawing them again is not."""
+    mean = float(gains.mean())
+    left_over = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
+    freedom = len(blocks) - 1
+    if freedom < 1:
+        return -math.inf, math.inf
+    error = math.sqrt(len(blocks) / freedom * float(left_over @ left_over)) / len(gains)
+    reach = float(import_module("scipy.special").stdtrit(freedom, (1 + SURE) / 2)) * error
+    return mean - reach, mean + reach

@@ -14,11 +14,12 @@ from newton.cognition.request import NO_FILTERS, Request
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
-from newton.heart import censors, events, known, procedures
+from newton.heart import censors, events, identity, known, procedures
 from newton.heart.censors import Censor
 from newton.heart.events import Around, Recent
 from newton.heart.known import Enquiry, Known
 from newton.heart.matching import Pattern, called_for
+from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
 
@@ -48,9 +49,17 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What there is whatever the input is: what is forbidden, and what each procedure is asked for by."""
+    """What holds whatever the input is: who the agent is, and what is forbidden."""
 
+    identity: Identity = NOBODY
     censors: Sequence[Censor] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Whom and what the input names, and what each procedure is asked for by: by a name, by words, by a type."""
+
+    known: Known = field(default_factory=Known)
     patterns: Sequence[Pattern] = ()
 
 
@@ -74,7 +83,7 @@ class Gathered:
     standing: Standing
     situation: Situation
     missing: Mapping[str, str]
-    known: Known = field(default_factory=Known)
+    knowledge: Knowledge = field(default_factory=Knowledge)
     recent: Recent = field(default_factory=Recent)
     practice: Sequence[Found] = ()
     filters: Filters = NO_FILTERS
@@ -125,16 +134,16 @@ class Sources:
                 return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
 
             recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
-            standing = ask("constraints", _standing, instead=Standing())
+            standing = ask("identity and constraints", _standing, instead=Standing())
             situation = ask("session", _situation, instead=Situation())
-            knowing = ask("entities", _known, instead=Known())
+            knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
         recalled = recalling.result()
         gathered = Gathered(
             recalled=recalled,
             standing=standing.result(),
             situation=_admitted(situation.result(), request.filters),
-            known=knowing.result(),
+            knowledge=knowing.result(),
             recent=happened.result() if happened else Recent(),
             filters=request.filters,
             missing={**recalled.missing, **reading.missing},
@@ -166,8 +175,8 @@ class Sources:
     async def _practised(self, gathered: Gathered, asked: Asked, reading: _Reading) -> Gathered:
         """With the procedures that are asked for and that no search has found; hardly ever is there one."""
         met = {found.memory_id for found in gathered.recalled.found} | set(asked.hidden)
-        patterns = gathered.standing.patterns
-        meant = called_for(patterns, asked.request.input, types=gathered.known.types)[:MOST_CALLED_FOR]
+        patterns, types = gathered.knowledge.patterns, gathered.knowledge.known.types
+        meant = called_for(patterns, asked.request.input, types=types)[:MOST_CALLED_FOR]
         unmet = [pattern.memory_id for pattern in meant if pattern.memory_id not in met]
         if not unmet:
             return gathered
@@ -183,25 +192,24 @@ class Sources:
 async def _standing(tx: Tx, asked: Asked) -> Standing:
     agent_id = asked.request.agent_id
     return Standing(
+        identity=await identity.read(tx, agent_id=agent_id, moment=asked.request.as_of),
         censors=await censors.in_force(tx, agent_id=agent_id, model_id=None),
-        patterns=await procedures.patterns(tx, agent_id=agent_id),
     )
 
 
-async def _known(tx: Tx, asked: Asked) -> Known:
+async def _knowledge(tx: Tx, asked: Asked) -> Knowledge:
     request = asked.request
-    return await known.known(
-        tx,
-        Enquiry(
-            agent_id=request.agent_id,
-            text=request.input,
-            now=asked.now,
-            salient=asked.reach.salient,
-            depth=asked.reach.depth,
-            moment=request.as_of,
-            hidden=asked.hidden,
-        ),
+    enquiry = Enquiry(
+        agent_id=request.agent_id,
+        text=request.input,
+        now=asked.now,
+        salient=asked.reach.salient,
+        depth=asked.reach.depth,
+        moment=request.as_of,
+        hidden=asked.hidden,
     )
+    patterns = await procedures.patterns(tx, agent_id=request.agent_id)
+    return Knowledge(known=await known.known(tx, enquiry), patterns=patterns)
 
 
 async def _recent(tx: Tx, asked: Asked) -> Recent:

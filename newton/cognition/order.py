@@ -34,21 +34,17 @@ def arranged(best_first: Sequence[T], profile: Profile, *, when: Callable[[T], t
 def clustered(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, alike: float) -> list[UUID]:
     """The best leads, what is alike to it follows, best first; then the best of the rest leads. Vectors are unit
     vectors; what has none stands alone."""
-    known = [one for one in best_first if one in vectors]
-    if not known:
+    if not vectors:
         return list(best_first)
-    matrix = np.stack([vectors[one] for one in known])
-    near = matrix @ matrix.T >= alike
-    place = {one: n for n, one in enumerate(known)}
-    waiting = dict.fromkeys(best_first)
+    nowhere = np.zeros_like(next(iter(vectors.values())))
+    matrix = np.stack([vectors.get(one, nowhere) for one in best_first])
+    waiting = np.ones(len(best_first), dtype=np.bool_)
     ordered: list[UUID] = []
-    while waiting:
-        leader = next(iter(waiting))
-        group = [leader]
-        if leader in place:
-            beside = near[place[leader]]
-            group += [one for one in waiting if one != leader and one in place and beside[place[one]]]
-        for one in group:
-            del waiting[one]
-        ordered += group
+    for leader in range(len(best_first)):
+        if waiting[leader]:
+            # one row at a time: a product of the whole with itself waits for the threads of the library
+            group = (matrix @ matrix[leader] >= alike) & waiting
+            group[leader] = True  # what has no vector is at least like itself
+            ordered += [best_first[place] for place in np.flatnonzero(group).tolist()]
+            waiting &= ~group
     return ordered

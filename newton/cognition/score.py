@@ -110,28 +110,28 @@ def scorer(
     *, profile: Profile, now: datetime, frame: Frame | None = None, bearing: Bearing = UNKNOWN
 ) -> Callable[[Found], Scored]:
     """How this profile scores a memory at this moment; a frame lends its priorities. Every score is finite."""
-    decay, outcomes, usage = profile.recency, profile.outcome, profile.usage
+    left, usage = profile.recency.left_after, profile.usage
+    outcomes, without = dict(profile.outcome), profile.outcome.none
     priorities = {kind: frame.priority(kind) for kind in LAYER_OF} if frame else {}
-    clock, combine = _clock(decay.clock), combiner(profile)
+    clock, combine = _clock(profile.recency.clock), combiner(profile)
     boosted = _boosted(profile.boosts, bearing)
-    salience = _salience(profile.boosts, bearing)
+    salience, trials, steps = _salience(profile.boosts, bearing), bearing.trials, bearing.steps
 
     def scored(found: Found) -> Scored:
-        age = now - clock(found)
-        hours = max(age.total_seconds(), 0.0) / _SECONDS_AN_HOUR
+        hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_AN_HOUR
         features = (
             boosted(found, hours),
             found.similarity,
             found.lexical,
             priorities.get(found.kind, NEUTRAL),
-            decay.left(age),
+            left(hours),
             found.matters,
             salience(found),
-            outcomes.of(RECORDS.get(found.state, found.outcome)),
+            outcomes.get(RECORDS.get(found.state, found.outcome) or "none", without),
             usage.of(found.uses),
             NEUTRAL if found.confidence is None else found.confidence,
-            bearing.trials[found.memory_id].rate if found.memory_id in bearing.trials else MIDDLING,
-            1 / max(bearing.steps.get(found.memory_id, 1), 1),
+            trials[found.memory_id].rate if trials and found.memory_id in trials else MIDDLING,
+            1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL,
             hours,
             float(found.uses),
         )
@@ -192,6 +192,9 @@ def _boosted(boosts: Boosts, bearing: Bearing) -> Callable[[Found, float], float
 
 
 def _salience(boosts: Boosts, bearing: Bearing) -> Callable[[Found], float]:
+    if not bearing.salience and not bearing.mentioned:
+        return lambda _: MIDDLING
+
     def salience(found: Found) -> float:
         known = bearing.salience.get(found.memory_id, MIDDLING)
         return known * boosts.mentioned if found.memory_id in bearing.mentioned else known

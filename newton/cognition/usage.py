@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.dialogue.gist import COMMON
 from newton.memory.lookup import short
 
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _DATED = re.compile(r"^\[\d{4}-\d\d-\d\d\] ")  # a line's date is not what it says
 _FEWEST_LETTERS = 3
 # Words that no memory is told apart by, beside those that no conversation is about.

@@ -25,7 +25,7 @@ Share = Annotated[float, Field(ge=0, le=1)]
 Multiplier = Annotated[float, Field(gt=0, le=10)]
 
 _HOURS_A_DAY = 24
-_SECONDS_A_DAY = 86_400
+_SECONDS_AN_HOUR = 3_600
 
 
 class Weights(Content):
@@ -119,7 +119,11 @@ class Decay(Content):
 
     def left(self, age: timedelta) -> float:
         """What remains at that age, 1 for the present; a memory from the future counts as present."""
-        worn = self.rate * max(age.total_seconds(), 0.0) / _SECONDS_A_DAY
+        return self.left_after(age.total_seconds() / _SECONDS_AN_HOUR)
+
+    def left_after(self, hours: float) -> float:
+        """The same for an age in hours."""
+        worn = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-worn) if self.kind == "exponential" else 1 / (1 + worn)
 
     def paced(self, hours: float) -> "Decay":

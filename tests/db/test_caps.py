@@ -8,6 +8,7 @@ import pytest
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.heart import activations, documents, introducing, procedures
+from newton.heart.activations import Result
 from newton.heart.chunking import Chunk
 from newton.heart.documents import Source
 from newton.heart.entities import Introduction
@@ -71,14 +72,14 @@ async def test_the_least_salient_entities_and_the_lightest_relations_are_archive
 
 async def test_the_least_successful_procedures_are_archived_and_an_untried_one_is_middling(tx: Tx) -> None:
     # S001 caps: 1K patterns (low success)
-    ids = {}
-    for name in ("good", "bad", "new"):
+    records: dict[str, Result | None] = {"good": "success", "bad": "failure", "new": None}
+    for name, result in records.items():
         skill = Skill(name=name, description=f"{name}.", core=("Do it.",))
-        ids[name] = await procedures.learn(tx, skill, ground=ground(), count=count)
-    for name, result in (("good", "success"), ("bad", "failure")):
-        assert ids[name]
-        (used,) = await activations.activate(tx, "procedure", [ids[name]], place="test", ground=ground())
-        await activations.judge(tx, "procedure", ids[name], result, activation=used, ground=ground())
+        memory_id = await procedures.learn(tx, skill, ground=ground(), count=count)
+        assert memory_id
+        if result:
+            await activations.activate(tx, "procedure", [memory_id], place="test", ground=ground())
+            await activations.judge(tx, "procedure", memory_id, result, ground=ground())
     await cap(tx, "procedure", 2)
     assert await in_force(tx, "procedure") == {"good: good.", "new: new."}
     assert {p.name for p in await procedures.patterns(tx, agent_id=ANA)} == {"good", "new"}

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from newton.cognition.additional import fitted, lines
 from newton.cognition.candidates import candidates
 from newton.cognition.filters import Filters
-from newton.cognition.gather import Gathered, Situation, Standing
+from newton.cognition.gather import Gathered, Knowledge, Situation, Standing
 from newton.content.profiles import Reach, widest
 from newton.heart.events import Recent
 from newton.heart.known import Known
@@ -53,7 +53,7 @@ def test_each_memory_is_a_candidate_once_whatever_the_order_of_arrival(
         given = gathered(
             recalled=recalled(*(found(n, relevance=0.5) for n in first)),
             recent=Recent(own=[found(n) for n in second]),
-            known=Known(found=[found(n) for n in third]),
+            knowledge=Knowledge(known=Known(found=[found(n) for n in third])),
         )
         every = candidates(given, "x", reach=FAR, frame="task").found
         assert len(every) == len({f.memory_id for f in every})
@@ -70,15 +70,14 @@ def test_a_profile_takes_what_it_reaches_though_others_reach_further() -> None:
     # S001-16, S001-20, S001-21: S001's own rule for its profiles; the others take what the input names
     named, near, far, salient = found(1, "entity"), found(2, "relation"), found(3, "relation"), found(4, "entity")
     own, other = [found(n) for n in range(10, 20)], [found(n) for n in range(20, 26)]
-    given = gathered(
-        known=Known(
-            found=[named, near, far, salient],
-            mentioned=frozenset({named.memory_id}),
-            unasked=[salient.memory_id],
-            steps={near.memory_id: 1, far.memory_id: 2},
-        ),
-        recent=Recent(own=own, others=[[f] for f in other]),
+    who = Known(
+        found=[named, near, far, salient],
+        mentioned=frozenset({named.memory_id}),
+        unasked=[salient.memory_id],
+        steps={near.memory_id: 1, far.memory_id: 2},
     )
+    late = Recent(own=own, others=[[f] for f in other])
+    given = gathered(knowledge=Knowledge(known=who), recent=late)
     usual = candidates(given, "x", reach=Reach(events=2), frame="task")
     assert set(usual.found) == {named, near, *own[:2]}
     assert usual.recent == {f.memory_id for f in own[:2]}
