@@ -139,6 +139,8 @@ class Bundle:
                 "confidence": round(self.frame.confidence, 4),
                 "runner_up": self.frame.runner_up,
                 "forced": self.frame.forced,
+                "unsure": self.frame.unsure,
+                "reason": self.frame.reason,
                 "evidence": {
                     name: {part: round(getattr(e, part), 4) for part in ("pattern", "example", "prior")}
                     for name, e in self.frame.evidence.items()

@@ -15,6 +15,7 @@ from newton.cognition.budget import Budget, allocate
 from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
+from newton.cognition.opening import substance
 from newton.cognition.render import Block, approach
 from newton.cognition.score import scorer
 from newton.concurrency import together
@@ -106,7 +107,7 @@ class Contexts:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     embedder: "Embedder | None"
-    centroids: "Mapping[str, Vector]"
+    directions: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
 
     async def build(self, request: Request) -> Bundle:
@@ -134,7 +135,7 @@ class Contexts:
 
     async def _recall(self, request: Request) -> Recollection:
         search = Search(db=self.db, agent_id=request.agent_id, widths=widths(request.tokens))
-        return await recall(request.input, embedder=self.embedder, search=search)
+        return await recall(substance(request.input), embedder=self.embedder, search=search)
 
     async def _look_back(self, request: Request) -> Past:
         """What the session holds that is not in view, and what is forbidden."""
@@ -174,7 +175,9 @@ class Contexts:
     def _choice(self, request: Request, cue: Cue, past: Past) -> Choice:
         if request.frame:
             return framing.forced(request.frame)
-        return framing.choose(self.frames, request.input, vector=cue.vector, centroids=self.centroids, prior=past.frame)
+        return framing.choose(
+            self.frames, request.input, vector=cue.vector, directions=self.directions, prior=past.frame
+        )
 
     def _think(self, request: Request, past: Past, plan: Plan, found: Sequence[Found]) -> Assembly:
         most = plan.budget.layers["frame"]

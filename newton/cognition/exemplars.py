@@ -1,4 +1,4 @@
-"""The direction of each frame's examples, embedded once and kept in a file: they change only with frames or model."""
+"""The direction of each frame, made from its examples once and kept in a file: only frames and model change it."""
 
 import contextlib
 import hashlib
@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from newton.cognition.framing import Vector, centroid
+from newton.cognition import framing
+from newton.cognition.framing import Vector
+from newton.cognition.opening import substance
 from newton.content.frames import Frame
 from newton.errors import ProviderError
 from newton.ids import new_id
@@ -18,16 +20,16 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
 
-async def centroids(frames: Mapping[str, Frame], embedder: "Embedder | None", *, cache: Path) -> dict[str, Vector]:
-    """A unit vector for each frame that has examples. Empty when nobody can embed: then patterns decide alone."""
-    told = {name: frame.examples for name, frame in frames.items() if frame.examples}
+async def directions(frames: Mapping[str, Frame], embedder: "Embedder | None", *, cache: Path) -> dict[str, Vector]:
+    """A direction for each frame that has examples. Empty when nobody can embed: then patterns decide alone."""
+    told = {name: tuple(map(substance, frame.examples)) for name, frame in frames.items() if frame.examples}
     if embedder is None or not told:
         return {}
     path = cache / f"frames-{_fingerprint(embedder.identity, told)}.npz"
     if kept := _read(path):
         return kept
     try:
-        made = {name: centroid(await embedder.embed(list(examples))) for name, examples in told.items()}
+        made = framing.directions({name: await embedder.embed(list(texts)) for name, texts in told.items()})
     except ProviderError:
         return {}
     _write(path, made)
@@ -35,7 +37,13 @@ async def centroids(frames: Mapping[str, Frame], embedder: "Embedder | None", *,
 
 
 def _fingerprint(identity: str, told: Mapping[str, tuple[str, ...]]) -> str:
-    whole = "\0".join([identity, *(f"{name}\1{text}" for name, texts in sorted(told.items()) for text in texts)])
+    whole = "\0".join(
+        [
+            identity,
+            f"ridge {framing.RIDGE}",
+            *(f"{name}\1{text}" for name, texts in sorted(told.items()) for text in texts),
+        ]
+    )
     return hashlib.sha256(whole.encode()).hexdigest()[:16]
 
 

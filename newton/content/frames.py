@@ -135,6 +135,12 @@ class Frame(Named):
         plain = _plain(text)
         return tuple(pattern for pattern in self.patterns if _bounded(pattern.match).search(plain))
 
+    def phrases(self, text: str) -> tuple[str, ...]:
+        """What the patterns found in the text, the heaviest pattern's phrase first."""
+        plain = _plain(text)
+        ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
+        return tuple(found[0] for pattern in ordered if (found := _bounded(pattern.match).search(plain)))
+
 
 def load_frames(extra: Path | None = None) -> dict[str, Frame]:
     """The frames that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.

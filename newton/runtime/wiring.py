@@ -21,7 +21,7 @@ from newton.agent.verbs import Verbs
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
-from newton.cognition.exemplars import centroids
+from newton.cognition.exemplars import directions
 from newton.cognition.render import headers
 from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
@@ -255,7 +255,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 frames=frames,
                 profiles=profiles,
                 embedder=embedder,
-                centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
+                directions=await directions(frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
             ),
         )

@@ -122,6 +122,6 @@ def contexts(db: Database) -> Contexts:
         frames=load_frames(),
         profiles=load_profiles(),
         embedder=HashEmbedder(),
-        centroids={},
+        directions={},
         header_tokens=headers(count),
     )

@@ -45,7 +45,7 @@ class Mind:
             frames=load_frames(),
             profiles=load_profiles(),
             embedder=self.embedder,
-            centroids={},
+            directions={},
             header_tokens=headers(tokens.count),
         )
 

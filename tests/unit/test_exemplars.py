@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from newton.cognition.exemplars import centroids
+from newton.cognition.exemplars import directions
 from newton.content.frames import load_frames
 from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder
@@ -26,9 +26,9 @@ class Counting(HashEmbedder):
 
 async def test_they_are_made_once(tmp_path: Path) -> None:
     embedder = Counting()
-    first = await centroids(FRAMES, embedder, cache=tmp_path)
+    first = await directions(FRAMES, embedder, cache=tmp_path)
     asked = embedder.asked
-    second = await centroids(FRAMES, embedder, cache=tmp_path)
+    second = await directions(FRAMES, embedder, cache=tmp_path)
     assert embedder.asked == asked > 0
     assert first.keys() == second.keys()
     assert all(np.array_equal(first[name], second[name]) for name in first)
@@ -51,26 +51,26 @@ def emptied(cache: Path) -> None:
 
 @pytest.mark.parametrize("spoil", [truncated, emptied])
 async def test_a_spoilt_file_is_made_again(tmp_path: Path, spoil: Callable[[Path], None]) -> None:
-    first = await centroids(FRAMES, HashEmbedder(), cache=tmp_path)
+    first = await directions(FRAMES, HashEmbedder(), cache=tmp_path)
     spoil(tmp_path)
     embedder = Counting()
-    second = await centroids(FRAMES, embedder, cache=tmp_path)
+    second = await directions(FRAMES, embedder, cache=tmp_path)
     assert embedder.asked > 0
     assert all(np.array_equal(first[name], second[name]) for name in first)
-    assert await centroids(FRAMES, embedder, cache=tmp_path)
+    assert await directions(FRAMES, embedder, cache=tmp_path)
 
 
 @pytest.mark.parametrize("below", ["cache", "cache/deeper"])
 async def test_a_cache_that_cannot_be_written_stops_nothing(tmp_path: Path, below: str) -> None:
     (tmp_path / "cache").write_text("in the way", encoding="utf-8")
-    made = await centroids(FRAMES, HashEmbedder(), cache=tmp_path / below)
+    made = await directions(FRAMES, HashEmbedder(), cache=tmp_path / below)
     assert made.keys() == {name for name, frame in FRAMES.items() if frame.examples}
 
 
 async def test_a_file_that_cannot_be_put_in_its_place_is_not_left_behind(tmp_path: Path) -> None:
-    await centroids(FRAMES, HashEmbedder(), cache=tmp_path)
+    await directions(FRAMES, HashEmbedder(), cache=tmp_path)
     (file,) = files(tmp_path)
     file.unlink()
     file.mkdir()
-    assert await centroids(FRAMES, HashEmbedder(), cache=tmp_path)
+    assert await directions(FRAMES, HashEmbedder(), cache=tmp_path)
     assert files(tmp_path) == [file]

@@ -66,9 +66,15 @@ def missing(sources: Mapping[str, str]) -> None:
 def bundle_summary(bundle: Bundle) -> str:
     """What the model was given, by layer, with scores."""
     choice = bundle.frame
-    how = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
+    sure = (
+        f"unsure, next {choice.runner_up}"
+        if choice.unsure
+        else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
+    )
+    how = "forced" if choice.forced else sure
     lines = [
         f"frame {choice.frame} ({how}) · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"because {choice.reason}",
         f"bundle {bundle.bundle_id}",
     ]
     for name, layer in bundle.layers.items():
