@@ -173,8 +173,9 @@ def test_a_session_does_not_leave_its_frame_for_one_weak_signal() -> None:
     assert choose(FRAMES, text, vector=None, directions={}, prior="planning").frame == "planning"
 
 
-def test_choosing_takes_less_than_two_milliseconds(model: MiniLM, told: dict[str, Vector]) -> None:
-    text = "Hello, could you find out why the nightly export is empty since the update?"
+@pytest.mark.parametrize("times_over", [1, 100])
+def test_choosing_takes_less_than_two_milliseconds(model: MiniLM, told: dict[str, Vector], times_over: int) -> None:
+    text = "Hello, could you find out why the nightly export is empty since the update? " * times_over
     vector = model.embed_now([substance(text)])[0]
     times: list[float] = []
     for _ in range(50):
