@@ -94,9 +94,10 @@ class Deciding:
         """
         outlook = await self._look(checked_choice(choice), dry=False)
         _allowed(outlook)
-        intent = Intent(choice=outlook.choice, rulings=_said(outlook))
 
         async def work(tx: Tx) -> decisions.Recorded:
+            choice = await decisions.as_told(tx, outlook.choice, agent_id=self.agent_id)
+            intent = Intent(choice=choice, rulings=_said(outlook))
             (made,) = await decisions.record(tx, [intent], by=self._by(), count=self.count)
             for given in supersedes:
                 old = await self._which(tx, given)
@@ -229,9 +230,10 @@ class Deciding:
 
     async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """The unit of work; then the note of where the chain ends."""
+        seen = await asyncio.to_thread(self.notes.last, self.agent_id)
         async with self.db.work(self.agent_id) as tx:
             result = await work(tx)
-            head = await ledger.head(tx, agent_id=self.agent_id)
+            head = await ledger.grown(tx, seen, agent_id=self.agent_id)
         await asyncio.to_thread(self.notes.note, self.agent_id, head)
         return result
 

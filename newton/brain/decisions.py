@@ -89,7 +89,9 @@ async def record(tx: Tx, intents: Sequence[Intent], *, by: Teller, count: Count)
     late: dict[UUID, tuple[Known, Review]] = {}
     for name, intent in zip(named, given, strict=True):
         if name in known:
-            late |= _told_again(known[name], intent)
+            if review := _told_again(known[name], intent):
+                was, first = late.setdefault(known[name].decision_id, (known[name], review))
+                same_outcome(first, review, was.body["ref"])
         else:
             fresh[name] = _merged(fresh[name], intent) if name in fresh else intent
     written = await _write(tx, fresh, by=by, count=count)
@@ -97,6 +99,14 @@ async def record(tx: Tx, intents: Sequence[Intent], *, by: Teller, count: Count)
         await _review(tx, was, review, by=by, count=count)
     ids = written | {name: was.decision_id for name, was in known.items()}
     return [Recorded(ids[name], new=named.index(name) == place and name in written) for place, name in enumerate(named)]
+
+
+async def as_told(tx: Tx, choice: Choice, *, agent_id: UUID) -> Choice:
+    """The choice as made when its ref was first told, for one that is sent again bears the time of its sending."""
+    await ledger.hold(tx, agent_id=agent_id)
+    told = await ledger.told_before(tx, [choice.ref] if choice.ref else [], agent_id=agent_id)
+    first = told.get(choice.ref) if choice.ref else None
+    return replace(choice, at=_known(first).at) if first else choice
 
 
 async def known(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Known:
@@ -136,6 +146,7 @@ async def amend(tx: Tx, decision_id: UUID, amendment: Amendment, *, by: Teller) 
 
 async def done(tx: Tx, decision_id: UUID, *, by: Teller) -> None:
     """What was decided is done and its outcome awaited. Raises ConflictError when that was said before."""
+    await ledger.hold(tx, agent_id=by.agent_id)  # who gives the outcome reads the state
     await known(tx, decision_id, agent_id=by.agent_id)
     step = Step(memory_id=decision_id, event="done", before="RECORDED", after="PENDING", because="it was done")
     if not await move(tx, [step], by=by):
@@ -143,7 +154,8 @@ async def done(tx: Tx, decision_id: UUID, *, by: Teller) -> None:
 
 
 async def review(tx: Tx, decision_id: UUID, given: Review, *, by: Teller, count: Count) -> None:
-    """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it."""
+    """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it or
+    ahead of now."""
     await ledger.hold(tx, agent_id=by.agent_id)
     was = await known(tx, decision_id, agent_id=by.agent_id)
     if was.review:
@@ -151,6 +163,8 @@ async def review(tx: Tx, decision_id: UUID, given: Review, *, by: Teller, count:
             f"The decision was reviewed already: {was.review.verdict}, seen {was.review.at:%Y-%m-%d %H:%M}.",
             hint="An outcome is given once; amend the decision to say more.",
         )
+    if given.at > by.now:
+        raise InputError(f"The outcome of {given.at:%Y-%m-%d %H:%M} lies ahead.", hint="Give it when it is known.")
     await _review(tx, was, checked_review(given, decided_at=was.at), by=by, count=count)
 
 
@@ -204,6 +218,7 @@ async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: C
         return False
     body = {"erased": [str(record_id) for record_id in was.worded], "because": hygiene.clean(because)}
     await ledger.append(tx, [Entry(kind="erasure", decision_id=decision_id, body=body)], by=by)
+    await SQL["unwait"].run(tx, agent_id=by.agent_id, memory_id=decision_id)
     await SQL["erase"].run(tx, agent_id=by.agent_id)
     erased = _retold(was._replace(choice=None), was.review, count=count)
     await store.retell(tx, [erased], agent_id=by.agent_id)
@@ -222,17 +237,15 @@ def _known(records: Sequence[Written]) -> Known:
     )
 
 
-def _told_again(was: Known, intent: Intent) -> dict[UUID, tuple[Known, Review]]:
+def _told_again(was: Known, intent: Intent) -> Review | None:
     """The outcome that this telling adds, if it does. Of what was erased nothing can be compared but the outcome."""
     if was.choice is not None:
         same_again(was.choice, intent.choice)
-    if intent.review is None:
-        return {}
-    if was.review is None:
-        return {was.decision_id: (was, intent.review)}
+    if intent.review is None or was.review is None:
+        return intent.review
     told = intent.review if was.choice is not None else replace(intent.review, lesson=was.review.lesson)
     same_outcome(was.review, told, intent.choice.ref)
-    return {}
+    return None
 
 
 def _merged(first: Intent, again: Intent) -> Intent:
@@ -317,5 +330,8 @@ def _retold(was: Known, given: Review | None, *, count: Count) -> Retold:
 async def _connect(tx: Tx, link: tuple[UUID, store.Link, UUID], *, by: Teller) -> None:
     one, name, other = link
     body: Json = {"link": name, "other": str(other)}
+    await ledger.hold(tx, agent_id=by.agent_id)
+    if body in [record.body for record in await ledger.about(tx, one, agent_id=by.agent_id)]:
+        return  # said before
     await ledger.append(tx, [Entry(kind="link", decision_id=one, body=body)], by=by)
     await store.connect(tx, name, [(one, other)], by=by)

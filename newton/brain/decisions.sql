@@ -17,6 +17,11 @@ with recursive before as (
 select other_id
 from before;
 
+-- name: unwait(agent_id, memory_id)
+-- Before the vectors are taken away: whoever delivers one at this moment holds this row until it is there.
+delete from memory.outbox
+where agent_id = $1 and memory_id = $2;
+
 -- name: erase(agent_id)
 call brain.erase($1);
 

@@ -43,12 +43,19 @@ class HeadNotes:
                 f"{path} is no note of a chain: {error}.", hint="Restore it, or delete it to begin anew."
             ) from None
 
-    def note(self, agent_id: UUID, head: Head) -> None:
-        """Notes an end of the chain, after its commit. Only a later one replaces what is there; a folder that cannot be
-        written to keeps nobody from deciding."""
+    def last(self, agent_id: UUID) -> Head | None:
+        """What was noted last; None too for a file that cannot be read, which keeps nobody from deciding."""
+        with suppress(ConfigError):
+            return self.seen(agent_id)
+        return None
+
+    def note(self, agent_id: UUID, head: Head | None) -> None:
+        """Notes an end of the chain, after its commit. Only a later one replaces what is there, and None does not: a
+        chain that does not go on from the last note must not hide that. A folder that cannot be written to keeps nobody
+        from deciding."""
         with suppress(OSError, ConfigError):
             seen = self.seen(agent_id)
-            if head.seq and (seen is None or seen.seq < head.seq):
+            if head and head.seq and (seen is None or seen.seq < head.seq):
                 self._replace(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
 
     def _replace(self, path: Path, text: str) -> None:

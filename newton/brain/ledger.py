@@ -59,6 +59,15 @@ async def head(tx: Tx, *, agent_id: UUID) -> Head:
     return Head(row["seq"], row["hash"]) if row else beginning(agent_id)
 
 
+async def grown(tx: Tx, seen: Head | None, *, agent_id: UUID) -> Head | None:
+    """The end of the chain, if it goes on from an end that was seen before; None when that is not in it any more."""
+    if seen is not None and seen.seq:
+        row = await SQL["hash_at"].one(tx, agent_id=agent_id, seq=seen.seq)
+        if row is None or row["hash"] != seen.hash:
+            return None
+    return await head(tx, agent_id=agent_id)
+
+
 async def about(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[Written]:
     """Every record of one decision, in order."""
     rows = await SQL["about"].all(tx, agent_id=agent_id, decision_id=decision_id)
@@ -83,12 +92,19 @@ async def verify(tx: Tx, *, agent_id: UUID, noted: Head | None) -> Fault | Head:
     walk = Walk(agent_id, noted)
     while rows := await SQL["written"].all(tx, agent_id=agent_id, after=walk.at.seq, most=AT_ONCE):
         for row in rows:
-            if fault := walk.take(_written(row)):
+            if fault := _taken(walk, row):
                 return fault
     if fault := walk.end(end):
         return fault
     apart = await SQL["apart"].one(tx, agent_id=agent_id)
     return Fault(apart["seq"], "memory.memories tells something else of it") if apart else end
+
+
+def _taken(walk: Walk, row: Record) -> Fault | None:
+    try:
+        return walk.take(_written(row))
+    except (ValueError, TypeError, AttributeError, RecursionError):  # nothing of what is written here
+        return Fault(row["seq"], "it cannot be read")
 
 
 def _chained(entry: Entry, head: Head, *, by: Teller) -> Written:

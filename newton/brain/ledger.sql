@@ -37,6 +37,11 @@ select seq, hash
 from brain.heads
 where agent_id = $1;
 
+-- name: hash_at(agent_id, seq)
+select hash
+from brain.records
+where agent_id = $1 and seq = $2;
+
 -- name: written(agent_id, after, most)
 select
     r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt, t.words

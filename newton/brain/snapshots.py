@@ -24,12 +24,13 @@ class Advice(NamedTuple):
 
 async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
     """Writes down what the record says now. Nothing, while no outcome is known."""
+    # the end of the ledger first: what comes in meanwhile is then known too, and gets a snapshot of its own
+    head = await ledger.head(tx, agent_id=agent_id)
     judged = await reading.judged(tx, agent_id=agent_id)
     pairs = series(judged)
     own = bias(pairs)
     if own is None:
         return
-    head = await ledger.head(tx, agent_id=agent_id)
     said = note(judged, count=count)
     await SQL["insert_snapshot"].run(
         tx,

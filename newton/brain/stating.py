@@ -55,10 +55,11 @@ def checked_choice(choice: Choice) -> Choice:
     for what, given in (("reasons", choice.reasons), ("alternatives", choice.alternatives), ("tags", choice.tags)):
         if len(given) > MOST_OF_EACH:
             raise InputError(f"{len(given)} {what} are too many.", hint=f"Give at most {MOST_OF_EACH}.")
-    at = hygiene.moment(choice.at, what="time of the decision")
+    at = hygiene.moment(choice.at, what="time of the decision").astimezone(UTC)
     return replace(
         choice,
         description=hygiene.clean(choice.description, what="description"),
+        at=at,
         confidence=float(choice.confidence) + 0.0,  # of minus zero jsonb would make zero
         context=_text(choice.context, "context"),
         expected=_text(choice.expected, "expected outcome"),
@@ -81,14 +82,14 @@ def checked_review(review: Review, *, decided_at: datetime) -> Review:
             f"The outcome of {review.at:%Y-%m-%d %H:%M} is before the decision of {decided_at:%Y-%m-%d %H:%M}.",
             hint="Give the time at which it was known.",
         )
-    return replace(review, lesson=_text(review.lesson, "lesson"))
+    return replace(review, at=review.at.astimezone(UTC), lesson=_text(review.lesson, "lesson"))
 
 
 def look_again(at: datetime | None, *, decided_at: datetime) -> datetime | None:
     """Raises InputError for a date to look again that is not after the decision."""
     if at is not None and hygiene.moment(at, what="time to look again") <= decided_at:
         raise InputError("The time to look again is not after the decision.", hint="Give a later date.")
-    return at
+    return None if at is None else at.astimezone(UTC)
 
 
 def tags(given: Sequence[str]) -> tuple[str, ...]:

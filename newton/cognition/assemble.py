@@ -53,9 +53,10 @@ class Setting:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Assembly:
-    """The text, its tokens, and the verdict on every candidate."""
+    """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
 
     page: Block
+    focus: tuple[UUID, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
 
@@ -84,7 +85,12 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]
     sections = {**always, **_sections(considered, setting.profile)}
     page = render(sections, header_tokens=setting.header_tokens)
-    return Assembly(page=page, layers=_layers(sections, setting), candidates=tuple(considered))
+    return Assembly(
+        page=page,
+        focus=tuple(found.memory_id for found in focus),
+        layers=_layers(sections, setting),
+        candidates=tuple(considered),
+    )
 
 
 def _candidate(scored: Scored) -> Candidate:

@@ -74,7 +74,10 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `missing` names the sources that could not be asked, and why."""
+    """One context. `focus` is what stood in it unasked.
+
+    `missing` names the sources that could not be asked, and why.
+    """
 
     bundle_id: UUID
     agent_id: UUID
@@ -88,6 +91,7 @@ class Bundle:
     profile: Profile
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
+    focus: tuple[UUID, ...]
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
 
@@ -117,6 +121,7 @@ class Bundle:
         place = {reason: n for n, reason in enumerate(reasons)}
         return {
             **self._outline(),
+            "focus": [str(memory_id) for memory_id in self.focus],
             "reasons": reasons,
             "candidates": {
                 "memory_id": [str(c.memory_id) for c in self.candidates],

@@ -223,6 +223,7 @@ class Contexts:
             profile=plan.profile,
             layers=assembly.layers,
             candidates=assembly.candidates,
+            focus=assembly.focus,
             missing=missing,
             timings_ms=timings,
         )

@@ -6,19 +6,18 @@ order by memory_id
 limit $3;
 
 -- name: deliver(agent_id, model_id, memory_ids, vectors)
+-- Of what still waits: words that were erased meanwhile leave no vector.
 with landed as (
-    select v.memory_id, v.embedding, m.kind
-    from unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding)
-    join memory.memories as m on m.agent_id = $1 and m.memory_id = v.memory_id
-),
-stored as (
-    insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
-    select $1, $2, kind, memory_id, embedding
-    from landed
-    on conflict do nothing
+    delete from memory.outbox
+    where agent_id = $1 and memory_id = any($3::uuid[])
+    returning memory_id
 )
-delete from memory.outbox
-where agent_id = $1 and memory_id = any($3::uuid[]);
+insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
+select $1, $2, m.kind, m.memory_id, v.embedding
+from landed as l
+join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id
+join unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding) on v.memory_id = l.memory_id
+on conflict do nothing;
 
 -- name: fail(agent_id, memory_id, error)
 update memory.outbox

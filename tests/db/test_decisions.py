@@ -1,9 +1,12 @@
 """Decisions in the database: recorded once, reviewed once, never changed, and found again."""
 
+import asyncio
+from contextvars import Context
 from dataclasses import replace
 from datetime import timedelta
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from newton.brain import decisions, ledger, reading
@@ -18,7 +21,7 @@ from newton.ids import new_id
 from newton.memory.recall import Search, Width, recall
 from newton.memory.transitions import history
 from tests.db.deciding import REDIS, choice, recorded, reviewed
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, count, teller, until
 
 LATER = NOON + timedelta(days=40)
 LATER_ON = teller(now=LATER)
@@ -30,6 +33,13 @@ async def spine(tx: Tx, decision_id: UUID) -> tuple[str, str, str, str]:
     )
     assert row is not None
     return tuple(row)
+
+
+async def waiting(onlooker: Tx) -> bool:
+    """Whether a transaction of this database waits for another."""
+    await onlooker.execute("select pg_stat_clear_snapshot()")
+    waits = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
+    return await onlooker.fetchval(waits) == 1
 
 
 async def whole_chain(tx: Tx) -> bool:
@@ -92,6 +102,41 @@ async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) 
         other = Intent(choice=told, review=reviewed("failure"))
         await decisions.record(tx, [other], by=LATER_ON, count=count)
     assert await tx.fetchval("select count(*) from brain.records") == 2
+
+
+async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: Tx) -> None:
+    told = replace(REDIS, ref="d1")
+    await recorded(tx, told)
+    both = [Intent(choice=told, review=reviewed("success")), Intent(choice=told, review=reviewed("failure"))]
+    with pytest.raises(ConflictError, match="was reviewed: success"):
+        await decisions.record(tx, both, by=LATER_ON, count=count)
+    assert await tx.fetchval("select count(*) from brain.records") == 1
+
+
+async def test_an_outcome_is_not_seen_before_it_comes(tx: Tx) -> None:
+    (decision_id,) = await recorded(tx, REDIS)
+    with pytest.raises(InputError, match="lies ahead"):
+        await decisions.review(tx, decision_id, reviewed(at=LATER + timedelta(days=1)), by=LATER_ON, count=count)
+
+
+async def test_who_says_done_waits_for_who_gives_the_outcome(db: Database, agent: UUID, dsn: str) -> None:
+    by = teller(agent, now=LATER)
+    async with db.work(agent) as tx:
+        (decision_id,) = await recorded(tx, REDIS, by=teller(agent))
+
+    async def judged() -> None:
+        async with db.work(agent) as tx:
+            await decisions.review(tx, decision_id, reviewed(), by=by, count=count)
+
+    onlooker = await asyncpg.connect(dsn)
+    async with db.work(agent) as tx:
+        await decisions.done(tx, decision_id, by=by)
+        task = asyncio.create_task(judged(), context=Context())
+        await until(lambda: waiting(onlooker))
+    await task
+    await onlooker.close()
+    async with db.work(agent) as tx:
+        assert isinstance(await ledger.verify(tx, agent_id=agent, noted=None), Head)
 
 
 async def test_without_a_ref_the_same_words_are_another_decision(tx: Tx) -> None:
@@ -161,6 +206,8 @@ async def test_decisions_are_linked_by_hand(tx: Tx) -> None:
     whole = await reading.whole(tx, two, agent_id=ANA)
     assert [(edge.memory_id, edge.link, edge.other_id) for edge in whole.edges] == [(one, "depends_on", two)]
     assert [relative.link for relative in whole.memory.relatives] == ["is depended on by"]
+    await decisions.link(tx, one, "depends_on", two, by=LATER_ON)
+    assert await tx.fetchval("select count(*) from brain.records where kind = 'link'") == 1, "it is said once"
     with pytest.raises(InputError, match="to itself"):
         await decisions.link(tx, one, "relates", one, by=teller())
 

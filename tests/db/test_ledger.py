@@ -111,6 +111,32 @@ MUTATIONS = {
         "decision",
     ),
 }
+UNREADABLE = {
+    "a number longer than any that is read": "update brain.records set body = body || '{\"x\": 1e5000}' where seq = 2",
+    "words too deep": "update brain.texts"
+    " set words = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
+    " where record_id = (select record_id from brain.records where seq = 2)",
+}
+
+
+@pytest.mark.parametrize("mutation", UNREADABLE)
+async def test_what_cannot_even_be_read_is_a_fault(db: Database, agent: UUID, owner: Tx, mutation: str) -> None:
+    async with db.work(agent) as tx:
+        await recorded(tx, REDIS, choice("other"), by=teller(agent))
+    await owner.execute(UNREADABLE[mutation])
+    fault = await ledger.verify(owner, agent_id=agent, noted=None)
+    assert isinstance(fault, Fault) and fault.seq == 2
+
+
+async def test_an_erasure_that_names_no_record_is_a_fault(tx: Tx) -> None:
+    (decision_id,) = await recorded(tx, REDIS)
+    await ledger.append(
+        tx, [ledger.Entry(kind="erasure", decision_id=decision_id, body={"erased": ["all"]})], by=teller()
+    )
+    fault = await ledger.verify(tx, agent_id=ANA, noted=None)
+    assert isinstance(fault, Fault) and fault.seq == 2
+
+
 OF_KIND = """
 select r.seq from brain.records as r left join brain.texts as t using (agent_id, record_id)
 where $1::text is null or r.kind = $1 or ($1 = 'worded' and t.words is not null)

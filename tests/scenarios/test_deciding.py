@@ -6,6 +6,7 @@ from datetime import timedelta
 from pathlib import Path
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from newton.agent.deciding import Deciding
@@ -22,6 +23,7 @@ from newton.errors import CensoredError, ConfigError, ConflictError, GuardedErro
 from newton.heart import censors
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox
+from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
@@ -119,6 +121,18 @@ async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: 
     assert isinstance(await deciding.verify(), Head)
 
 
+async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
+    deciding: Deciding, clock: SteppedClock
+) -> None:
+    told = replace(REDIS, ref="d1", look_again_at=None)
+    first = await deciding.decide(told)
+    clock.advance(timedelta(minutes=1))
+    again = await deciding.decide(replace(told, at=clock.now()))
+    assert (again.decision_id, again.new) == (first.decision_id, False)
+    with pytest.raises(ConflictError, match="other content"):
+        await deciding.decide(replace(told, at=clock.now(), confidence=0.9))
+
+
 async def test_a_look_leaves_no_trace(deciding: Deciding) -> None:
     await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
     assert (await deciding.look(REDIS)).censors.met
@@ -161,6 +175,25 @@ async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding
     assert deciding.notes.seen(deciding.agent_id) == noted
     deciding.notes.note(deciding.agent_id, Head(3, bytes(32)))
     assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
+
+
+async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: Deciding, dsn: str) -> None:
+    first = await deciding.decide(REDIS)
+    await deciding.think(first.decision_id.hex, "is it warm?")
+    await deciding.think(first.decision_id.hex, "it is not")
+    owner = await asyncpg.connect(dsn)
+    await owner.execute("set session_replication_role = replica")
+    await owner.execute(
+        "delete from brain.texts using brain.records as r where r.record_id = texts.record_id and seq = 3"
+    )
+    await owner.execute("delete from brain.records where seq = 3")
+    await owner.execute("update brain.heads set seq = 2, hash = (select hash from brain.records where seq = 2)")
+    await owner.close()
+    for thought in ("it is after all", "or is it?"):
+        await deciding.think(first.decision_id.hex, thought)
+    found = await deciding.verify()
+    assert isinstance(found, Fault)
+    assert (found.seq, "written anew" in found.why) == (3, True)
 
 
 async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: Deciding) -> None:
@@ -249,6 +282,24 @@ async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) ->
     assert "## Note" not in bundle.text
 
 
+class Slow(HashEmbedder):
+    """While it works, a person erases."""
+
+    def __init__(self, deciding: Deciding, decision_id: str) -> None:
+        self.deciding, self.decision_id = deciding, decision_id
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        await self.deciding.erase(self.decision_id, because="asked for")
+        return await super().embed(texts)
+
+
+async def test_no_vector_of_erased_words_comes_in_late(deciding: Deciding) -> None:
+    made = await deciding.decide(REDIS)
+    await Outbox(deciding.db, Slow(deciding, str(made.decision_id)), deciding.agent_id).drain()
+    async with deciding.db.work(deciding.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from memory.embeddings") == 0
+
+
 async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deciding, clock: SteppedClock) -> None:
     for n in range(25):
         await deciding.decide(
@@ -263,5 +314,9 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deci
     request = Request(agent_id=deciding.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
     bundle = await contexts(deciding.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
+    assert await deciding.erase(str(made.decision_id), because="asked for")
+    async with deciding.db.work(deciding.agent_id) as tx:
+        kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
+    assert kept == 0, "a context that showed it goes with its words"
     await deciding.done(str(made.decision_id))
-    assert "Redis" not in (await contexts(deciding.db).build(request)).text
+    assert "0.85" not in (await contexts(deciding.db).build(request)).text

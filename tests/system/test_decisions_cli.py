@@ -62,6 +62,9 @@ def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
         ),
         (("review", "ffffffff", "success"), "There is no decision ffffffff"),
         (("decisions", "amend", "ffffffff"), "There is no decision ffffffff"),
+        (("decisions", "--limit", "9" * 30), "is not possible"),
+        (("decisions", "--category", "half \udcff"), "not one line of printable"),
+        (("guard", "check", "x", "--confidence", "0.5", "--category", "half \udcff"), "not one line of printable"),
     ],
 )
 def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tuple[str, ...], said: str) -> None:

@@ -1,7 +1,7 @@
 """A choice before it is recorded: what cannot be is refused, secrets are replaced, and its quality shows its parts."""
 
 from dataclasses import replace
-from datetime import timedelta
+from datetime import timedelta, timezone
 
 import pytest
 from hypothesis import given
@@ -56,6 +56,14 @@ def test_an_outcome_before_its_decision_is_refused() -> None:
     with pytest.raises(InputError, match="is before the decision"):
         checked(Intent(choice=REDIS, review=early))
     assert checked(Intent(choice=REDIS, review=replace(early, at=NOON))).review
+
+
+def test_every_time_is_kept_in_one_zone() -> None:
+    east = timezone(timedelta(hours=14))
+    given = replace(choice("x", at=NOON.astimezone(east)), look_again_at=(NOON + timedelta(days=1)).astimezone(east))
+    kept = checked(Intent(choice=given, review=reviewed(at=(NOON + timedelta(hours=13)).astimezone(east))))
+    times = (kept.choice.at, kept.choice.look_again_at, kept.review and kept.review.at)
+    assert [at and at.utcoffset() for at in times] == [timedelta(0)] * 3
 
 
 def test_any_category_is_allowed() -> None:

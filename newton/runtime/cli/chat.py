@@ -3,9 +3,10 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 from uuid import UUID
 
 from prompt_toolkit import PromptSession
@@ -17,7 +18,7 @@ from newton.cognition.bundle import Bundle
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
 from newton.memory.hygiene import mended
-from newton.runtime.cli import show
+from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.wiring import Newton, chat_model, opened
 
@@ -42,6 +43,7 @@ class Conversation:
     session_id: UUID
     frame: str | None = None
     bundle: Bundle | None = None
+    answering: "asyncio.Task[None] | None" = None
 
     async def hold(self) -> None:
         """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
@@ -77,10 +79,20 @@ class Conversation:
             if words.startswith("/"):
                 await self._command(words)
             else:
-                await _interruptible(self._turn(words))
+                await self._interruptible(self._turn(words))
                 await self.newton.upkeep("chat").settle()
         except NewtonError as error:
             show.notice(f"{error.what}\n  {error.hint}")
+
+    async def _interruptible(self, turn: Coroutine[Any, Any, None]) -> None:
+        """Ctrl-C stops the turn, not the conversation; the turn itself keeps what was said."""
+        self.answering = asyncio.ensure_future(turn)
+        try:
+            await self.answering
+        except asyncio.CancelledError:
+            print(" …\n")
+        finally:
+            self.answering = None
 
     async def _turn(self, words: str) -> None:
         said = Said(session_id=self.session_id, text=words, frame=self.frame)
@@ -131,7 +143,7 @@ class Conversation:
         return self.bundle
 
 
-async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> None:
+async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> int:
     """Talk. What is said is remembered; /help lists what else you can do.
 
     Example: newton chat --session planning
@@ -157,7 +169,26 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
         )
         who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
         show.notice(f"Newton, agent {chosen.agent}, {who}. /help for help.")
-        await conversation.hold()
+        return await _until_interrupted(conversation)
+
+
+async def _until_interrupted(conversation: Conversation) -> int:
+    """Holds the conversation; returns the exit status. Ctrl-C stops the answer that is being given, or else all of it.
+
+    The loop is told of it from here to its end: an exception out of the middle of its work could leave a connection to
+    the database in no state at all, and crash.
+    """
+    whole = asyncio.ensure_future(conversation.hold())
+
+    def stop() -> None:
+        (conversation.answering or whole).cancel()
+
+    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+    try:
+        await whole
+    except asyncio.CancelledError:
+        return INTERRUPTED
+    return OK
 
 
 class History(FileHistory):
@@ -180,16 +211,3 @@ async def _piped() -> str:
     if not line:
         raise EOFError
     return line.decode("utf-8", "surrogateescape")  # what is no text is refused as a message, and the next may be one
-
-
-async def _interruptible(turn: Awaitable[None]) -> None:
-    """Ctrl-C stops the turn, not the conversation; the turn itself keeps what was said."""
-    task = asyncio.ensure_future(turn)
-    loop = asyncio.get_running_loop()
-    loop.add_signal_handler(signal.SIGINT, task.cancel)
-    try:
-        await task
-    except asyncio.CancelledError:
-        print(" …\n")
-    finally:
-        loop.remove_signal_handler(signal.SIGINT)

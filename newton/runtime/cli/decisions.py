@@ -14,12 +14,15 @@ from newton.brain.quality import score
 from newton.brain.reading import Edge, Filter, Listed, Note, Whole
 from newton.brain.showing import in_full
 from newton.errors import InputError
+from newton.memory import hygiene
 from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
 from newton.runtime.cli.decide import day
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.wiring import opened
+
+MOST = 1_000_000  # decisions in a list
 
 Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton decisions list` shows it.")]
 
@@ -90,8 +93,9 @@ async def list_(
 
     Example: newton decisions list --due
     """
-    if limit < 1:
-        raise InputError(f"A limit of {limit} shows nothing.", hint="Give 1 or more.")
+    if not 1 <= limit <= MOST:
+        raise InputError(f"A limit of {limit} is not possible.", hint=f"Give 1 to {MOST:,}.")
+    category, tag = _named(category, "category"), _named(tag, "tag")
     wanted = Filter(due=due, open=open, category=category, stakes=stakes, outcome=outcome, tag=tag, most=limit)
     async with opened(settings(agent)) as newton:
         deciding = newton.deciding("cli")
@@ -187,6 +191,10 @@ async def erase(
     async with opened(settings(agent)) as newton:
         erased = await newton.deciding("cli").erase(decision, because=because)
     print("Erased." if erased else "No word of it was left; nothing changed.")
+
+
+def _named(given: str | None, what: str) -> str | None:
+    return None if given is None else hygiene.name(given, what=what)
 
 
 def _agreed() -> bool:

@@ -7,6 +7,7 @@ from cyclopts import Parameter
 from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
 from newton.brain.guarding import Rule, Ruling
 from newton.brain.guardrails import Listed
+from newton.brain.stating import checked_choice
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
 from newton.content.yamlfile import did_you_mean
@@ -97,7 +98,7 @@ async def check(
         What would be chosen.
     """
     choice = Choice(
-        description=description,
+        description=description or "a choice",
         confidence=confidence,
         at=SystemClock().now(),
         context=context,
@@ -110,10 +111,8 @@ async def check(
         expected=expected,
         reviewed_by=reviewed_by,
     )
-    if not 0 <= confidence <= 1:
-        raise InputError(f"A confidence of {confidence} is not possible.", hint="Give 0 to 1.")
     async with opened(settings(agent)) as newton:
-        _, rulings = await newton.deciding("cli").rulings(choice)
+        _, rulings = await newton.deciding("cli").rulings(checked_choice(choice))
     blocked = any(ruling.blocks for ruling in rulings)
     if json:
         show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})

@@ -116,8 +116,9 @@ class Importer:
     async def _note(self, batch: Sequence[Numbered]) -> None:
         """Where the ledger ends now, if decisions came in."""
         if any(isinstance(item, Intent) for _, item in batch):
+            seen = await asyncio.to_thread(self.notes.last, self.agent_id)
             async with self.db.work(self.agent_id) as tx:
-                head = await ledger.head(tx, agent_id=self.agent_id)
+                head = await ledger.grown(tx, seen, agent_id=self.agent_id)
             await asyncio.to_thread(self.notes.note, self.agent_id, head)
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
