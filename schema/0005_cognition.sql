@@ -22,3 +22,17 @@ comment on column cognition.bundles.trace is 'Every candidate with its features,
 
 call runtime.isolate('cognition.bundles');
 grant select, insert on cognition.bundles to newton_app;
+
+-- A context that held one of these memories goes as a whole: its text cannot be taken apart. Only procedures that erase
+-- may call it; row level security holds in it as everywhere.
+create procedure cognition.let_go(own uuid, gone uuid[])
+language sql
+set search_path = pg_catalog
+as $$
+    delete from cognition.bundles
+    where agent_id = own and exists (
+        select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
+    );
+$$;
+
+revoke execute on procedure cognition.let_go(uuid, uuid[]) from public;

@@ -45,11 +45,7 @@ begin
         and d.session_id = m.thread
         and d.position = m.place;
 
-    -- a context that held one of them goes as a whole: its text cannot be taken apart
-    delete from cognition.bundles
-    where agent_id = own and exists (
-        select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
-    );
+    call cognition.let_go(own, gone);
 
     delete from memory.links where agent_id = own and (memory_id = any(gone) or other_id = any(gone));
     delete from memory.sources where agent_id = own and (memory_id = any(gone) or source_id = any(gone));

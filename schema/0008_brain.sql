@@ -180,11 +180,7 @@ begin
     set micro = '[erased]', summary = '[erased]', full_text = '[erased]', words = 0
     where agent_id = own and memory_id = any(gone) and full_text <> '[erased]';
 
-    -- a context that held one of them goes as a whole: its text cannot be taken apart
-    delete from cognition.bundles
-    where agent_id = own and exists (
-        select from unnest(gone) as g (id) where position(g.id::text in trace::text) > 0
-    );
+    call cognition.let_go(own, gone);
 
     foreach part in array array['memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox'] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;

@@ -20,7 +20,7 @@ from newton.ids import model_id
 from newton.memory.memory import Teller
 from newton.memory.outbox import Drained, Outbox
 from newton.memory.representations import Count
-from newton.memory.transitions import Step, taken_since
+from newton.memory.transitions import Step, changed_since
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -78,7 +78,8 @@ class Upkeep:
         await generalise(self.db, self._ground(), count=self.count)
         await engine.live(self.db, self._ground())
         async with self.db.work(self.agent_id) as tx:
-            return await taken_since(tx, began, agent_id=self.agent_id, origin=self.origin)
+            changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
+        return [change.step for change in changed]
 
     async def extract(self) -> Harvest:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""

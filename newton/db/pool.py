@@ -1,5 +1,6 @@
 """Connections and units of work. Whoever opens one owns it; stores take it and never begin or commit."""
 
+import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
@@ -26,7 +27,7 @@ select
     set_config('enable_mergejoin', 'off', true)
 """
 CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
-ATTEMPTS = 3  # at a unit of work that may be done again
+ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
 T = TypeVar("T")
 
@@ -115,11 +116,11 @@ class Database:
     async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
         """Such a unit of work, begun again when another writer was in its way. It may do nothing but ask the database:
         of an attempt that failed nothing else is undone."""
-        for _ in range(ATTEMPTS - 1):
+        for attempt in range(1, ATTEMPTS):
             try:
                 return await self._once(agent, work)
             except _CrossedError:
-                continue
+                await asyncio.sleep(PAUSE * attempt)  # else it could be in the way of the same writer again
         return await self._once(agent, work)
 
     async def _once(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:

@@ -85,7 +85,7 @@ class Censor:
 
     @property
     def line(self) -> str:
-        """As a context shows it: what it asks for now, the trigger and the reason."""
+        """As a context shows it: as a warning or, by its action or its state, as a block; with trigger and reason."""
         return self.summary.replace(WARN, BLOCK, 1) if self.blocks else self.summary
 
     def met_by(self, text: str, vector: "Vector | None") -> bool:

@@ -67,25 +67,17 @@ async def history(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[Transition
     return [Transition(**row) for row in rows]
 
 
-async def taken_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[Step]:
-    """Every step that was taken from a moment on by whoever goes by that name, the oldest first."""
-    rows = await SQL["since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
-    return [Step(*row) for row in rows]
-
-
 class Changed(NamedTuple):
-    """A memory that changed its state: how that is called, the state it is in, and its words."""
+    """A step that was taken, and the words of the memory that took it."""
 
-    memory_id: UUID
-    event: str
-    state: str
+    step: Step
     micro: str
 
 
 async def changed_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[Changed]:
     """What became of memories from a moment on by whoever goes by that name, the oldest change first."""
     rows = await SQL["changed_since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
-    return [Changed(*row) for row in rows]
+    return [Changed(Step(*step), micro) for *step, micro in rows]
 
 
 async def states_at(

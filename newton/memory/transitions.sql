@@ -31,15 +31,8 @@ from memory.transitions
 where agent_id = $1 and memory_id = $2
 order by transition_id;
 
--- name: since(agent_id, origin, at)
-select memory_id, event, from_state, to_state, because, event = 'released' as releases
-from memory.transitions
-where agent_id = $1 and origin = $2 and at >= $3
-order by transition_id;
-
 -- name: changed_since(agent_id, origin, at)
--- In words for whoever caused it.
-select t.memory_id, t.event, t.to_state, m.micro
+select t.memory_id, t.event, t.from_state, t.to_state, t.because, t.event = 'released', m.micro
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
 where t.agent_id = $1 and t.origin = $2 and t.at >= $3

@@ -123,7 +123,7 @@ async def test_what_became_of_others_is_told(mind: Mind) -> None:
     mind.clock.advance(timedelta(minutes=1))
     began = mind.clock.now()
     await curation(mind).retract(await named(mind, "Ana lives in Bergen"))
-    changed = [(change.event, change.micro) for change in await curation(mind).changed(began)]
+    changed = [(change.step.event, change.micro) for change in await curation(mind).changed(began)]
     assert sorted(changed) == [("disproved", "Ana lives in Bergen"), ("restored", "Ana lives in Oslo")]
 
 

@@ -1,7 +1,7 @@
 """`newton calibration`: how far the stated confidence can be trusted."""
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -12,7 +12,7 @@ from newton.brain.calibration.report import calibration as computed
 from newton.brain.choice import Judged
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, day, settings
 from newton.runtime.plots import page, text
 from newton.runtime.wiring import opened
 from newton.settings import Settings
@@ -22,7 +22,7 @@ async def calibration(
     *,
     category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
     since: Annotated[
-        str | None, Parameter(help="Only decisions made on or after this date, such as 2026-01-31.")
+        datetime | None, Parameter(help="Only decisions made on or after this date, such as 2026-01-31.")
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write a page with plots to this file.")] = None,
     agent: Agent = None,
@@ -34,7 +34,7 @@ async def calibration(
 
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """
-    chosen, start = settings(agent), None if since is None else day(since)
+    chosen, start = settings(agent), day(since)
     whole = computed(narrowed(await _judged(chosen), category=category, start=start))
     if html is not None:
         show.page(html, page.calibration(whole, of=chosen.agent))
@@ -55,15 +55,6 @@ def narrowed(judged: Sequence[Judged], *, category: str | None, start: datetime 
         for one in judged
         if (category is None or one.category == category) and (start is None or one.decided_at >= start)
     ]
-
-
-def day(given: str) -> datetime:
-    """The moment meant by a date or a time; without an offset it is UTC. Raises InputError when it is neither."""
-    try:
-        at = datetime.fromisoformat(given)
-    except ValueError:
-        raise InputError(f"{given!r} is no date.", hint="Write it like 2026-01-31.") from None
-    return at if at.tzinfo else at.replace(tzinfo=UTC)
 
 
 async def _judged(chosen: Settings) -> Sequence[Judged]:

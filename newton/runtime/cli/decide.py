@@ -3,7 +3,7 @@
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import UTC, datetime, time
+from datetime import datetime
 from typing import Annotated, cast, get_args
 
 from cyclopts import Parameter
@@ -12,10 +12,11 @@ from newton.agent.deciding import Decided, Deciding, Outlook
 from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
 from newton.brain.quality import PARTS, score
 from newton.content.frames import frame_named
+from newton.content.yamlfile import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, day, settings
 from newton.runtime.wiring import opened
 
 KINDS: tuple[str, ...] = get_args(ReasonKind)
@@ -90,15 +91,9 @@ def reason_of(given: str) -> Reason:
     """Raises InputError for what is not KIND:TEXT."""
     kind, colon, text = given.partition(":")
     if not colon or kind.strip() not in KINDS or not text.strip():
-        raise InputError(f"{given!r} is no reason.", hint=f"Write KIND:TEXT; kinds: {', '.join(KINDS)}.")
+        hint = did_you_mean(kind.strip(), KINDS) or f"Write KIND:TEXT; kinds: {', '.join(KINDS)}."
+        raise InputError(f"{given!r} is no reason.", hint=hint)
     return Reason(cast("ReasonKind", kind.strip()), text.strip())
-
-
-def day(given: datetime | None) -> datetime | None:
-    """A day alone begins at midnight UTC."""
-    if given is not None and given.tzinfo is None and given.time() == time():
-        return given.replace(tzinfo=UTC)
-    return given
 
 
 def lines_of(outlook: Outlook) -> Iterator[str]:

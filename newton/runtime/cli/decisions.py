@@ -18,8 +18,7 @@ from newton.memory import hygiene
 from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
-from newton.runtime.cli.decide import day
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, day, settings
 from newton.runtime.wiring import opened
 
 MOST = 1_000_000  # decisions in a list

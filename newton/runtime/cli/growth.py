@@ -1,5 +1,6 @@
 """`newton growth`: how the agent has grown, beside the period before."""
 
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
@@ -8,8 +9,7 @@ from cyclopts import Parameter
 from newton.agent.appraising import appraised
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.calibration import day
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, day, settings
 from newton.runtime.plots import growth as shown
 from newton.runtime.wiring import opened
 
@@ -17,7 +17,7 @@ from newton.runtime.wiring import opened
 async def growth(
     *,
     weeks: Annotated[int | None, Parameter(help="How many weeks; 1, if nothing is given.")] = None,
-    since: Annotated[str | None, Parameter(help="From this date on instead, such as 2026-01-31.")] = None,
+    since: Annotated[datetime | None, Parameter(help="From this date on instead, such as 2026-01-31.")] = None,
     html: Annotated[Path | None, Parameter(help="Write the report as a page to this file.")] = None,
     agent: Agent = None,
     json: AsJson = False,
@@ -30,7 +30,7 @@ async def growth(
     """
     if weeks is not None and since is not None:
         raise InputError("Both --weeks and --since are given.", hint="Give one of them.")
-    start = None if since is None else day(since)
+    start = day(since)
     chosen = settings(agent)
     async with opened(chosen) as newton:
         growing = newton.growing()

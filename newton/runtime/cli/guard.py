@@ -1,18 +1,17 @@
 """`newton guard`: what must hold of a decision before it is recorded."""
 
-from typing import Annotated, get_args
+from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
+from newton.brain.choice import Choice, Stakes
 from newton.brain.guarding import Rule, Ruling
 from newton.brain.guardrails import Listed
 from newton.brain.stating import checked_choice
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
-from newton.content.yamlfile import did_you_mean
-from newton.errors import InputError
 from newton.runtime.cli import show
+from newton.runtime.cli.decide import reason_of
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.wiring import opened
 
@@ -103,7 +102,7 @@ async def check(
         at=SystemClock().now(),
         context=context,
         alternatives=alternative,
-        reasons=tuple(_reason(given) for given in reason),
+        reasons=tuple(reason_of(given) for given in reason),
         tags=tag,
         category=category,
         stakes=stakes,
@@ -139,16 +138,6 @@ async def restore(name: Name, *, agent: Agent = None) -> None:
     async with opened(settings(agent)) as newton:
         changed = await newton.guarding("cli").restore(name)
     print("In force." if changed else "In force already; nothing changed.")
-
-
-def _reason(given: str) -> Reason:
-    kinds: tuple[ReasonKind, ...] = get_args(ReasonKind)
-    kind, parted, text = given.partition(":")
-    for known in kinds:
-        if parted and kind.strip() == known and text.strip():
-            return Reason(known, text.strip())
-    hint = did_you_mean(kind.strip(), kinds) or f"Write KIND:TEXT, where KIND is one of {', '.join(kinds)}."
-    raise InputError(f"{given!r} is no reason.", hint=hint)
 
 
 def _told(listed: Listed) -> str:

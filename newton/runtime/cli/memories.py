@@ -63,7 +63,10 @@ async def remember(
             {
                 "result": kept.learnt,
                 "memory_id": str(kept.memory_id),
-                "changed": [change._asdict() | {"memory_id": str(change.memory_id)} for change in changed],
+                "changed": [
+                    {"memory_id": str(step.memory_id), "event": step.event, "state": step.after, "micro": micro}
+                    for step, micro in changed
+                ],
                 "embedder_down": settled.down,
             }
         )

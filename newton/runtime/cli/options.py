@@ -1,5 +1,6 @@
 """What several commands take."""
 
+from datetime import UTC, datetime, time
 from typing import Annotated
 
 from cyclopts import Parameter
@@ -25,3 +26,11 @@ def settings(agent: str | None = None, **flags: object) -> Settings:
 def session_name(session: str | None) -> str | None:
     """The name of a session as it was given. Raises InputError when it is no name."""
     return None if session is None else hygiene.ref(session, what="session")
+
+
+def day(given: datetime | None) -> datetime | None:
+    """A day alone begins at midnight UTC. Raises InputError for a time without a zone."""
+    if given is None:
+        return None
+    alone = given.tzinfo is None and given.time() == time()
+    return hygiene.moment(given.replace(tzinfo=UTC) if alone else given)

@@ -33,13 +33,13 @@ def counted(number: int, what: str) -> str:
 
 def kept(kept: Kept, changed: Sequence[Changed]) -> str:
     """What became of a fact that was told, and of others through it."""
-    others = [change for change in changed if change.memory_id != kept.memory_id]
+    others = [change for change in changed if change.step.memory_id != kept.memory_id]
     return LEARNT[kept.learnt].format(id=short(kept.memory_id)) + changes(others)
 
 
 def changes(changed: Sequence[Changed]) -> str:
     """What became of memories, a line each."""
-    return "".join(f"\n  {change.event}: {short(change.memory_id)} {change.micro}" for change in changed)
+    return "".join(f"\n  {step.event}: {short(step.memory_id)} {micro}" for step, micro in changed)
 
 
 def notice(text: str) -> None:
