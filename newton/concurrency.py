@@ -1,8 +1,11 @@
 """Work side by side, with one failure coming out as itself."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 @asynccontextmanager
@@ -13,3 +16,9 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
             yield tasks
     except BaseExceptionGroup as group:
         raise group.exceptions[0] from group
+
+
+async def timely(work: Awaitable[T], *, seconds: float) -> T:
+    """The result of the work, or TimeoutError when it takes longer; then the work is cancelled."""
+    async with asyncio.timeout(seconds):
+        return await work

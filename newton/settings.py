@@ -68,6 +68,7 @@ class Settings(BaseModel):
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Ceiling of model tokens per agent and UTC day.")
     reply_tokens: int = Field(1_000, ge=1, description="Longest reply asked of the model.")
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
+    source_seconds: float = Field(2.0, gt=0, le=60, description="Seconds each source of a context has to answer.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
     core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")

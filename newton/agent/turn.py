@@ -10,9 +10,9 @@ from newton.agent import ledger
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
-from newton.cognition.assemble import InView
 from newton.cognition.bundle import Bundle
-from newton.cognition.context import Contexts, Request
+from newton.cognition.context import Contexts
+from newton.cognition.request import InView, Request
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
@@ -150,6 +150,7 @@ class Turns:
             agent_id=self.agent_id,
             input=text,
             tokens=self.limits.context,
+            adapt=True,
             frame=said.frame,
             session_id=said.session_id,
             in_view=in_view,

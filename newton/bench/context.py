@@ -18,7 +18,8 @@ from newton.bench.measure import percentile, tails
 from newton.bench.recall import AtLeastOne
 from newton.bench.receipt import Began, receipt
 from newton.clock import stopwatch
-from newton.cognition.context import Request, widths
+from newton.cognition.gather import widths
+from newton.cognition.request import Request
 from newton.db.queries import load
 from newton.errors import ConfigError, ProviderError
 from newton.ids import model_id

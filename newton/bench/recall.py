@@ -20,7 +20,7 @@ from newton.bench.pace import Pace, timed_import
 from newton.bench.receipt import Began, receipt
 from newton.clock import stopwatch
 from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.context import Request
+from newton.cognition.request import Request
 from newton.memory import agents
 from newton.memory.hygiene import clean
 from newton.memory.representations import bullet

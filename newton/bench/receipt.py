@@ -11,7 +11,7 @@ from typing import Any
 
 from newton.bench.ground import Ground
 from newton.clock import SystemClock, stopwatch
-from newton.cognition.context import widths
+from newton.cognition.gather import widths
 from newton.db import health
 from newton.memory.recall import K1, B
 from newton.runtime.wiring import Newton

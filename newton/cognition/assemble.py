@@ -8,6 +8,7 @@ from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
+from newton.cognition.request import InView
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
@@ -17,20 +18,6 @@ from newton.memory.representations import bullet
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class InView:
-    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`."""
-
-    session_id: UUID
-    first: int
-    unsent: Set[int] = frozenset()
-
-    def holds(self, found: Found) -> bool:
-        if found.thread != self.session_id or found.place is None:
-            return False
-        return found.place >= self.first and found.place not in self.unsent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +67,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
         layers=setting.budget.layers,
         headers=setting.header_tokens,
         policy=setting.profile.fill,
+        sealed=setting.budget.layers.keys() - setting.budget.flowing,
     )
     verdicts = refused | {p.memory_id: p for p in placed}
     considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]

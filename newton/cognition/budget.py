@@ -1,39 +1,170 @@
-"""How the tokens of one context are split among its layers. Pure."""
+"""How the tokens of one context are split among its layers: a tree of parts, and one rule that splits it. Pure."""
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-# Layers in the order in which a context shows them.
+from newton.content.frames import Stakes
+
+HALVINGS = 50  # of the interval in which the common measure of the shares lies
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Part:
+    """A piece of a budget. Its size is `fixed` tokens, or `percent` of what it is a part of, or else a share of what
+    those leave, by `weight`; in any case at least `floor` and at most `cap`. Its own `parts` split it again.
+
+    What a part leaves unused goes to those of its neighbours that `flow`.
+    """
+
+    name: str
+    fixed: int | None = None
+    percent: float | None = None
+    weight: float = 1.0
+    floor: int = 0
+    cap: int | None = None
+    flow: bool = False
+    parts: tuple["Part", ...] = ()
+
+    @property
+    def sized(self) -> bool:
+        return self.fixed is not None or self.percent is not None
+
+    def bounded(self, tokens: float) -> int:
+        most = int(tokens) if self.cap is None else min(int(tokens), self.cap)
+        return max(most, self.floor)
+
+    def of(self, total: int) -> int:
+        """Its tokens before the shares are dealt out."""
+        if self.fixed is not None:
+            return self.bounded(self.fixed)
+        return self.bounded(0.0 if self.percent is None else total * self.percent / 100)
+
+
+def split(total: int, parts: Sequence[Part]) -> dict[str, int]:
+    """Tokens of every part by name, parts of parts included. Those of one level never add up to more than `total`.
+
+    When what is fixed, the percentages and the floors want more than there is, all of them shrink alike.
+
+    >>> split(1_000, [Part(name="head", fixed=100), Part(name="tail", percent=20), Part(name="body")])
+    {'head': 100, 'tail': 200, 'body': 700}
+    >>> split(50, [Part(name="head", fixed=100), Part(name="body")])
+    {'head': 50, 'body': 0}
+    """
+    given = {part.name: part.of(total) for part in parts}
+    if (wanted := sum(given.values())) > total:
+        given = {name: tokens * total // wanted for name, tokens in given.items()}
+    else:
+        dealt = [part for part in parts if not part.sized]
+        given |= _dealt(total - sum(given[part.name] for part in parts if part.sized), dealt)
+    for part in parts:
+        given |= split(given[part.name], part.parts)
+    return given
+
+
+def _dealt(tokens: int, parts: Sequence[Part]) -> dict[str, int]:
+    """The tokens by weight. What a cap refuses goes to the others, and a floor is paid by them."""
+    measure = _measure(tokens, [part for part in parts if part.weight > 0])
+    return {part.name: part.bounded(part.weight * measure) for part in parts}
+
+
+def _measure(tokens: int, parts: Sequence[Part]) -> float:
+    """How many tokens a weight of 1 gets, so that all of them get as much as there is."""
+    plain = tokens / (sum(part.weight for part in parts) or 1.0)
+    if all(not part.floor and part.cap is None for part in parts):
+        return plain
+    low, high = 0.0, tokens / min((part.weight for part in parts), default=1.0) + 1
+    for _ in range(HALVINGS):
+        middle = (low + high) / 2
+        fits = sum(part.bounded(part.weight * middle) for part in parts) <= tokens
+        low, high = (middle, high) if fits else (low, middle)
+    return low
+
+
+# What a context of 8,000 tokens gives each layer. A smaller one shrinks them all alike; what a larger one has more goes
+# to the flexible layers alone.
+DEFAULT_TOTAL = 8_000
 FIXED: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
-NOTE: Mapping[str, int] = {"note": 100}  # the calibration note comes out of the flexible part
+NOTE = 100  # the calibration note comes out of the flexible part
 
-DEFAULT_TOTAL = sum(FIXED.values()) + sum(FLEXIBLE.values())
+# What a stack of tasks takes of the flexible part: the root goal, the way to the current one, what beside it is done.
+STACK: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
+
+# A plain input needs this part of the flexible layers; the more there is to it, the more of them.
+LEAST = 0.4
+WEIGHED = frozenset({"decisions", "procedures"})  # of these an involved input with much at stake wants more
+AT_STAKE: Mapping[Stakes, float] = {"low": 0.0, "medium": 0.25, "high": 0.5, "critical": 1.0}
+MANY_WORDS = 40
+_WORD = re.compile(r"\w{5,}")
+_CLAUSE = re.compile(r"[,;:.?!]\s|\b(?:because|while|unless|whether|although|but)\b", re.IGNORECASE)
+_LONGEST = 2_000  # characters that are looked at
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
-    """Tokens a layer may use: a ceiling for the fixed ones, a share of what is left for the flexible ones."""
+    """Tokens of each layer within `total`: a ceiling for the fixed ones, a share for those in `flowing`, which may
+    also take what the others leave."""
 
     total: int
     layers: Mapping[str, int]
+    flowing: frozenset[str] = frozenset(FLEXIBLE)
 
 
-def allocate(total: int, *, shares: Mapping[str, float] | None = None) -> Budget:
-    """Splits `total` tokens. `shares` weighs the flexible layers; without it they keep their usual proportions.
+def allocate(
+    total: int,
+    *,
+    shares: Mapping[str, float] | None = None,
+    complexity: float | None = None,
+    stakes: Stakes = "medium",
+    stack: bool = False,
+) -> Budget:
+    """Splits at most `total` tokens among the layers of a context.
 
-    A smaller total shrinks every layer alike; a larger one goes to the flexible layers alone.
+    `shares` weighs the flexible layers; without it they keep their usual proportions. With `complexity`, from 0 to 1,
+    the flexible part is only as large as such an input needs, so the budget's total may be smaller than what was given;
+    an involved input with high stakes weighs decisions and procedures more. `stack` leaves room for a stack of tasks.
 
     >>> allocate(8_000).layers["decisions"]
     1966
     >>> allocate(4_000).layers["identity"]
     250
+    >>> allocate(8_000, complexity=0.0, stakes="low").total
+    4460
     """
-    scale = min(total / DEFAULT_TOTAL, 1.0)
-    fixed = {name: int(tokens * scale) for name, tokens in FIXED.items()}
-    note = {name: int(tokens * scale) for name, tokens in NOTE.items()}
-    flexible = total - sum(fixed.values()) - sum(note.values())
-    weights = {name: (shares or FLEXIBLE).get(name, 0.0) for name in FLEXIBLE}
-    whole = sum(weights.values()) or 1.0
-    split = {name: int(flexible * weight / whole) for name, weight in weights.items()}
-    return Budget(total=total, layers={**fixed, **split, **note})
+    usual = split(total, [*_fixed(), Part(name="flexible")])
+    if complexity is not None:
+        spared = int(usual["flexible"] * (1 - _needed(complexity, stakes)))
+        usual["flexible"] -= spared
+        total -= spared
+    inner = split(usual.pop("flexible"), _flexible(shares or FLEXIBLE, complexity or 0.0, stakes, stack=stack))
+    return Budget(total=total, layers={**usual, **inner})
+
+
+def _fixed() -> list[Part]:
+    sizes = {**FIXED, "note": NOTE}
+    return [Part(name=name, percent=100 * tokens / DEFAULT_TOTAL, cap=tokens) for name, tokens in sizes.items()]
+
+
+def _flexible(shares: Mapping[str, float], complexity: float, stakes: Stakes, *, stack: bool) -> list[Part]:
+    more = 1 + complexity * AT_STAKE[stakes]
+    layers = [
+        Part(name=name, weight=shares.get(name, 0.0) * (more if name in WEIGHED else 1.0), flow=True)
+        for name in FLEXIBLE
+    ]
+    return [*layers, *(Part(name=name, percent=percent) for name, percent in STACK.items() if stack)]
+
+
+def _needed(complexity: float, stakes: Stakes) -> float:
+    """The part of the flexible layers that such an input needs, from LEAST to 1."""
+    return LEAST + (1 - LEAST) * min(2 * max(complexity, AT_STAKE[stakes]), 1.0)
+
+
+def involved(text: str) -> float:
+    """How much there is to an input, from 0 to 1, by its longer words and its clauses.
+
+    >>> involved("hi"), involved("Should we use Redis for caching in Newton?")
+    (0.0, 0.1)
+    """
+    clauses = len(_CLAUSE.findall(text[:_LONGEST]))
+    return min((len(_WORD.findall(text[:_LONGEST])) + 5 * clauses) / MANY_WORDS, 1.0)

@@ -1,11 +1,18 @@
 """Which candidates go into the context, at which detail, and why the others do not. Pure."""
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence, Set
 from typing import Literal, NamedTuple
 from uuid import UUID
 
 Detail = Literal["summary", "micro"]
 Policy = Literal["stop", "skip", "downgrade"]
+
+WITHIN = "fits its layer"
+BEYOND = "fits what other layers left"
+SHORT = "only its short form fits"
+GAP = "fits the gap that was left"
+FULL = "no room left"
 
 
 class Candidate(NamedTuple):
@@ -27,6 +34,14 @@ class Placed(NamedTuple):
     reason: str
 
 
+class _Turn(NamedTuple):
+    """A candidate's turn: how many of its layer's shares are used up by it and the better ones of its layer."""
+
+    shares: float
+    candidate: Candidate
+    header: int
+
+
 def fill(
     candidates: Sequence[Candidate],
     *,
@@ -34,51 +49,70 @@ def fill(
     layers: Mapping[str, int],
     headers: Mapping[str, int],
     policy: Policy = "downgrade",
+    sealed: Set[str] = frozenset(),
 ) -> list[Placed]:
     """One verdict for every candidate, best first.
 
-    `room` is what all of them together may cost. Each layer first fills its own share with summaries; what is left
-    over then flows to the best of the rest, whatever their layer. A layer's header is paid by its first item.
+    `room` is what all of them together may cost, `layers` how it is shared. Layers take turns by their shares, each
+    with its best; when one has no more, the others go on. The turns do not depend on the room, so a larger one keeps
+    what a smaller one kept, down to the first that does not fit whole. That one is shortened or left out, and what fits
+    behind it only fills the gap: a larger room may need the gap for something better. A layer's header is paid by the
+    first of it that is in. A layer that is `sealed` takes nothing of what others leave.
     """
-    ordered = sorted(candidates, key=lambda c: (-c.score, c.memory_id))
-    page = _Page(room, layers, headers)
-    within = {c.memory_id: placed for c in ordered if policy != "stop" and (placed := page.within_share(c))}
-    verdicts: list[Placed] = []
-    stopped = False
-    for candidate in ordered:
-        placed = within.get(candidate.memory_id)
-        if placed is None and not stopped:
-            placed = page.overflow(candidate, policy)
-        if placed is None:
-            stopped = policy == "stop"
-            placed = Placed(candidate.memory_id, None, 0, "no room left")
-        verdicts.append(placed)
-    return verdicts
+    page = _Page(room, policy, sealed)
+    verdicts = {turn.candidate.memory_id: page.place(turn) for turn in _turns(candidates, layers, headers)}
+    return [verdicts[c.memory_id] for c in sorted(candidates, key=_rank)]
+
+
+def _rank(candidate: Candidate) -> tuple[float, UUID]:
+    return (-candidate.score, candidate.memory_id)
+
+
+def _turns(candidates: Sequence[Candidate], layers: Mapping[str, int], headers: Mapping[str, int]) -> list[_Turn]:
+    queues: dict[str, list[Candidate]] = {}
+    for candidate in sorted(candidates, key=_rank):
+        queues.setdefault(candidate.layer, []).append(candidate)
+    turns = [
+        turn
+        for layer, queue in queues.items()
+        for turn in _queue(queue, share=layers.get(layer, 0), header=headers.get(layer, 0))
+    ]
+    return sorted(turns, key=lambda turn: (turn.shares, _rank(turn.candidate)))
+
+
+def _queue(queue: Sequence[Candidate], *, share: int, header: int) -> Iterator[_Turn]:
+    used = header
+    for candidate in queue:
+        used += candidate.summary_tokens
+        yield _Turn(used / share if share > 0 else math.inf, candidate, header)
 
 
 class _Page:
-    """What is still free, in all and by layer."""
+    """What is still free, and what has been met so far."""
 
-    def __init__(self, room: int, layers: Mapping[str, int], headers: Mapping[str, int]) -> None:
-        self._room, self._shares, self._headers = room, dict(layers), dict(headers)
+    def __init__(self, room: int, policy: Policy, sealed: Set[str]) -> None:
+        self._room, self._policy, self._sealed = room, policy, sealed
+        self._begun: set[str] = set()
+        self._full = False
 
-    def within_share(self, candidate: Candidate) -> Placed | None:
-        cost = candidate.summary_tokens + self._headers.get(candidate.layer, 0)
-        if cost > self._shares.get(candidate.layer, 0):
-            return None
-        return self._place(candidate, "summary", candidate.summary_tokens, "fits its layer")
+    def place(self, turn: _Turn) -> Placed:
+        one = turn.candidate
+        barred = turn.shares > 1 and one.layer in self._sealed
+        if barred or (self._full and self._policy == "stop"):
+            return Placed(one.memory_id, None, 0, FULL)
+        if self._takes(turn, one.summary_tokens):
+            reason = GAP if self._full else (WITHIN if turn.shares <= 1 else BEYOND)
+            return Placed(one.memory_id, "summary", one.summary_tokens, reason)
+        first, self._full = not self._full, True
+        if self._policy == "downgrade" and self._takes(turn, one.micro_tokens):
+            return Placed(one.memory_id, "micro", one.micro_tokens, SHORT if first else f"{GAP}, in short")
+        return Placed(one.memory_id, None, 0, FULL)
 
-    def overflow(self, candidate: Candidate, policy: Policy) -> Placed | None:
-        placed = self._place(candidate, "summary", candidate.summary_tokens, "fits what other layers left")
-        if placed is None and policy == "downgrade":
-            placed = self._place(candidate, "micro", candidate.micro_tokens, "only its short form fits")
-        return placed
-
-    def _place(self, candidate: Candidate, detail: Detail, tokens: int, reason: str) -> Placed | None:
-        cost = tokens + self._headers.get(candidate.layer, 0)
+    def _takes(self, turn: _Turn, tokens: int) -> bool:
+        layer = turn.candidate.layer
+        cost = tokens + (0 if layer in self._begun else turn.header)
         if cost > self._room:
-            return None
+            return False
         self._room -= cost
-        self._shares[candidate.layer] = self._shares.get(candidate.layer, 0) - cost
-        self._headers[candidate.layer] = 0
-        return Placed(candidate.memory_id, detail, tokens, reason)
+        self._begun.add(layer)
+        return True

@@ -1,38 +1,40 @@
-"""Which frame an input asks for. Deterministic: patterns, likeness to examples, and the session's frame. Pure."""
+"""Which frame an input asks for. Deterministic: likeness to examples, patterns, and the session's frame. Pure."""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
+from newton.cognition.likeness import Likeness
 from newton.cognition.opening import substance
 from newton.content.frames import Frame
 
 Vector: TypeAlias = NDArray[np.float32]
 
 DEFAULT = "conversation"
-EXAMPLE = 3.0  # a likeness moves less than a pattern does, and says more
-RIDGE = 4.0  # how far directions are kept from fitting single examples
-PRIOR = 0.3  # what it takes to leave the session's frame
-SHARPNESS = 4.0  # how decisively a lead in evidence becomes confidence
-FLOOR = 0.5  # of the development set, below it lie 1 in 100 of the right choices and 3 in 7 of the wrong ones
+PATTERN = 1.0  # what a certain pattern adds to what the examples taught, in natural logarithms of odds
+ALONE = 6.0  # what it counts where there are no examples: from a half on it speaks for the frame
+PRIOR = 1.0  # the odds of another frame must be e times better to leave the session's
+FLOOR = 0.35  # over the examples, left out in turn, fewer than half of the choices below it are right
 LONGEST = 250  # characters that are searched for patterns: each costs 6 microseconds
+CLOSE = 3  # so many of the first are put before a model
 
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a frame: patterns in [0, 1], likeness to its examples (1 at most or so), 1 for the session's."""
+    """What speaks for a frame: patterns in [0, 1], the logarithm of its probability by examples, 1 for the session's."""
 
     pattern: float
     example: float
     prior: float
+    weight: float = PATTERN
 
     @property
     def score(self) -> float:
-        return self.pattern + EXAMPLE * self.example + PRIOR * self.prior
+        return self.weight * self.pattern + self.example + PRIOR * self.prior
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +52,11 @@ class Choice:
     reason: str
     evidence: Mapping[str, Evidence]
 
+    @property
+    def close(self) -> list[str]:
+        """The frames with the most evidence, best first."""
+        return _ranked(self.evidence)[:CLOSE]
+
 
 def forced(name: str) -> Choice:
     return Choice(
@@ -62,28 +69,21 @@ def choose(
     text: str,
     *,
     vector: Vector | None,
-    directions: Mapping[str, Vector],
+    likeness: Likeness | None,
     prior: str | None,
 ) -> Choice:
-    """The frame with the most evidence. Without a vector, patterns and prior decide alone.
+    """The frame with the most evidence. Without a vector, words and prior decide alone.
 
-    `directions` come from `directions()`; `vector` is the unit vector of the text's substance. When the best frame is
-    not sure enough, it is the runner-up of the frame that is used instead, and the confidence told is its own.
+    `vector` is of the text behind its polite opening. When the best frame is not sure enough, it is the runner-up of
+    the frame that is used instead, and the confidence told is its own.
     """
-    said = substance(text[:LONGEST])
-    evidence = {
-        name: Evidence(
-            pattern=_pattern(frame, said),
-            example=_likeness(directions[name], vector) if vector is not None and name in directions else 0.0,
-            prior=1.0 if name == prior else 0.0,
-        )
-        for name, frame in frames.items()
-    }
-    ranked = sorted(evidence, key=lambda name: (-evidence[name].score, name != DEFAULT, name))
+    said = substance(text)
+    evidence = _evidence(frames, said, likeness.of(said, vector) if likeness else {}, prior)
+    ranked = _ranked(evidence)
     confidence = _confidence([evidence[name].score for name in ranked])
     unsure = confidence < FLOOR
     used = (prior if prior and prior in frames else DEFAULT) if unsure else ranked[0]
-    reason = _reason(frames[ranked[0]], said, evidence[ranked[0]])
+    reason = _reason(frames[ranked[0]], said, evidence[ranked[0]], vector, likeness)
     return Choice(
         frame=used,
         confidence=confidence,
@@ -95,31 +95,55 @@ def choose(
     )
 
 
-def directions(examples: Mapping[str, Sequence[Vector]]) -> dict[str, Vector]:
-    """What tells each frame's examples from those of the others: weights of a ridge regression, the constant last.
+def settled(choice: Choice, name: str) -> Choice:
+    """The choice after a model was asked which of the close frames it is. Any other answer changes nothing."""
+    if name not in choice.close:
+        return choice
+    ranked = [name, *(other for other in _ranked(choice.evidence) if other != name)]
+    scores = [choice.evidence[each].score for each in ranked]
+    return replace(
+        choice,
+        frame=name,
+        confidence=_confidence(scores),
+        runner_up=ranked[1] if len(ranked) > 1 else None,
+        unsure=False,
+        reason=f"a model took it out of {', '.join(choice.close)}",
+    )
 
-    Each frame counts the same, however many examples it has.
-    """
-    rows = np.stack([np.append(vector, 1.0) for vectors in examples.values() for vector in vectors]).astype(np.float64)
-    place = np.repeat(np.arange(len(examples)), [len(vectors) for vectors in examples.values()])
-    weight = (len(rows) / len(examples) / np.bincount(place))[place][:, None]
-    penalty = np.diag([*[RIDGE] * (rows.shape[1] - 1), 1e-6])  # the constant is free
-    solved = np.linalg.solve(rows.T @ (rows * weight) + penalty, rows.T @ (np.eye(len(examples))[place] * weight))
-    return {name: solved[:, n].astype(np.float32) for n, name in enumerate(examples)}
+
+def _evidence(
+    frames: Mapping[str, Frame], said: str, learnt: Mapping[str, float], prior: str | None
+) -> dict[str, Evidence]:
+    """A frame without examples has its patterns alone: from a half on they beat what the examples speak for."""
+    best = max((learnt[name] for name in frames if name in learnt), default=0.0)
+    return {
+        name: Evidence(
+            pattern=_pattern(frame, said[:LONGEST]),
+            example=learnt[name] if name in learnt else best - ALONE / 2,
+            prior=1.0 if name == prior else 0.0,
+            weight=PATTERN if name in learnt else ALONE,
+        )
+        for name, frame in frames.items()
+    }
 
 
-def _likeness(direction: Vector, vector: Vector) -> float:
-    return float(direction[:-1] @ vector + direction[-1])
+def _ranked(evidence: Mapping[str, Evidence]) -> list[str]:
+    return sorted(evidence, key=lambda name: (-evidence[name].score, name != DEFAULT, name))
 
 
-def _reason(frame: Frame, text: str, evidence: Evidence) -> str:
-    """In words, the strongest first."""
+def _reason(frame: Frame, said: str, evidence: Evidence, vector: Vector | None, likeness: Likeness | None) -> str:
+    """In words: what it says, which example it is like, and the session."""
+    phrases = list(frame.phrases(said[:LONGEST])[:3])
+    example = None
+    if likeness and frame.name in likeness.frames:
+        phrases = phrases or likeness.words(said, frame.name, most=3)
+        example = None if vector is None else likeness.nearest(vector, frame.name)
     parts = [
-        (evidence.pattern, f"it says {', '.join(repr(phrase) for phrase in frame.phrases(text)[:3])}"),
-        (EXAMPLE * evidence.example, f"it is like its examples ({evidence.example:.2f})"),
-        (PRIOR * evidence.prior, "the session is in it"),
+        f"it says {', '.join(repr(phrase) for phrase in phrases)}" if phrases else "",
+        f"it is like {example!r}" if example else "",
+        "the session is in it" if evidence.prior else "",
     ]
-    return "; ".join(told for weight, told in sorted(parts, reverse=True) if weight > 0) or "nothing speaks for any"
+    return "; ".join(part for part in parts if part) or "nothing speaks for any"
 
 
 def _pattern(frame: Frame, text: str) -> float:
@@ -129,4 +153,4 @@ def _pattern(frame: Frame, text: str) -> float:
 
 def _confidence(scores: Sequence[float]) -> float:
     """The first one's share of a softmax over the scores."""
-    return 1 / sum(math.exp(SHARPNESS * (score - scores[0])) for score in scores)
+    return 1 / sum(math.exp(score - scores[0]) for score in scores)

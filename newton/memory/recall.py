@@ -1,5 +1,6 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -115,7 +116,8 @@ class Recollection:
 class Search:
     """Where is looked, how widely, and what may be found.
 
-    `past` names the states that are left out. With a `moment` only what was known then is found, as it was then.
+    `past` names the states that are left out. With a `moment` only what was known then is found, as it was then. What
+    is not embedded or not found within so many `seconds` is done without.
     """
 
     db: Database
@@ -125,6 +127,7 @@ class Search:
     past: Set[str] = frozenset(PAST)
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
+    seconds: float | None = None
 
     @property
     def spread(self) -> dict[str, object]:
@@ -154,8 +157,9 @@ async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> R
         search = await _as_of(search, search.moment)
     async with together() as tasks:
         embedding = tasks.create_task(_near(text, embedder, search))
-        wording = tasks.create_task(_by_words(text, search))
-    (cue, missing, near), worded = embedding.result(), wording.result()
+        wording = tasks.create_task(_worded(text, search))
+    (cue, unseen, near), (worded, unread) = embedding.result(), wording.result()
+    missing = {**unseen, **unread}
     found = await _found(cue, near, worded, search)
     for _ in range(MOST_WIDENED):
         if not crowded(found, text, search.widths):
@@ -220,8 +224,25 @@ async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, s
 async def _near(
     text: str, embedder: "Embedder | None", search: Search
 ) -> tuple[Cue, dict[str, str], dict[UUID, Record]]:
-    cue, missing = await _cue(text, embedder)
-    return cue, missing, await _by_meaning(cue, search)
+    cue, missing = Cue(text=text), dict[str, str]()
+    try:
+        async with asyncio.timeout(search.seconds):
+            cue, missing = await _cue(text, embedder)
+            return cue, missing, await _by_meaning(cue, search)
+    except TimeoutError:
+        return cue, {**missing, "embeddings": _late(search)}, {}
+
+
+async def _worded(text: str, search: Search) -> tuple[dict[UUID, Record], dict[str, str]]:
+    try:
+        async with asyncio.timeout(search.seconds):
+            return await _by_words(text, search), {}
+    except TimeoutError:
+        return {}, {"words": _late(search)}
+
+
+def _late(search: Search) -> str:
+    return f"no answer within {search.seconds:g} seconds"
 
 
 async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:

@@ -21,7 +21,7 @@ from newton.agent.verbs import Verbs
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
-from newton.cognition.exemplars import directions
+from newton.cognition.exemplars import learnt
 from newton.cognition.render import headers
 from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
@@ -255,8 +255,9 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 frames=frames,
                 profiles=profiles,
                 embedder=embedder,
-                directions=await directions(frames, embedder, cache=settings.home / "cache"),
+                likeness=await learnt(frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
+                source_seconds=settings.source_seconds,
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)

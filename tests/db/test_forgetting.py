@@ -6,7 +6,7 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.cognition.context import Request
+from newton.cognition.request import Request
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line

@@ -15,7 +15,7 @@ from newton.brain.ledger import told_before
 from newton.brain.reading import Filter
 from newton.clock import SteppedClock
 from newton.cognition import bundles
-from newton.cognition.context import Request
+from newton.cognition.request import Request
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.heart import episodes, facts

@@ -10,8 +10,9 @@ from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
-from newton.cognition.context import Contexts, Request
+from newton.cognition.context import Contexts
 from newton.cognition.render import headers
+from newton.cognition.request import Request
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
@@ -122,6 +123,7 @@ def contexts(db: Database) -> Contexts:
         frames=load_frames(),
         profiles=load_profiles(),
         embedder=HashEmbedder(),
-        directions={},
+        likeness=None,
         header_tokens=headers(count),
+        source_seconds=10.0,
     )

@@ -10,8 +10,9 @@ from newton.agent.turn import Limits, Turns
 from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.cognition.bundle import Bundle
-from newton.cognition.context import Contexts, Request
+from newton.cognition.context import Contexts
 from newton.cognition.render import headers
+from newton.cognition.request import Request
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
@@ -45,8 +46,9 @@ class Mind:
             frames=load_frames(),
             profiles=load_profiles(),
             embedder=self.embedder,
-            directions={},
+            likeness=None,
             header_tokens=headers(tokens.count),
+            source_seconds=10.0,
         )
 
     @property

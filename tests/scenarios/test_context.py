@@ -6,9 +6,9 @@ from datetime import timedelta
 
 import pytest
 
-from newton.cognition.assemble import InView
-from newton.cognition.budget import FIXED, FLEXIBLE, NOTE
+from newton.cognition.budget import FIXED, FLEXIBLE
 from newton.cognition.bundle import Bundle
+from newton.cognition.request import InView
 from newton.errors import InputError, NotFoundError
 from newton.providers import tokens
 from newton.providers.offline import BrokenEmbedder
@@ -46,7 +46,7 @@ async def test_layers_are_reported_with_budget_and_use(mind: Mind) -> None:
     # S002-2
     await mind.know("Ships sail in May.")
     bundle = await mind.context("Which ships sail?")
-    assert set(bundle.layers) == {*FIXED, *FLEXIBLE, *NOTE}
+    assert set(bundle.layers) == {*FIXED, *FLEXIBLE, "note"}
     assert sum(layer.used for layer in bundle.layers.values()) == bundle.tokens
 
 

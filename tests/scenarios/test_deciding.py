@@ -17,7 +17,7 @@ from newton.brain.guarding import Rule, Ruling, judge
 from newton.brain.headnote import HeadNotes, place_of
 from newton.brain.reading import Filter
 from newton.clock import SteppedClock
-from newton.cognition.context import Request
+from newton.cognition.request import Request
 from newton.db.pool import Database, Tx
 from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError, InputError
 from newton.heart import censors

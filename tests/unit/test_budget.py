@@ -3,7 +3,8 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.budget import DEFAULT_TOTAL, FIXED, FLEXIBLE, NOTE, allocate
+from newton.cognition.budget import DEFAULT_TOTAL, FIXED, FLEXIBLE, STACK, Part, allocate, involved, split
+from newton.content.frames import Stakes
 
 
 def test_the_default_layers_are_those_of_the_design() -> None:
@@ -32,6 +33,88 @@ SHARES = st.fixed_dictionaries({name: st.integers(0, 5_000) for name in FLEXIBLE
 def test_the_layers_never_add_up_to_more_than_the_total(total: int, shares: dict[str, int]) -> None:
     # S002-3
     layers = allocate(total, shares=shares).layers
-    assert set(layers) == {*FIXED, *FLEXIBLE, *NOTE}
+    assert set(layers) == {*FIXED, *FLEXIBLE, "note"}
     assert all(tokens >= 0 for tokens in layers.values())
     assert sum(layers.values()) <= total
+
+
+STAKES: list[Stakes] = ["low", "medium", "high", "critical"]
+
+
+def test_a_short_question_shrinks_the_flexible_layers_and_nothing_else() -> None:
+    # S002-8
+    plain = allocate(8_000, complexity=involved("How are you?"), stakes="low")
+    whole = allocate(8_000)
+    assert plain.total < whole.total
+    assert all(plain.layers[name] < whole.layers[name] for name in FLEXIBLE)
+    assert all(plain.layers[name] == whole.layers[name] for name in FIXED)
+
+
+def test_an_involved_decision_grows_decisions_and_procedures() -> None:
+    # S002-8
+    asked = (
+        "Should we split the monolith into services, although two of the three teams have never deployed anything "
+        "themselves, because the release train blocks everybody; or would modules with enforced borders be enough?"
+    )
+    grown, usual = allocate(8_000, complexity=involved(asked), stakes="high"), allocate(8_000)
+    assert grown.total == usual.total
+    assert grown.layers["decisions"] > usual.layers["decisions"]
+    assert grown.layers["procedures"] > usual.layers["procedures"]
+    assert grown.layers["episodes"] < usual.layers["episodes"]
+
+
+@given(st.integers(0, 200_000), st.floats(0, 1), st.sampled_from(STAKES), st.booleans())
+def test_what_is_allotted_stays_below_the_total_and_the_total_below_what_was_given(
+    total: int, complexity: float, stakes: Stakes, stack: bool
+) -> None:
+    # S002-3
+    budget = allocate(total, complexity=complexity, stakes=stakes, stack=stack)
+    assert 0 <= sum(budget.layers.values()) <= budget.total <= total
+
+
+def test_a_stack_of_tasks_takes_its_percentages_of_the_flexible_part() -> None:
+    # S001-37
+    with_stack, without = allocate(8_000, stack=True).layers, allocate(8_000).layers
+    flexible = 8_000 - sum(FIXED.values()) - 100
+    assert {name: with_stack[name] for name in STACK} == {"root": 295, "path": 885, "siblings": 590}
+    assert abs(sum(with_stack[name] for name in FLEXIBLE) - 0.7 * flexible) <= len(FLEXIBLE)
+    assert not STACK.keys() & without.keys()
+
+
+def test_percentages_re_split_what_they_are_a_part_of() -> None:
+    # S001-26
+    parts = [Part(name=name, percent=percent) for name, percent in (("a", 20), ("b", 40), ("c", 20), ("d", 20))]
+    assert split(999, parts) == {"a": 199, "b": 399, "c": 199, "d": 199}
+
+
+SIZES = st.none() | st.integers(0, 500)
+PARTS = st.lists(
+    st.builds(
+        Part,
+        name=st.uuids().map(str),
+        fixed=SIZES,
+        percent=st.none() | st.floats(0, 60),
+        weight=st.floats(0, 10),
+        floor=st.integers(0, 50),
+        cap=st.none() | st.integers(50, 400),
+    ),
+    max_size=8,
+    unique_by=lambda part: part.name,
+)
+
+
+@given(st.integers(0, 5_000), PARTS)
+def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[Part]) -> None:
+    given_tokens = split(total, parts)
+    assert sum(given_tokens.values()) <= total
+    assert all(tokens >= 0 for tokens in given_tokens.values())
+    for part in parts:
+        assert part.cap is None or given_tokens[part.name] <= part.cap
+    if sum(part.of(total) for part in parts) <= total:
+        assert all(given_tokens[part.name] >= part.floor for part in parts)
+
+
+@given(st.integers(0, 5_000), st.integers(0, 500), PARTS)
+def test_a_larger_budget_takes_from_no_part(total: int, more: int, parts: list[Part]) -> None:
+    small, large = split(total, parts), split(total + more, parts)
+    assert all(large[name] >= small[name] for name in small if small[name] > 1)

@@ -6,7 +6,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.fill import Candidate, Policy, fill
+from newton.cognition.fill import GAP, Candidate, Policy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
@@ -91,3 +91,24 @@ def test_stop_ends_at_the_first_that_does_not_fit_and_skip_goes_on() -> None:
     skipped = fill(items, room=100, layers={"facts": 0}, headers={}, policy="skip")
     assert [v.detail for v in stopped] == ["summary", None, None]
     assert [v.detail for v in skipped] == ["summary", None, "summary"]
+
+
+@given(ITEMS, st.integers(0, 3_000), st.integers(0, 1_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
+def test_more_room_loses_nothing_that_less_kept_but_what_only_filled_a_gap(
+    items: list[Candidate], room: int, more: int, caps: dict[str, int], policy: Policy
+) -> None:
+    small = fill(items, room=room, layers=caps, headers=HEADERS, policy=policy)
+    large = {
+        p.memory_id for p in fill(items, room=room + more, layers=caps, headers=HEADERS, policy=policy) if p.detail
+    }
+    lost = [p for p in small if p.detail and p.memory_id not in large]
+    assert all(p.reason.startswith(GAP) for p in lost)
+
+
+@given(ITEMS, st.integers(0, 3_000), CAPS)
+def test_a_sealed_layer_never_passes_its_share(items: list[Candidate], room: int, caps: dict[str, int]) -> None:
+    # S004-10: what the others leave is not for it
+    verdicts = fill(items, room=room, layers=caps, headers=HEADERS, sealed={"facts"})
+    layer_of = {i.memory_id: i.layer for i in items}
+    used = [p.tokens for p in verdicts if p.detail and layer_of[p.memory_id] == "facts"]
+    assert not used or sum(used) + 4 <= caps["facts"]

@@ -1,7 +1,7 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
 from newton.agent.turn import Answer, Said, Turns
-from newton.cognition.context import Request
+from newton.cognition.request import Request
 from newton.content.frames import frame_named
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
@@ -72,6 +72,7 @@ async def context(
                 agent_id=newton.agent_id,
                 input=question,
                 tokens=chosen.context_tokens if budget is None else budget,
+                adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
             )

@@ -1,0 +1,41 @@
+"""What is asked of the cognitive layer."""
+
+from collections.abc import Set
+from dataclasses import dataclass
+from datetime import datetime
+from uuid import UUID
+
+from newton.memory.recall import Found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InView:
+    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`."""
+
+    session_id: UUID
+    first: int
+    unsent: Set[int] = frozenset()
+
+    def holds(self, found: Found) -> bool:
+        if found.thread != self.session_id or found.place is None:
+            return False
+        return found.place >= self.first and found.place not in self.unsent
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One input that wants a context of at most `tokens`.
+
+    `frame` and `profile` force what is otherwise chosen. With `adapt` a plain input gets less than `tokens`. `as_of`
+    asks for the context as it would have been at that moment.
+    """
+
+    agent_id: UUID
+    input: str
+    tokens: int
+    adapt: bool = False
+    frame: str | None = None
+    profile: str | None = None
+    session_id: UUID | None = None
+    in_view: InView | None = None
+    as_of: datetime | None = None
