@@ -18,7 +18,7 @@ DEFAULT = "conversation"
 PATTERN = 1.0  # what a certain pattern adds to what the examples taught, in natural logarithms of odds
 ALONE = 6.0  # what it counts where there are no examples: from a half on it speaks for the frame
 PRIOR = 1.0  # the odds of another frame must be e times better to leave the session's
-FLOOR = 0.35  # over the examples, left out in turn, fewer than half of the choices below it are right
+FLOOR = 0.45  # over the examples, left out in turn, fewer than half of the choices below it are right
 LONGEST = 250  # characters that are searched for patterns: each costs 6 microseconds
 CLOSE = 3  # so many of the first are put before a model
 

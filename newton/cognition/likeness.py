@@ -16,7 +16,7 @@ Matrix: TypeAlias = NDArray[np.float32]
 # The four were chosen by cross-validation over the examples; within a factor of two none of them matters much.
 WORDS = 1.4  # what the words of an input count beside its meaning, as the length of their vector
 FREEDOM = 10.0  # how far the weights may go to fit single examples
-FEWEST = 2  # examples with a cue before it is learnt
+FEWEST = 3  # examples with a cue before it is learnt
 HEAVIEST = 3.0  # what an example of a frame with few may count
 STEPS = 300
 PLACES = 48  # dimensions in which the examples themselves are kept
