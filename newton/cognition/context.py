@@ -1,6 +1,6 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -17,6 +17,7 @@ from newton.cognition.likeness import Likeness
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
+from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database
@@ -65,6 +66,7 @@ class Contexts:
     likeness: Likeness | None
     header_tokens: Mapping[str, int]
     source_seconds: float
+    tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -76,7 +78,8 @@ class Contexts:
         sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
-        plan = self._plan(request, gathered, now)
+        choice = await self._settled(request, self._choice(request, gathered))
+        plan = self._plan(request, choice, now)
         assembly = self._assembly(request, gathered, plan)
         laps.end("think")
         bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
@@ -84,8 +87,7 @@ class Contexts:
             await bundles.keep(tx, bundle)
         return bundle
 
-    def _plan(self, request: Request, gathered: Gathered, now: datetime) -> Plan:
-        choice = self._choice(request, gathered)
+    def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_named(self.profiles, request.profile or frame.profile)
         budget = allocate(
@@ -102,6 +104,17 @@ class Contexts:
         core, prior = gathered.core, gathered.situation.frame
         vector = gathered.recalled.cue.vector if core is None else core
         return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=prior)
+
+    async def _settled(self, request: Request, choice: Choice) -> Choice:
+        """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
+        if self.tiebreak is None or not choice.unsure:
+            return choice
+        close = [self.frames[name] for name in choice.close]
+        try:
+            name = await timely(self.tiebreak(request.input, close), seconds=self.source_seconds)
+        except TimeoutError:
+            return choice
+        return framing.settled(choice, name or "")
 
     def _assembly(self, request: Request, gathered: Gathered, plan: Plan) -> Assembly:
         most, headers = plan.budget.layers, self.header_tokens

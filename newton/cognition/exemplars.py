@@ -5,6 +5,7 @@ import contextlib
 import hashlib
 import zipfile
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,8 +23,9 @@ from newton.ids import new_id
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
 
-METHOD = "1"  # another one for each change of what is learnt from the same examples
+METHOD = "1"  # another one for each change of how the examples are read or learnt from
 WORDS_ALONE = "none"
+PARTS = ("rarity", "by_words", "by_meaning", "constant", "middle", "axes", "places")
 
 Arrays = Mapping[str, NDArray[Any]]  # of several types: it is what a file holds
 
@@ -41,18 +43,19 @@ async def learnt(frames: Mapping[str, Frame], embedder: "Embedder | None", *, ca
     for folder in (shipped("frames"), cache):
         if kept := _read(folder / name, told):
             return kept
+    cores = [Example(example.frame, substance(example.text)) for example in told]
     try:
-        vectors = await _vectors(told, embedder)
+        vectors = await _vectors(cores, embedder)
     except ProviderError:
         return await learnt(frames, None, cache=cache)
-    made = await asyncio.to_thread(likeness.learn, told, vectors)
-    write(cache / name, made)
-    return made
+    made = await asyncio.to_thread(likeness.learn, cores, vectors)
+    _write(cache / name, made)
+    return replace(made, examples=told)
 
 
 def examples_of(frames: Mapping[str, Frame]) -> list[Example]:
     """What is learnt from, always in the same order."""
-    return [Example(name, substance(text)) for name in sorted(frames) for text in frames[name].examples]
+    return [Example(name, text) for name in sorted(frames) for text in frames[name].examples]
 
 
 def file_name(told: Sequence[Example], identity: str) -> str:
@@ -84,9 +87,6 @@ def _unpacked(kept: Arrays, told: Sequence[Example]) -> Likeness:
     return Likeness(frames=tuple(frames), vocabulary=known, examples=told, **numbers)
 
 
-PARTS = ("rarity", "by_words", "by_meaning", "constant", "middle", "axes", "places")
-
-
 def _packed(made: Likeness) -> dict[str, NDArray[Any]]:
     """In half precision, the places of the examples in whole hundredths of the farthest."""
     listed = {"frames": "\n".join(made.frames), "vocabulary": "\n".join(made.vocabulary)}
@@ -96,7 +96,7 @@ def _packed(made: Likeness) -> dict[str, NDArray[Any]]:
     return {**{name: np.frombuffer(text.encode(), np.uint8) for name, text in listed.items()}, **numbers}
 
 
-def write(path: Path, made: Likeness) -> None:
+def _write(path: Path, made: Likeness) -> None:
     """Whole or not at all: another process may read it right now. Where it cannot be written, it is made each time."""
     partial = path.with_name(f"{path.stem}-{new_id()}.part.npz")
     with contextlib.suppress(OSError):

@@ -25,7 +25,7 @@ CLOSE = 3  # so many of the first are put before a model
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What speaks for a frame: patterns in [0, 1], the logarithm of its probability by examples, 1 for the session's."""
+    """What speaks for a frame: patterns (0 to 1), the logarithm of its probability by examples, 1 for the session's."""
 
     pattern: float
     example: float
@@ -56,6 +56,21 @@ class Choice:
     def close(self) -> list[str]:
         """The frames with the most evidence, best first."""
         return _ranked(self.evidence)[:CLOSE]
+
+    def outline(self) -> dict[str, object]:
+        """The public form: what every door answers, and what is stored."""
+        return {
+            "name": self.frame,
+            "confidence": round(self.confidence, 4),
+            "runner_up": self.runner_up,
+            "forced": self.forced,
+            "unsure": self.unsure,
+            "reason": self.reason,
+            "evidence": {
+                name: {part: round(getattr(e, part), 4) for part in ("pattern", "example", "prior")}
+                for name, e in self.evidence.items()
+            },
+        }
 
 
 def forced(name: str) -> Choice:
@@ -143,7 +158,9 @@ def _reason(frame: Frame, said: str, evidence: Evidence, vector: Vector | None, 
         f"it is like {example!r}" if example else "",
         "the session is in it" if evidence.prior else "",
     ]
-    return "; ".join(part for part in parts if part) or "nothing speaks for any"
+    return "; ".join(part for part in parts if part) or (
+        "it has the form of its examples" if likeness else "nothing speaks for any"
+    )
 
 
 def _pattern(frame: Frame, text: str) -> float:

@@ -1,4 +1,4 @@
-"""How like an input is to the examples of each frame: learnt from all of them at once, by meaning and by words. Pure."""
+"""How like an input is to the examples of each frame, by meaning and by words: learnt from all at once. Pure."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -34,8 +34,8 @@ class Likeness:
     """Weights of a multinomial logistic regression, a column for each frame in `frames`.
 
     `by_meaning` has a row for each dimension of a vector, none when it was learnt without an embedder; `by_words` one
-    for each cue of the `vocabulary`, of the given `rarity`. `middle` is the mean vector of the `examples`, `axes` are the directions in which they differ
-    most, and `places` says where along these each of them lies.
+    for each cue of the `vocabulary`, of the given `rarity`. `middle` is the mean vector of the `examples`, `axes` are
+    the directions in which they differ most, and `places` says where along these each of them lies.
     """
 
     frames: tuple[str, ...]
@@ -112,7 +112,7 @@ def learn(examples: Sequence[Example], vectors: Sequence[Vector]) -> Likeness:
         constant=weights[-1],
         middle=middle,
         axes=axes,
-        places=(meaning - middle) @ axes,
+        places=((meaning - middle) @ axes).astype(np.float32),
         examples=examples,
     )
 
@@ -148,7 +148,7 @@ def _regressed(features: Matrix, place: NDArray[np.int_]) -> Matrix:
     momentum = (1 - root) / (1 + root)
     now = ahead = np.zeros_like(wanted)
     for _ in range(STEPS):
-        off = _shares(alike @ ahead) - wanted
+        off = _shares((alike @ ahead).astype(np.float32)) - wanted
         moved = ahead - (share * off + penalty * ahead) / steepest
         now, ahead = moved, moved + momentum * (moved - now)
     return features.T @ now

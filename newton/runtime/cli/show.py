@@ -7,6 +7,7 @@ from pathlib import Path
 
 from newton.agent.verbs import Kept
 from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.framing import Choice
 from newton.cognition.score import contributions
 from newton.errors import InputError
 from newton.memory.lookup import short
@@ -63,18 +64,18 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}; memories were found by their words alone)")
 
 
+def framed(choice: Choice) -> str:
+    """The frame, and how surely it was chosen."""
+    next_one = f", then {choice.runner_up}" if choice.runner_up else ""
+    sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
+    return f"frame {choice.frame} ({'forced' if choice.forced else sure + next_one})"
+
+
 def bundle_summary(bundle: Bundle) -> str:
     """What the model was given, by layer, with scores."""
-    choice = bundle.frame
-    sure = (
-        f"unsure, next {choice.runner_up}"
-        if choice.unsure
-        else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
-    )
-    how = "forced" if choice.forced else sure
     lines = [
-        f"frame {choice.frame} ({how}) · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
-        f"because {choice.reason}",
+        f"{framed(bundle.frame)} · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"because {bundle.frame.reason}",
         f"bundle {bundle.bundle_id}",
     ]
     for name, layer in bundle.layers.items():
