@@ -45,6 +45,6 @@ def clustered(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, a
             # one row at a time: a product of the whole with itself waits for the threads of the library
             group = (matrix @ matrix[leader] >= alike) & waiting
             group[leader] = True  # what has no vector is at least like itself
-            ordered += [best_first[place] for place in np.flatnonzero(group)]
+            ordered += [best_first[place] for place in np.flatnonzero(group).tolist()]
             waiting &= ~group
     return ordered
