@@ -98,7 +98,7 @@ def figures(run: Run) -> dict[str, Any]:
 def shown(bundle: Bundle) -> list[Considered]:
     """The items whose line really stands in the text, whatever the bundle says of them."""
     lines = {f"{line}\n" for line in bundle.text.split("\n")}
-    return [item for item in bundle.items if bullet(item.text) in lines]
+    return [item for item in bundle.items if bullet(item.shown) in lines]
 
 
 async def _measure(newton: Newton, conversation: Conversation, run: Run) -> None:

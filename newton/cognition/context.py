@@ -13,7 +13,7 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
-from newton.cognition.render import Block, approach
+from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
 from newton.content.frames import Frame, frame_named
@@ -21,6 +21,7 @@ from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
+from newton.memory.ranking import USUAL, Evidence
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -64,6 +65,7 @@ class Contexts:
     centroids: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
     source_seconds: float
+    evidence: Evidence = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -72,7 +74,7 @@ class Contexts:
         """
         _ensure_sensible(request)
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
+        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, evidence=self.evidence)
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
         plan = self._plan(request, gathered, now)
@@ -118,6 +120,7 @@ class Contexts:
             triggered=standing.triggered,
             in_view=request.in_view,
             header_tokens=headers,
+            day_tokens=day_tokens(self.count),
         )
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
         return assemble([score(f) for f in found], setting)

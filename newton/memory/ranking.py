@@ -1,20 +1,43 @@
-"""How likely a memory is what the input is about: its meaning, its words, and what stands beside it. Pure."""
+"""How likely a memory is what the input is about: its meaning, its words, who says it, what stands beside it. Pure."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.memory.memory import Kind
 
-# What a neighbour one and two places away in the same thread lends of its own evidence.
-LENT = ((1, 0.5), (2, 0.25))
-
 # A long text matches many words by its length alone; past so many words its lexical evidence counts half.
 LONG_WORDS = 80
 LONG_FACTOR = 0.5
 
-# How much lexical evidence, a share of the best possible, weighs against the cosine.
-LEXICAL_WEIGHT = 1.5
+# What stands beside so many of the best lines is looked at too, as far away as a neighbour lends.
+LENDERS = 60
+
+ROLES = frozenset({"User", "Assistant", "System", "Tool"})  # how a speaker is called who has no name
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """What counts as evidence, and how much; what counts 0 is not looked for.
+
+    `meaning` weighs the cosine and `words` the share of the best possible BM25. `lent` is what a neighbour one, two, …
+    places away in the same thread lends of its own evidence. `named` is what a line gets whose speaker the input names.
+    Kinds in `without` are not searched.
+    """
+
+    meaning: float = 1.0
+    words: float = 1.5
+    lent: tuple[float, ...] = (0.5, 0.25)
+    named: float = 0.15
+    without: frozenset[Kind] = frozenset()
+
+
+USUAL = Evidence()
 
 
 class Hit(NamedTuple):
@@ -25,35 +48,73 @@ class Hit(NamedTuple):
     words: int
     thread: UUID | None
     place: int | None
+    speaker: str | None
     similarity: float
     lexical: float
 
 
-def relevances(hits: Sequence[Hit]) -> list[float]:
-    """For each hit its relevance to the input; only their order and their distances mean anything.
+def named(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
+    """The speakers that the text names, by their whole name or the first word of it, as names are written.
+
+    >>> sorted(named("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
+    ['Ana Lima', 'Will']
+    """
+    words = set(_WORD.findall(text))
+    known = {speaker: _WORD.findall(speaker) for speaker in speakers if speaker and speaker not in ROLES}
+    return frozenset(speaker for speaker, parts in known.items() if parts and parts[0] in words)
+
+
+def own_evidence(hits: Sequence[Hit], evidence: Evidence = USUAL) -> list[float]:
+    """What speaks for each hit alone."""
+    return [evidence.meaning * hit.similarity + evidence.words * _lexical(hit) for hit in hits]
+
+
+def relevances(
+    hits: Sequence[Hit], evidence: Evidence = USUAL, speakers: AbstractSet[str] = frozenset()
+) -> list[float]:
+    """For each hit its relevance to an input that names `speakers`; only their order and distances mean anything.
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
+    own = own_evidence(hits, evidence)
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)
         if hit.thread is not None and hit.place is not None
     }
-    return [score + _lent(hit, placed) for hit, score in zip(hits, own, strict=True)]
+    return [
+        score + _lent(hit, placed, evidence) + (evidence.named if hit.speaker in speakers else 0.0)
+        for hit, score in zip(hits, own, strict=True)
+    ]
+
+
+def beside(hits: Sequence[Hit], evidence: Evidence = USUAL) -> list[tuple[UUID, int]]:
+    """The places that the best hits lend to and no hit stands at, each with its thread."""
+    own = own_evidence(hits, evidence)
+    ranked = sorted(range(len(hits)), key=lambda i: (-own[i], hits[i].memory_id))
+    lenders = [hits[i] for i in ranked if hits[i].thread is not None][:LENDERS]
+    taken = {(hit.thread, hit.place) for hit in hits}
+    steps = [sign * distance for distance in range(1, len(evidence.lent) + 1) for sign in (-1, 1)]
+    reached = {
+        (hit.thread, hit.place + step): None
+        for hit in lenders
+        for step in steps
+        if hit.thread is not None and hit.place is not None and hit.place + step >= 0
+    }
+    return [place for place in reached if place not in taken]
 
 
 def _lexical(hit: Hit) -> float:
     return hit.lexical * (LONG_FACTOR if hit.words > LONG_WORDS else 1.0)
 
 
-def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float]) -> float:
+def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float], evidence: Evidence) -> float:
     if hit.thread is None or hit.place is None:
         return 0.0
     lent = 0.0
-    for distance, part in LENT:
-        beside = [placed.get((hit.thread, hit.place + step), 0.0) for step in (-distance, distance)]
-        lent += part * max(beside)
+    for distance, part in enumerate(evidence.lent, 1):
+        before, after = placed.get((hit.thread, hit.place - distance)), placed.get((hit.thread, hit.place + distance))
+        lent += part * max(before or 0.0, after or 0.0)
     return lent
 
 
