@@ -21,7 +21,7 @@ from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
-from newton.memory.ranking import USUAL, Evidence
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Contexts:
     centroids: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
     source_seconds: float
-    evidence: Evidence = USUAL
+    weighing: Weighing = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -74,7 +74,7 @@ class Contexts:
         """
         _ensure_sensible(request)
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, evidence=self.evidence)
+        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
         plan = self._plan(request, gathered, now)
@@ -110,6 +110,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]

@@ -15,7 +15,7 @@ from newton.db.pool import Database, Tx
 from newton.heart import censors, procedures
 from newton.heart.censors import Censor
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL, Evidence
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Sources:
     db: Database
     embedder: "Embedder | None"
     seconds: float
-    evidence: Evidence = USUAL
+    weighing: Weighing = USUAL
 
     async def gather(self, request: Request, *, now: datetime) -> Gathered:
         """Asks all sources at once. `now` is the moment for which the context is made."""
@@ -114,10 +114,10 @@ class Sources:
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
-            widths={k: width for k, width in widths(request.tokens).items() if k not in self.evidence.without},
+            widths={k: width for k, width in widths(request.tokens).items() if k not in self.weighing.without},
             moment=request.as_of,
             seconds=self.seconds / 2,
-            evidence=self.evidence,
+            weighing=self.weighing,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 

@@ -22,7 +22,7 @@ _WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Evidence:
+class Weighing:
     """What counts as evidence, and how much; what counts 0 is not looked for.
 
     `meaning` weighs the cosine and `words` the share of the best possible BM25. `lent` is what a neighbour one, two, …
@@ -37,7 +37,7 @@ class Evidence:
     without: frozenset[Kind] = frozenset()
 
 
-USUAL = Evidence()
+USUAL = Weighing()
 
 
 class Hit(NamedTuple):
@@ -54,7 +54,7 @@ class Hit(NamedTuple):
 
 
 def named(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
-    """The speakers that the text names, by their whole name or the first word of it, as names are written.
+    """The speakers whose first name, written as a name, is a word of the text.
 
     >>> sorted(named("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
     ['Ana Lima', 'Will']
@@ -64,37 +64,42 @@ def named(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
     return frozenset(speaker for speaker, parts in known.items() if parts and parts[0] in words)
 
 
-def own_evidence(hits: Sequence[Hit], evidence: Evidence = USUAL) -> list[float]:
-    """What speaks for each hit alone."""
-    return [evidence.meaning * hit.similarity + evidence.words * _lexical(hit) for hit in hits]
+def evidence(similarity: float, lexical: float, words: int, weighing: Weighing = USUAL) -> float:
+    """What its meaning and its words say for a memory by itself."""
+    part = LONG_FACTOR if words > LONG_WORDS else 1.0
+    return weighing.meaning * similarity + weighing.words * part * lexical
+
+
+def _alone(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[float]:
+    return [evidence(hit.similarity, hit.lexical, hit.words, weighing) for hit in hits]
 
 
 def relevances(
-    hits: Sequence[Hit], evidence: Evidence = USUAL, speakers: AbstractSet[str] = frozenset()
+    hits: Sequence[Hit], weighing: Weighing = USUAL, speakers: AbstractSet[str] = frozenset()
 ) -> list[float]:
     """For each hit its relevance to an input that names `speakers`; only their order and distances mean anything.
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = own_evidence(hits, evidence)
+    own = _alone(hits, weighing)
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)
         if hit.thread is not None and hit.place is not None
     }
     return [
-        score + _lent(hit, placed, evidence) + (evidence.named if hit.speaker in speakers else 0.0)
+        score + _lent(hit, placed, weighing) + (weighing.named if hit.speaker in speakers else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
 
-def beside(hits: Sequence[Hit], evidence: Evidence = USUAL) -> list[tuple[UUID, int]]:
+def beside(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[tuple[UUID, int]]:
     """The places that the best hits lend to and no hit stands at, each with its thread."""
-    own = own_evidence(hits, evidence)
+    own = _alone(hits, weighing)
     ranked = sorted(range(len(hits)), key=lambda i: (-own[i], hits[i].memory_id))
     lenders = [hits[i] for i in ranked if hits[i].thread is not None][:LENDERS]
     taken = {(hit.thread, hit.place) for hit in hits}
-    steps = [sign * distance for distance in range(1, len(evidence.lent) + 1) for sign in (-1, 1)]
+    steps = [sign * distance for distance in range(1, len(weighing.lent) + 1) for sign in (-1, 1)]
     reached = {
         (hit.thread, hit.place + step): None
         for hit in lenders
@@ -104,15 +109,11 @@ def beside(hits: Sequence[Hit], evidence: Evidence = USUAL) -> list[tuple[UUID, 
     return [place for place in reached if place not in taken]
 
 
-def _lexical(hit: Hit) -> float:
-    return hit.lexical * (LONG_FACTOR if hit.words > LONG_WORDS else 1.0)
-
-
-def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float], evidence: Evidence) -> float:
+def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float], weighing: Weighing) -> float:
     if hit.thread is None or hit.place is None:
         return 0.0
     lent = 0.0
-    for distance, part in enumerate(evidence.lent, 1):
+    for distance, part in enumerate(weighing.lent, 1):
         before, after = placed.get((hit.thread, hit.place - distance)), placed.get((hit.thread, hit.place + distance))
         lent += part * max(before or 0.0, after or 0.0)
     return lent

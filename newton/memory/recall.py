@@ -17,7 +17,7 @@ from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
-from newton.memory.ranking import USUAL, Evidence, Hit, beside, named, relevances, stretched
+from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
 from newton.memory.representations import day_in_front, one_line, parted
 from newton.memory.transitions import states_at
 
@@ -80,6 +80,11 @@ class Found(NamedTuple):
         return derived(self.kind, self.state, self.outcome, self.uses)
 
     @property
+    def evidence(self) -> float:
+        """What its meaning and its words say for it, without what neighbours lend."""
+        return evidence(self.similarity, self.lexical, self.words)
+
+    @property
     def said(self) -> str:
         """Its words without the date and speaker of a line."""
         return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
@@ -123,7 +128,7 @@ class Search:
     """Where is looked, how widely, and what may be found.
 
     `past` names the states that are left out. With a `moment` only what was known then is found, as it was then. What
-    is not embedded or not found within so many `seconds` is done without. `evidence` says what counts.
+    is not embedded or not found within so many `seconds` is done without. `weighing` says what counts.
     """
 
     db: Database
@@ -134,7 +139,7 @@ class Search:
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
     seconds: float | None = None
-    evidence: Evidence = USUAL
+    weighing: Weighing = USUAL
 
     @property
     def spread(self) -> dict[str, object]:
@@ -197,7 +202,7 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
         hits = _united(near, worded, far)
         hits += await _beside(tx, cue, hits, search)
-        kept = best(hits, search.widths, evidence=search.evidence, text=cue.text)
+        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text)
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
@@ -208,11 +213,11 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
 
 
 def best(
-    hits: Sequence[Hit], widths: Mapping[Kind, Width], *, evidence: Evidence = USUAL, text: str = ""
+    hits: Sequence[Hit], widths: Mapping[Kind, Width], *, weighing: Weighing = USUAL, text: str = ""
 ) -> dict[UUID, tuple[float, float, float]]:
     """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each. Pure."""
     left = {kind: width.kept for kind, width in widths.items()}
-    relevance = stretched(relevances(hits, evidence, named(text, {hit.speaker for hit in hits})))
+    relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
     kept: dict[UUID, tuple[float, float, float]] = {}
     for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
         hit = hits[place]
@@ -224,7 +229,7 @@ def best(
 
 async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list[Hit]:
     """What stands beside the best lines and was not found itself: of a large memory that is most of it."""
-    places = beside(hits, search.evidence) if "exchange" in search.widths else []
+    places = beside(hits, search.weighing) if "exchange" in search.widths else []
     if not places:
         return []
     rows = await SQL["beside"].all(
@@ -275,7 +280,7 @@ def _late(search: Search) -> str:
 
 
 async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
-    if cue.vector is None or not search.evidence.meaning:
+    if cue.vector is None or not search.weighing.meaning:
         return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
@@ -283,7 +288,7 @@ async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
 
 
 async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
-    if not search.evidence.words:
+    if not search.weighing.words:
         return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
@@ -291,7 +296,7 @@ async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
 
 
 async def _similarities(tx: Tx, cue: Cue, memory_ids: Set[UUID], search: Search) -> dict[UUID, float]:
-    if cue.vector is None or not memory_ids or not search.evidence.meaning:
+    if cue.vector is None or not memory_ids or not search.weighing.meaning:
         return {}
     rows = await SQL["similarities"].all(
         tx,
