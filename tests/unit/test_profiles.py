@@ -36,7 +36,7 @@ def profiles() -> dict[str, Profile]:
 
 
 def test_what_ships(profiles: dict[str, Profile]) -> None:
-    assert sorted(profiles) == ["balanced", "important", "newton", "recent"]
+    assert sorted(profiles) == ["balanced", "evidence", "important", "newton", "recent"]
 
 
 def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S002-10
@@ -199,7 +199,7 @@ def test_an_unknown_profile_names_the_nearest_and_all(profiles: dict[str, Profil
     assert profile_named(profiles, "newton") is profiles["newton"]
     with pytest.raises(NotFoundError) as missing:
         profile_named(profiles, "balancd")
-    assert missing.value.hint == "Did you mean 'balanced'? Known: balanced, important, newton, recent."
+    assert missing.value.hint == "Did you mean 'balanced'? Known: balanced, evidence, important, newton, recent."
 
 
 def test_shipped_folders_are_found() -> None:
