@@ -91,8 +91,9 @@ async def command(
                 run = replace(run, variants=await _variants(known))
             for newton, conversation in zip(known, found, strict=True):
                 await _measure(newton, conversation, run)
+        weighing = {**asdict(USUAL), "without": sorted(USUAL.without)}
         written = await receipt(
-            here, began, data_sha256=fingerprint(found), budgets=budgets, limit=limit, weighing=asdict(USUAL)
+            here, began, data_sha256=fingerprint(found), budgets=budgets, limit=limit, weighing=weighing
         )
     answer = {**figures(run), "receipt": written}
     if json:
