@@ -4,11 +4,12 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from newton.cognition.context import Contexts
-from newton.content.profiles import Profile, Weights, profile_named
+from newton.content.profiles import Profile, Weights, profile_for
 from newton.memory.memory import Kind
 from newton.memory.ranking import USUAL, Weighing
 
 AS_IT_IS = "as it is"
+NEUTRAL = "question"  # the frame whose profile is taken apart, when none is named
 LETTER = "newton"  # the profile of the published weights
 
 # What counts as evidence, and the sources it comes from.
@@ -53,7 +54,7 @@ def variants(profile: Profile, kinds: Sequence[Kind]) -> list[Variant]:
 
 def chosen(contexts: Contexts, name: str | None) -> Profile:
     """The profile that is taken apart: the one that is asked for, or that of the neutral frame."""
-    return profile_named(contexts.profiles, name or contexts.frames["question"].profile)
+    return profile_for(contexts.profiles, name or contexts.frames[NEUTRAL].profile, frame=NEUTRAL)
 
 
 def _searching(weighing: Weighing) -> Callable[[Contexts], Contexts]:
@@ -61,7 +62,7 @@ def _searching(weighing: Weighing) -> Callable[[Contexts], Contexts]:
 
 
 def _weighing(profile: Profile, name: str, weights: Mapping[str, float]) -> Variant:
-    other = profile.model_copy(update={"name": name, "weights": Weights.model_validate(weights)})
+    other = profile.model_copy(update={"name": name, "weights": Weights.model_validate(weights), "expression": None})
     return Variant(
         name=name,
         profile=name,

@@ -1,19 +1,21 @@
 """From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
 
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
-from typing import TypeVar
 from uuid import UUID
 
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.fill import Candidate, Placed, fill
+from newton.cognition.identity import Presence
+from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
+from newton.heart.tenets import plain
 from newton.memory.memory import PAST
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
@@ -24,18 +26,17 @@ FITS = 0.35
 # Verbatim evidence has no floor: a line says little alone, and its neighbours may say what it is about.
 RAW = frozenset({"exchange", "passage"})
 
-T = TypeVar("T")
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in; `focus`
-    is what stands just out of view, the nearest first; `open` are the decisions that are being made and are no
-    candidates; `advice` is the calibration note."""
+    """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
+    with which a derived memory comes in; `focus` is what stands just out of view, the nearest first; `open` are the
+    decisions that are being made and are no candidates; `advice` is the calibration note."""
 
     input: str
     budget: Budget
     profile: Profile
+    identity: Presence
     floor: float
     approach: Block
     constraints: Sequence[Block]
@@ -53,6 +54,7 @@ class Assembly:
     """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
 
     page: Block
+    identity: Presence
     focus: tuple[UUID, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
@@ -64,6 +66,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     focus = _focused(setting)
     working = [item(found.summary, found.summary_tokens) for found in focus]
     always = {
+        "identity": setting.identity.blocks,
         "censors": setting.constraints,
         "frame": [setting.approach],
         "working": working,
@@ -85,6 +88,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(
         page=page,
+        identity=setting.identity,
         focus=tuple(found.memory_id for found in focus),
         layers=_layers(sections, setting),
         candidates=tuple(considered),
@@ -103,13 +107,18 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
     taken = {found.memory_id for found in focus}
     seen = {found.heard for found in focus}
+    stands = {plain(tenet.words) for tenet in setting.identity.shown}
     best = max((s.found.evidence for s in ordered), default=0.0)
     floor = max(setting.profile.floor * best, setting.floor)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
-        why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
-        why = why or ("too far from the input" if _is_far(s.found, setting, floor) else None)
+        why = (
+            excluded(s.found, setting, taken=taken)
+            or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
+            or ("says the same as a better one" if words in seen else None)
+            or ("too far from the input" if _is_far(s.found, setting, floor) else None)
+        )
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
         else:
@@ -165,7 +174,9 @@ def _sections(considered: Sequence[Considered], setting: Setting) -> dict[str, l
         if c.detail:
             layers.setdefault(c.layer, []).append(c)
     return {
-        layer: _under_days(held, setting) if layer in BY_DAY else [_block(c) for c in _arranged(held, setting, _when)]
+        layer: _under_days(held, setting)
+        if layer in BY_DAY
+        else [_block(c) for c in arranged(held, setting.profile, when=_when)]
         for layer, held in layers.items()
     }
 
@@ -175,21 +186,11 @@ def _under_days(held: Sequence[Considered], setting: Setting) -> list[Block]:
     days: dict[str | None, list[Considered]] = {}
     for c in held:
         days.setdefault(c.day, []).append(c)
-    blocks = [_block(c) for c in _arranged(days.pop(None, []), setting, _when)]
-    for day, of_it in _arranged(list(days.items()), setting, lambda day: _when(day[1][0])):
+    blocks = [_block(c) for c in arranged(days.pop(None, []), setting.profile, when=_when)]
+    for day, of_it in arranged(list(days.items()), setting.profile, when=lambda day: _when(day[1][0])):
         assert day is not None, "what is of no day was taken out"
         blocks += [under(day, setting.day_tokens), *(_block(c) for c in sorted(of_it, key=_told))]
     return blocks
-
-
-def _arranged(best_first: Sequence[T], setting: Setting, when: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
-    match setting.profile.order:
-        case "best_last":
-            return list(reversed(best_first))
-        case "chronological":
-            return sorted(best_first, key=when)
-        case "best_first":
-            return list(best_first)
 
 
 def _when(considered: Considered) -> tuple[datetime, UUID]:

@@ -10,6 +10,7 @@ import numpy as np
 
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
+from newton.cognition.identity import Presence
 from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
@@ -86,7 +87,7 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked.
+    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -96,6 +97,7 @@ class Bundle:
     session_id: UUID | None
     created_at: datetime
     input: str
+    identity: Presence
     text: str
     tokens: int
     budget: int
@@ -162,6 +164,7 @@ class Bundle:
                 },
             },
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
+            "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             "missing": dict(self.missing),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},

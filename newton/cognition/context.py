@@ -13,11 +13,13 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
+from newton.cognition.identity import presence, room
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
-from newton.cognition.score import scorer
+from newton.cognition.score import UNKNOWN, Bearing, scorer
+from newton.cognition.usage import keywords
 from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, profile_named
+from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
@@ -88,7 +90,7 @@ class Contexts:
     def _plan(self, request: Request, gathered: Gathered, now: datetime) -> Plan:
         choice = self._choice(request, gathered)
         frame = frame_named(self.frames, choice.frame)
-        profile = profile_named(self.profiles, request.profile or frame.profile)
+        profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         budget = allocate(
             request.tokens,
             shares=frame.budget.shares,
@@ -110,6 +112,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
@@ -123,7 +126,8 @@ class Contexts:
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
         )
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
+        bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
+        score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)
         return assemble([score(f) for f in found], setting)
 
     def _bundle(
@@ -141,6 +145,7 @@ class Contexts:
             session_id=request.session_id,
             created_at=self.clock.now(),
             input=request.input,
+            identity=assembly.identity,
             text=assembly.page.text,
             tokens=assembly.page.tokens,
             budget=plan.budget.total,

@@ -2,6 +2,7 @@
 
 import functools
 import re
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
@@ -139,12 +140,15 @@ class Frame(Named):
         return tuple(pattern for pattern in self.patterns if _bounded(pattern.match).search(plain))
 
 
-def load_frames(extra: Path | None = None) -> dict[str, Frame]:
+def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
     """The frames that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+
+    `profiles` are the names that a frame may give for its profile; without them, of those that ship.
 
     Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
     """
-    context = {"profiles": {path.stem for path in shipped("profiles").glob("*.yaml")}}
+    known = {path.stem for path in shipped("profiles").glob("*.yaml")} if profiles is None else set(profiles)
+    context = {"profiles": known}
     frames = read_folder(shipped("frames"), Frame, context)
     return frames if extra is None else {**frames, **read_folder(extra.expanduser(), Frame, context)}
 

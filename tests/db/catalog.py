@@ -9,7 +9,9 @@ APPEND_ONLY = {
     "dialogue.sessions",
     "dialogue.messages",
     "heart.events",
+    "heart.identity",
     "heart.mentions",
+    "heart.tenets",
     "memory.sources",
     "memory.confirmations",
     "memory.links",
@@ -28,10 +30,13 @@ FIXED = {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",
     },
+    "cognition.working": {"session_id", "memory_id", "added_at"},
+    "cognition.strategies": {"strategy"},
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
+    "heart.proposals": {"tenet_id"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},
 }  # fmt: skip
 

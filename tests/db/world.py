@@ -5,21 +5,35 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.agent.working import WorkingMemory
 from newton.brain import decisions, guardrails, snapshots
 from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
+from newton.cognition import workingset
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
+from newton.cognition.workingset import Sitting
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
-from newton.heart import activations, attributes, censors, documents, entities, episodes, events, facts, procedures
+from newton.heart import (
+    activations,
+    attributes,
+    censors,
+    documents,
+    entities,
+    episodes,
+    events,
+    facts,
+    identity,
+    procedures,
+)
 from newton.heart.censors import Rule
 from newton.heart.chunking import Chunk
 from newton.heart.documents import Source
@@ -27,7 +41,10 @@ from newton.heart.episodes import Experience
 from newton.heart.events import Happening
 from newton.heart.facts import Statement
 from newton.heart.happenings import checked
+from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
+from newton.heart.standing import Wish
+from newton.ids import model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import Teller
@@ -63,14 +80,32 @@ async def live(db: Database, name: str) -> UUID:
         await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
+        at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
+        await workingset.hold_lines(tx, range(len(lines)), at=at)
         await all_kinds(tx, by)
+        await an_identity(tx, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
     await contexts(db).build(
         Request(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
+    await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+def desk(db: Database, agent_id: UUID, session_id: UUID, *, capacity: int = 128_000) -> WorkingMemory:
+    """The working memory of a session."""
+    return WorkingMemory(
+        agent_id=agent_id,
+        session_id=session_id,
+        db=db,
+        clock=SteppedClock(NOON),
+        profiles=load_profiles(),
+        frames=load_frames(),
+        capacity=capacity,
+        model_id=model_id(HashEmbedder.identity),
+    )
 
 
 async def all_kinds(tx: Tx, by: Teller) -> None:
@@ -109,6 +144,12 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
+
+
+async def an_identity(tx: Tx, by: Teller) -> None:
+    hand = Hand(by=by, count=count)
+    await identity.add(tx, "value", "Tea before talk", hand=hand)
+    await identity.propose(tx, [Wish("preference", "I prefer green tea")], spot=None, hand=hand)
 
 
 def told(ref: str) -> Experience:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import allocate
+from newton.cognition.identity import Presence
 from newton.cognition.render import Block, day_tokens, headers
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import load_profiles
@@ -39,6 +40,7 @@ def told(*best_first: Found, budget: int = 8_000, order: str = "best_first") -> 
         input="?",
         budget=allocate(budget),
         profile=PROFILE.model_copy(update={"order": order}),
+        identity=Presence(),
         floor=0.0,
         approach=Block("", 0),
         constraints=(),
@@ -79,6 +81,7 @@ def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> Non
         ("best_first", ["2026-05-10:", "2026-05-08:", "2026-05-09:"]),
         ("best_last", ["2026-05-09:", "2026-05-08:", "2026-05-10:"]),
         ("chronological", ["2026-05-08:", "2026-05-09:", "2026-05-10:"]),
+        ("edges", ["2026-05-10:", "2026-05-09:", "2026-05-08:"]),
     ],
 )
 def test_days_come_in_the_order_of_the_profile(order: str, days: list[str]) -> None:
@@ -108,7 +111,7 @@ SAID = st.lists(
 )
 
 
-@given(SAID, st.integers(1, 900), st.sampled_from(["best_first", "best_last", "chronological"]))
+@given(SAID, st.integers(1, 900), st.sampled_from(["best_first", "best_last", "edges", "chronological"]))
 def test_the_tokens_add_up_and_never_pass_the_budget(
     said: list[tuple[str, int, Kind, bool]], budget: int, order: str
 ) -> None:
