@@ -11,8 +11,10 @@ import numpy as np
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
 from newton.cognition.identity import Presence
+from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.representations import parted
 
 
 class Considered(NamedTuple):
@@ -61,8 +63,18 @@ class Considered(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its line in the context, or the one it would have had."""
+        """What the context tells of it, or would have told, with its day."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
+
+    @property
+    def day(self) -> str | None:
+        """The day under which it stands in its layer."""
+        return self.scored.found.day if self.layer in BY_DAY else None
+
+    @property
+    def shown(self) -> str:
+        """Its line in the context: without the day, when it stands under it."""
+        return parted(self.text)[1] if self.day else self.text
 
 
 @dataclass(frozen=True, slots=True)

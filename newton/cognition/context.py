@@ -15,7 +15,7 @@ from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
 from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
-from newton.cognition.render import Block, approach
+from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import UNKNOWN, Bearing, scorer
 from newton.cognition.usage import keywords
@@ -25,6 +25,7 @@ from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ class Contexts:
     header_tokens: Mapping[str, int]
     source_seconds: float
     tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
+    weighing: Weighing = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -77,7 +79,7 @@ class Contexts:
         """
         _ensure_sensible(request)
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
+        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
         choice = await self._settled(request, self._choice(request, gathered))
@@ -137,6 +139,7 @@ class Contexts:
             triggered=standing.triggered,
             in_view=request.in_view,
             header_tokens=headers,
+            day_tokens=day_tokens(self.count),
         )
         bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
         score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)

@@ -18,6 +18,7 @@ from newton.heart import censors, identity, procedures
 from newton.heart.censors import Censor
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 
 if TYPE_CHECKING:
@@ -32,8 +33,8 @@ FEW: Mapping[Kind, Width] = {
     "decision": Width(searched=20, kept=20),
 }
 LINES_SEARCHED = 200
-TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context
-FEWEST_LINES, MOST_LINES = 40, 250
+TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
+FEWEST_LINES, MOST_LINES = 40, 300
 FOCUS_LINES = 12
 DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
 MOST_OPEN = 3
@@ -98,6 +99,7 @@ class Sources:
     db: Database
     embedder: "Embedder | None"
     seconds: float
+    weighing: Weighing = USUAL
 
     async def gather(self, request: Request, *, now: datetime) -> Gathered:
         """Asks all sources at once. `now` is the moment for which the context is made."""
@@ -125,9 +127,10 @@ class Sources:
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
-            widths=widths(request.tokens),
+            widths={k: width for k, width in widths(request.tokens).items() if k not in self.weighing.without},
             moment=request.as_of,
             seconds=self.seconds / 2,
+            weighing=self.weighing,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 

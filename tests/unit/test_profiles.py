@@ -49,7 +49,7 @@ def profiles() -> dict[str, Profile]:
 def test_what_ships(profiles: dict[str, Profile]) -> None:
     # the ruling on scoring
     assert sorted(profiles) == [
-        *("auto", "balanced", "clustered", "coding", "custom", "frequent", "important", "newton", "recent"),
+        *("auto", "balanced", "clustered", "coding", "custom", "evidence", "frequent", "important", "newton", "recent"),
         *("research", "support"),
     ]
 

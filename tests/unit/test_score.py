@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import FEATURES, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
+from newton.cognition.score import FEATURES, LAYER_OF, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
 from newton.content.frames import load_frames
 from newton.content.profiles import Weights, load_profiles
 from newton.ids import new_id
@@ -16,7 +16,7 @@ from tests.support import NOON
 
 FRAME = load_frames()["decision"]
 PROFILES = load_profiles()
-NEWTON = PROFILES["newton"]
+NEWTON, EVIDENCE = PROFILES["newton"], PROFILES["evidence"]
 SCORING = {name: profile for name, profile in PROFILES.items() if not profile.by_frame}
 
 
@@ -52,6 +52,37 @@ def found(**changed: object) -> Found:
 
 def score(f: Found) -> float:
     return scorer(frame=FRAME, profile=NEWTON, now=NOON)(f).score
+
+
+@given(
+    st.builds(
+        dict[str, object],
+        kind=st.sampled_from(sorted(LAYER_OF)),
+        outcome=st.sampled_from([None, "success", "failure"]),
+        uses=st.integers(0, 10**6),
+        confidence=st.floats(0, 1),
+        occurred_at=st.datetimes(NOON.replace(tzinfo=None) - timedelta(days=4_000), NOON.replace(tzinfo=None)).map(
+            lambda at: at.replace(tzinfo=UTC)
+        ),
+    ),
+    st.floats(0, 0.88),
+)
+def test_by_evidence_nothing_makes_up_for_being_beside_the_point(better: dict[str, object], relevance: float) -> None:
+    # S002-25
+    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    worst = found(
+        kind="exchange",
+        relevance=relevance + 0.12,
+        outcome="failure",
+        confidence=0.0,
+        occurred_at=NOON - timedelta(days=4_000),
+    )
+    assert score(worst).score > score(found(relevance=relevance)._replace(**better)).score
+
+
+def test_by_evidence_the_later_of_two_alike_comes_first() -> None:
+    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    assert score(found()).score > score(found(occurred_at=NOON - timedelta(days=90))).score
 
 
 def test_the_newton_profile_by_the_letter() -> None:
