@@ -63,6 +63,9 @@ class Settings(BaseModel):
     procedures_dir: Path | None = Field(
         None, description="A folder of your own procedures, NAME/SKILL.md; a procedure of the same name wins."
     )
+    profiles_dir: Path | None = Field(
+        None, description="A folder of your own profiles; a profile of the same name wins."
+    )
     embedding: Literal["local", "openai", "none"] = Field(
         "local", description="Who embeds: the model that ships with Newton, the OpenAI endpoint, or nobody."
     )
@@ -76,6 +79,10 @@ class Settings(BaseModel):
     reply_tokens: int = Field(1_000, ge=1, description="Longest reply asked of the model.")
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
     source_seconds: float = Field(2.0, gt=0, le=60, description="Seconds each source of a context has to answer.")
+    working_tokens: int = Field(
+        128_000, ge=1_000, description="What a session may have at hand; the coldest goes first."
+    )
+    working_days: int = Field(30, ge=1, description="After so many days without use a session has nothing at hand.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
     core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")

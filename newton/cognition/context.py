@@ -17,10 +17,11 @@ from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
-from newton.cognition.score import scorer
+from newton.cognition.score import UNKNOWN, Bearing, scorer
+from newton.cognition.usage import keywords
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, profile_named
+from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
@@ -90,7 +91,7 @@ class Contexts:
 
     def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
-        profile = profile_named(self.profiles, request.profile or frame.profile)
+        profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         budget = allocate(
             request.tokens,
             shares=frame.budget.shares,
@@ -137,7 +138,8 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
         )
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
+        bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
+        score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)
         return assemble([score(f) for f in found], setting)
 
     def _bundle(
