@@ -19,10 +19,9 @@ from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
-from newton.agent.working import WorkingMemory
+from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
-from newton.cognition import workingset
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import Choice, choose
@@ -160,14 +159,9 @@ class Newton:
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
-        async with self.db.work(self.agent_id) as tx:
-            if session is None:
-                session_id, _ = await workingset.last_session(tx, agent_id=self.agent_id)
-            else:
-                session_id = await sessions.known(tx, agent_id=self.agent_id, ref=session)
         return WorkingMemory(
             agent_id=self.agent_id,
-            session_id=session_id,
+            session_id=await session_at_work(self.db, session, agent_id=self.agent_id),
             db=self.db,
             clock=self.clock,
             profiles=self.profiles,
