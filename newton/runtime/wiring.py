@@ -318,7 +318,8 @@ def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, c
 
 async def framed(settings: Settings, text: str) -> Choice:
     """The frame that an input of its own gets, without a database."""
-    outlook = load_outlook(load_profiles(), settings.frames_dir, settings.pack)
+    profiles = load_profiles(settings.profiles_dir, check_expression)
+    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     embedder, _ = await asyncio.to_thread(_models, settings)
     likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
     vector = (await embedder.embed([substance(text)]))[0] if embedder else None
