@@ -13,8 +13,10 @@ from newton.cognition.fill import FULL, Detail, Placed
 from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice
 from newton.cognition.identity import Presence
+from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.representations import parted
 
 # What gave it, where that was no search.
 SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
@@ -66,8 +68,18 @@ class Considered(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its line in the context, or the one it would have had."""
+        """What the context tells of it, or would have told, with its day."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
+
+    @property
+    def day(self) -> str | None:
+        """The day under which it stands in its layer."""
+        return self.scored.found.day if self.layer in BY_DAY else None
+
+    @property
+    def shown(self) -> str:
+        """Its line in the context: without the day, when it stands under it."""
+        return parted(self.text)[1] if self.day else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,16 +175,7 @@ class Bundle:
     def _outline(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
-            "frame": {
-                "name": self.frame.frame,
-                "confidence": round(self.frame.confidence, 4),
-                "runner_up": self.frame.runner_up,
-                "forced": self.frame.forced,
-                "evidence": {
-                    name: {part: round(getattr(e, part), 4) for part in ("pattern", "example", "prior")}
-                    for name, e in self.frame.evidence.items()
-                },
-            },
+            "frame": self.frame.outline(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},

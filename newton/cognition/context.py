@@ -1,6 +1,6 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
@@ -16,18 +16,21 @@ from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
 from newton.cognition.identity import presence, room
-from newton.cognition.render import Block, approach
+from newton.cognition.likeness import Likeness
+from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
+from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Embedder
 
 MOST_TOKENS = 10_000_000
 
@@ -71,9 +74,11 @@ class Contexts:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     embedder: "Embedder | None"
-    centroids: "Mapping[str, Vector]"
+    likeness: Likeness | None
     header_tokens: Mapping[str, int]
     source_seconds: float
+    tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
+    weighing: Weighing = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -82,10 +87,11 @@ class Contexts:
         """
         _ensure_sensible(request)
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
+        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
         gathered = await sources.gather(request, reach=self._reach(request), now=now)
         laps.end("recall")
-        plan = self._plan(request, gathered, now)
+        choice = await self._settled(request, self._choice(request, gathered))
+        plan = self._plan(request, choice, now)
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
         assembly = self._assembly(request, gathered, plan, at_hand, added)
@@ -111,8 +117,7 @@ class Contexts:
         most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
         return fitted(lines(request.additional or "", count=self.count), most=most)
 
-    def _plan(self, request: Request, gathered: Gathered, now: datetime) -> Plan:
-        choice = self._choice(request, gathered)
+    def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
@@ -128,8 +133,20 @@ class Contexts:
     def _choice(self, request: Request, gathered: Gathered) -> Choice:
         if request.frame:
             return framing.forced(request.frame)
-        vector, prior = gathered.recalled.cue.vector, gathered.situation.frame
-        return framing.choose(self.frames, request.input, vector=vector, centroids=self.centroids, prior=prior)
+        core, prior = gathered.core, gathered.situation.frame
+        vector = gathered.recalled.cue.vector if core is None else core
+        return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=prior)
+
+    async def _settled(self, request: Request, choice: Choice) -> Choice:
+        """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
+        if self.tiebreak is None or not choice.unsure:
+            return choice
+        close = [self.frames[name] for name in choice.close]
+        try:
+            name = await timely(self.tiebreak(request.input, close), seconds=self.source_seconds)
+        except TimeoutError:
+            return choice
+        return framing.settled(choice, name or "")
 
     def _assembly(
         self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
@@ -154,6 +171,7 @@ class Contexts:
             unsearched=at_hand.unsearched,
             in_view=request.in_view,
             header_tokens=headers,
+            day_tokens=day_tokens(self.count),
         )
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         return assemble([score(f) for f in found], setting)

@@ -10,10 +10,12 @@ from newton.brain import snapshots
 from newton.brain.snapshots import Advice
 from newton.cognition import bundles, filters
 from newton.cognition.filters import Filters
+from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
+from newton.errors import ProviderError
 from newton.heart import censors, events, identity, known, procedures
 from newton.heart.censors import Censor
 from newton.heart.events import Around, Recent
@@ -21,12 +23,13 @@ from newton.heart.known import Enquiry, Known
 from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
 
 if TYPE_CHECKING:
     from asyncio import Task
 
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 FEW: Mapping[Kind, Width] = {
     "fact": Width(searched=30, kept=30),
@@ -37,8 +40,8 @@ FEW: Mapping[Kind, Width] = {
     "decision": Width(searched=20, kept=20),
 }
 LINES_SEARCHED = 200
-TOKENS_A_LINE = 35  # fewer than most lines cost, so that what is kept more than fills the context
-FEWEST_LINES, MOST_LINES = 40, 250
+TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
+FEWEST_LINES, MOST_LINES = 40, 300
 FOCUS_LINES = 12
 DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
 MOST_OPEN = 3
@@ -76,12 +79,16 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the sources gave. `practice` are procedures that the input seems to ask for and that no search has found;
-    `missing` names the sources that gave nothing, or less, and why."""
+    """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
+
+    `practice` are procedures that the input seems to ask for and that no search has found; `missing` names the sources
+    that gave nothing, or less, and why.
+    """
 
     recalled: Recollection
     standing: Standing
     situation: Situation
+    core: "Vector | None"
     missing: Mapping[str, str]
     knowledge: Knowledge = field(default_factory=Knowledge)
     recent: Recent = field(default_factory=Recent)
@@ -121,6 +128,7 @@ class Sources:
     db: Database
     embedder: "Embedder | None"
     seconds: float
+    weighing: Weighing = USUAL
 
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
@@ -138,11 +146,13 @@ class Sources:
             situation = ask("session", _situation, instead=Situation())
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
+            core = tasks.create_task(reading.of("core", self._core(request), instead=None))
         recalled = recalling.result()
         gathered = Gathered(
             recalled=recalled,
             standing=standing.result(),
             situation=_admitted(situation.result(), request.filters),
+            core=core.result(),
             knowledge=knowing.result(),
             recent=happened.result() if happened else Recent(),
             filters=request.filters,
@@ -161,12 +171,27 @@ class Sources:
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
-            widths={kind: w for kind, w in widths(request.tokens).items() if request.filters.admits(kind)},
+            widths=self._widths(request),
             moment=request.as_of,
             hidden=asked.hidden,
             seconds=self.seconds / 2,
+            weighing=self.weighing,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
+
+    async def _core(self, request: Request) -> "Vector | None":
+        core = substance(request.input)
+        if self.embedder is None or request.frame or core == request.input:
+            return None
+        try:
+            return (await self.embedder.embed([core]))[0]
+        except ProviderError:
+            return None  # the memories were searched without it too, and that is told
+
+    def _widths(self, request: Request) -> dict[Kind, Width]:
+        """How widely each kind is searched that the request admits."""
+        wanted = widths(request.tokens)
+        return {k: w for k, w in wanted.items() if request.filters.admits(k) and k not in self.weighing.without}
 
     async def _read(self, asked: Asked, source: Callable[[Tx, Asked], Awaitable[T]]) -> T:
         async with self.db.work(asked.request.agent_id) as tx:

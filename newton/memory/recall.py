@@ -17,8 +17,8 @@ from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
-from newton.memory.ranking import Hit, evidence, relevances, stretched
-from newton.memory.representations import one_line
+from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
+from newton.memory.representations import day_in_front, one_line, parted
 from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
@@ -90,6 +90,12 @@ class Found(NamedTuple):
         return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
 
     @property
+    def day(self) -> str | None:
+        """The day that both of its forms say in front, if they do."""
+        day = parted(self.summary)[0]
+        return day if day and self.micro.startswith(day_in_front(day)) else None
+
+    @property
     def heard(self) -> str:
         """Who says which words, whatever the day: what says the same need not stand twice."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
@@ -122,7 +128,7 @@ class Search:
     """Where is looked, how widely, and what may be found.
 
     `past` names the states that are left out. With a `moment` only what was known then is found, as it was then. What
-    is not embedded or not found within so many `seconds` is done without.
+    is not embedded or not found within so many `seconds` is done without. `weighing` says what counts.
     """
 
     db: Database
@@ -133,6 +139,7 @@ class Search:
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
     seconds: float | None = None
+    weighing: Weighing = USUAL
 
     @property
     def spread(self) -> dict[str, object]:
@@ -193,7 +200,9 @@ async def _as_of(search: Search, moment: datetime) -> Search:
 async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
     async with search.db.work(search.agent_id) as tx:
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
-        kept = best(_united(near, worded, far), search.widths)
+        hits = _united(near, worded, far)
+        hits += await _beside(tx, cue, hits, search)
+        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text)
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
@@ -203,10 +212,12 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
 
 
-def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[float, float, float]]:
+def best(
+    hits: Sequence[Hit], widths: Mapping[Kind, Width], *, weighing: Weighing = USUAL, text: str = ""
+) -> dict[UUID, tuple[float, float, float]]:
     """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each. Pure."""
     left = {kind: width.kept for kind, width in widths.items()}
-    relevance = stretched(relevances(hits))
+    relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
     kept: dict[UUID, tuple[float, float, float]] = {}
     for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
         hit = hits[place]
@@ -214,6 +225,24 @@ def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[
             left[hit.kind] -= 1
             kept[hit.memory_id] = (hit.similarity, hit.lexical, relevance[place])
     return kept
+
+
+async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list[Hit]:
+    """What stands beside the best lines and was not found itself: of a large memory that is most of it."""
+    places = beside(hits, search.weighing) if "exchange" in search.widths else []
+    if not places:
+        return []
+    rows = await SQL["beside"].all(
+        tx,
+        agent_id=search.agent_id,
+        model_id=cue.model_id,
+        embedding=cue.vector,
+        threads=[thread for thread, _ in places],
+        places=[place for _, place in places],
+        quarantined=search.quarantined,
+        hidden=search.hidden,
+    )
+    return [Hit._make((*row, 0.0)) for row in rows]
 
 
 async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, str]]:
@@ -251,7 +280,7 @@ def _late(search: Search) -> str:
 
 
 async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
-    if cue.vector is None:
+    if cue.vector is None or not search.weighing.meaning:
         return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
@@ -259,13 +288,15 @@ async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
 
 
 async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
+    if not search.weighing.words:
+        return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 
 async def _similarities(tx: Tx, cue: Cue, memory_ids: Set[UUID], search: Search) -> dict[UUID, float]:
-    if cue.vector is None or not memory_ids:
+    if cue.vector is None or not memory_ids or not search.weighing.meaning:
         return {}
     rows = await SQL["similarities"].all(
         tx,

@@ -31,6 +31,7 @@ def gathered(**given: object) -> Gathered:
         recalled=Recollection(cue=Cue(text="x"), found=[], missing={}),
         standing=Standing(),
         situation=Situation(),
+        core=None,
         missing={},
     )
     return replace(plain, **given)  # pyright: ignore[reportArgumentType]  # named fields
