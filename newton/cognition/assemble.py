@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
+from newton.cognition.constraints import Constraint
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.render import Block, item, render
 from newton.cognition.request import InView
@@ -22,14 +23,15 @@ FITS = 0.35
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note."""
+    """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
+    be done again. `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being
+    made and are no candidates; `advice` is the calibration note."""
 
     input: str
     budget: Budget
     profile: Profile
     approach: Block
-    constraints: Sequence[Block]
+    constraints: Sequence[Constraint]
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
@@ -43,7 +45,7 @@ class Assembly:
     """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
 
     page: Block
-    focus: tuple[UUID, ...]
+    focus: tuple[Found, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
 
@@ -54,7 +56,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     focus = _focused(setting)
     working = [item(found.summary, found.summary_tokens) for found in focus]
     always = {
-        "censors": setting.constraints,
+        "censors": [constraint.block for constraint in setting.constraints],
         "frame": [setting.approach],
         "working": working,
         "note": _advised(setting),
@@ -75,7 +77,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(
         page=page,
-        focus=tuple(found.memory_id for found in focus),
+        focus=tuple(focus),
         layers=_layers(sections, setting),
         candidates=tuple(considered),
     )
@@ -93,7 +95,7 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
-        why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
+        why = excluded(s, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
         else:
@@ -101,8 +103,9 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     return refused
 
 
-def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
+def excluded(scored: Scored, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
+    found = scored.found
     if found.state in PAST or found.quarantined:
         return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
     if found.memory_id in taken:
@@ -111,13 +114,14 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
-    if found.kind == "procedure" and not _fits(found, setting):
+    if found.kind == "procedure" and not _fits(scored, setting):
         return "not a procedure for this"
     return None
 
 
-def _fits(found: Found, setting: Setting) -> bool:
-    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
+def _fits(scored: Scored, setting: Setting) -> bool:
+    evidence = max(scored.feature("cosine"), scored.feature("lexical"))
+    return scored.found.memory_id in setting.triggered or evidence >= FITS
 
 
 def _focused(setting: Setting) -> list[Found]:

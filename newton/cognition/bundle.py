@@ -3,15 +3,17 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
-
-import numpy as np
 
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.recall import Found
+
+if TYPE_CHECKING:
+    from newton.cognition.assemble import Setting
 
 
 class Considered(NamedTuple):
@@ -74,24 +76,28 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked.
+    """One context. `setting` is what its candidates were placed into, `focus` what stood in it unasked.
 
-    `missing` names the sources that could not be asked, and why.
+    `as_of` is the moment it was rebuilt for, None for the present; `frame_edition` tells its frame from one of the same
+    name. `missing` names the sources that could not be asked, and why.
     """
 
     bundle_id: UUID
     agent_id: UUID
     session_id: UUID | None
     created_at: datetime
+    as_of: datetime | None
     input: str
     text: str
     tokens: int
     budget: int
     frame: Choice
+    frame_edition: str
     profile: Profile
+    setting: "Setting"
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
-    focus: tuple[UUID, ...]
+    focus: tuple[Found, ...]
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
 
@@ -107,34 +113,13 @@ class Bundle:
         """The public form: what every door answers."""
         return {
             "bundle_id": str(self.bundle_id),
+            "as_of": self.as_of and self.as_of.isoformat(),
             "text": self.text,
             "tokens": self.tokens,
             **self._outline(),
             "items": [{**_verdict(c), **_detail(c), "features": _rounded(c)} for c in self.items],
             "dropped": [_verdict(c) for c in self.dropped],
         }
-
-    def trace(self) -> dict[str, Any]:
-        """The stored form: one column of values for all candidates, best first. A candidate's line stands in the text
-        or with its memory, and is not said here again."""
-        reasons = list(dict.fromkeys(c.reason for c in self.candidates))
-        place = {reason: n for n, reason in enumerate(reasons)}
-        return {
-            **self._outline(),
-            "focus": [str(memory_id) for memory_id in self.focus],
-            "reasons": reasons,
-            "candidates": {
-                "memory_id": [str(c.memory_id) for c in self.candidates],
-                "detail": [c.detail for c in self.candidates],
-                "reason": [place[c.reason] for c in self.candidates],
-                "score": [round(c.score, 6) for c in self.candidates],
-                "features": self._feature_columns(),
-            },
-        }
-
-    def _feature_columns(self) -> dict[str, list[float]]:
-        table = np.array([c.scored.features for c in self.candidates]).reshape(-1, len(FEATURES)).round(4)
-        return dict(zip(FEATURES, table.T.tolist(), strict=True))
 
     def _outline(self) -> dict[str, Any]:
         return {

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing
@@ -51,6 +51,14 @@ class Plan:
     budget: Budget
 
 
+class Made(NamedTuple):
+    """A context before it is a bundle."""
+
+    plan: Plan
+    setting: Setting
+    assembly: Assembly
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
     """Makes contexts. Everything it holds is fixed for the life of the process."""
@@ -76,9 +84,11 @@ class Contexts:
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
         plan = self._plan(request, gathered, now)
-        assembly = self._assembly(request, gathered, plan)
+        setting = self._setting(request, gathered, plan)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
+        made = Made(plan, setting, assemble([score(f) for f in gathered.recalled.found], setting))
         laps.end("think")
-        bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
+        bundle = self._bundle(request, made, missing=gathered.missing, timings=laps.stages)
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
         return bundle
@@ -101,10 +111,11 @@ class Contexts:
         vector, prior = gathered.recalled.cue.vector, gathered.situation.frame
         return framing.choose(self.frames, request.input, vector=vector, centroids=self.centroids, prior=prior)
 
-    def _assembly(self, request: Request, gathered: Gathered, plan: Plan) -> Assembly:
+    def _setting(self, request: Request, gathered: Gathered, plan: Plan) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        found, situation, standing = gathered.recalled.found, gathered.situation, gathered.standing
-        setting = Setting(
+        situation, standing = gathered.situation, gathered.standing
+        found = {f.memory_id for f in gathered.recalled.found}
+        return Setting(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
@@ -113,38 +124,39 @@ class Contexts:
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
             ),
             focus=situation.focus,
-            open=[one for one in situation.open if one.memory_id not in {f.memory_id for f in found}],
+            open=[one for one in situation.open if one.memory_id not in found],
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
             triggered=standing.triggered,
             in_view=request.in_view,
             header_tokens=headers,
         )
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
-        return assemble([score(f) for f in found], setting)
 
     def _bundle(
         self,
         request: Request,
-        plan: Plan,
-        assembly: Assembly,
+        made: Made,
         *,
         missing: Mapping[str, str],
         timings: Mapping[str, float],
     ) -> Bundle:
+        plan, page = made.plan, made.assembly.page
         return Bundle(
             bundle_id=new_id(),
             agent_id=request.agent_id,
             session_id=request.session_id,
             created_at=self.clock.now(),
+            as_of=request.as_of,
             input=request.input,
-            text=assembly.page.text,
-            tokens=assembly.page.tokens,
+            text=page.text,
+            tokens=page.tokens,
             budget=plan.budget.total,
             frame=plan.choice,
+            frame_edition=plan.frame.edition,
             profile=plan.profile,
-            layers=assembly.layers,
-            candidates=assembly.candidates,
-            focus=assembly.focus,
+            setting=made.setting,
+            layers=made.assembly.layers,
+            candidates=made.assembly.candidates,
+            focus=made.assembly.focus,
             missing=missing,
             timings_ms=timings,
         )

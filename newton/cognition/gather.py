@@ -15,7 +15,7 @@ from newton.db.pool import Database, Tx
 from newton.heart import censors, procedures
 from newton.heart.censors import Censor
 from newton.memory.memory import Kind
-from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
+from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, made_then, recall
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -126,22 +126,35 @@ class Sources:
 async def _standing(tx: Tx, request: Request) -> Standing:
     triggers = await procedures.triggers(tx, agent_id=request.agent_id)
     return Standing(
-        censors=await censors.in_force(tx, agent_id=request.agent_id, model_id=None),
+        censors=await _forbidden(tx, request),
         triggered=procedures.triggered(triggers, request.input),
     )
+
+
+async def _forbidden(tx: Tx, request: Request) -> Sequence[Censor]:
+    if request.as_of is None:
+        return await censors.in_force(tx, agent_id=request.agent_id, model_id=None)
+    return await censors.in_force_at(tx, agent_id=request.agent_id, moment=request.as_of)
 
 
 def _situation(now: datetime) -> Callable[[Tx, Request], Awaitable[Situation]]:
     async def read(tx: Tx, request: Request) -> Situation:
         agent_id, session_id = request.agent_id, request.session_id
         return Situation(
-            frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
+            frame=session_id
+            and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
             focus=await _focus(tx, request),
-            open=await being_made(tx, agent_id=agent_id, since=now - DECIDING, most=MOST_OPEN),
-            advice=await snapshots.advice(tx, agent_id=agent_id),
+            open=await _open(tx, request, since=now - DECIDING),
+            advice=await snapshots.advice(tx, agent_id=agent_id, moment=request.as_of),
         )
 
     return read
+
+
+async def _open(tx: Tx, request: Request, *, since: datetime) -> Sequence[Found]:
+    if request.as_of is None:
+        return await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN)
+    return await made_then(tx, agent_id=request.agent_id, since=since, moment=request.as_of, most=MOST_OPEN)
 
 
 async def _focus(tx: Tx, request: Request) -> Sequence[Found]:

@@ -1,6 +1,7 @@
 """How well a memory serves this input: one feature vector each, combined by the profile. Pure and explained."""
 
 import math
+import struct
 from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -41,6 +42,11 @@ FEATURES = (
 )
 
 
+# Features are as exact as a float of four bytes before anything is made of them: so many bytes keep them, and what is
+# made of the kept ones is what was made of them then.
+_KEPT = struct.Struct(f"<{len(FEATURES)}f")
+
+
 class Scored(NamedTuple):
     """A memory with its features in about [0, 1], and the score the profile makes of them."""
 
@@ -52,6 +58,14 @@ class Scored(NamedTuple):
     def layer(self) -> str:
         return LAYER_OF[self.found.kind]
 
+    def feature(self, name: str) -> float:
+        return self.features[FEATURES.index(name)]
+
+
+def rescored(found: Found, features: tuple[float, ...], profile: Profile) -> Scored:
+    """The memory with the score that the profile makes of features that are known."""
+    return Scored(found, features, combined(features, _weights(profile), profile.combine))
+
 
 def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found], Scored]:
     """How this frame and profile score a memory at this moment."""
@@ -60,7 +74,7 @@ def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found]
     weights = _weights(profile)
 
     def scored(found: Found) -> Scored:
-        features = (
+        precise = (
             found.relevance,
             found.similarity,
             found.lexical,
@@ -71,6 +85,7 @@ def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found]
             usage.of(found.uses),
             NEUTRAL if found.confidence is None else found.confidence,
         )
+        features = _KEPT.unpack(_KEPT.pack(*precise))
         return Scored(found, features, combined(features, weights, profile.combine))
 
     return scored

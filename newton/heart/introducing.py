@@ -82,7 +82,7 @@ async def _enrich(tx: Tx, met: Known, introduction: Introduction, *, by: Teller,
     )
     line = entity_line(met.name, kind, properties)
     retold = Retold(memory_id=met.entity_id, forms=forms(line, count=count), full_text=line)
-    await store.retell(tx, [retold], agent_id=by.agent_id)
+    await store.retell(tx, [retold], by=by)
     return True
 
 

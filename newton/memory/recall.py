@@ -15,11 +15,11 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
+from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
 from newton.memory.ranking import Hit, relevances, stretched
 from newton.memory.representations import one_line
-from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -127,6 +127,7 @@ class Search:
     past: Set[str] = frozenset(PAST)
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
+    unborn: Sequence[UUID] = ()
     seconds: float | None = None
 
     @property
@@ -182,7 +183,8 @@ async def _as_of(search: Search, moment: datetime) -> Search:
             tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
         )
     # what is quarantined or past by now may have been neither then
-    return replace(search, hidden=[row[0] for row in rows], quarantined=True)
+    hidden, unborn = [row[0] for row in rows], [row[0] for row in rows if row["unborn"]]
+    return replace(search, hidden=hidden, unborn=unborn, quarantined=True)
 
 
 async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
@@ -192,10 +194,15 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
-            were = await states_at(tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment)
-            found = [f._replace(state=were[f.memory_id][0], quarantined=were[f.memory_id][1]) for f in found]
+            found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if f.state in PAST else f for f in found]
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
+
+
+async def _as_then(tx: Tx, found: Sequence[Found], *, agent_id: UUID, moment: datetime) -> list[Found]:
+    """The memories as they were at a moment. How often they had been used by then nobody knows: it counts for none."""
+    were = await as_they_were(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in found], moment=moment)
+    return [f._replace(**were[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in found if f.memory_id in were]
 
 
 def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[float, float, float]]:
@@ -255,7 +262,7 @@ async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
 
 async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
     async with search.db.work(search.agent_id) as tx:
-        rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
+        rows = await SQL["by_words"].all(tx, **search.spread, unborn=search.unborn, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 
@@ -283,6 +290,12 @@ def _united(near: Mapping[UUID, Record], worded: Mapping[UUID, Record], far: Map
     ]
 
 
+async def known(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> dict[UUID, Found]:
+    """Those of the memories that are still there. Nothing is known of their relevance."""
+    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=memory_ids)
+    return {row[0]: Found._make((*row, 0.0, 0.0, 0.0)) for row in rows}
+
+
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:
     """What stands before a place of a thread, the nearest first. Nothing is known of its relevance."""
     rows = await SQL["before"].all(tx, agent_id=agent_id, thread=thread, place=place, most=most)
@@ -293,3 +306,10 @@ async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> t
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
     rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
+
+
+async def made_then(tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, most: int) -> tuple[Found, ...]:
+    """The same as they were at a moment that is over."""
+    rows = await SQL["being_made_at"].all(tx, agent_id=agent_id, since=since, moment=moment, most=most)
+    found = [Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows)]
+    return tuple(await _as_then(tx, found, agent_id=agent_id, moment=moment))
