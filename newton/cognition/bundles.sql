@@ -15,9 +15,11 @@ limit 1;
 
 -- name: bundle(agent_id, bundle_id)
 select
-    bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace
-from cognition.bundles
-where agent_id = $1 and bundle_id = $2;
+    b.bundle_id, s.ref as session, b.created_at, b.as_of, b.input, b.frame, b.profile, b.budget, b.tokens, b.text,
+    b.memory_ids, b.candidates, b.trace
+from cognition.bundles as b
+left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
+where b.agent_id = $1 and b.bundle_id = $2;
 
 -- name: last(agent_id)
 select bundle_id

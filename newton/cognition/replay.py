@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.assemble import Assembly, assemble
 from newton.cognition.fill import Detail
-from newton.cognition.score import FEATURES, rescored
+from newton.cognition.score import FEATURES, NEUTRAL, rescored
 from newton.cognition.trace import Kept, Stored, checksum
 from newton.content.profiles import Profile
 from newton.memory.lookup import short
@@ -57,17 +57,25 @@ class Today:
     profile: Profile | None
 
 
-def then(kept: Kept, known: Remembered) -> Found:
-    """The memory as the bundle saw it. Raises LookupError when it has no form of those words any more."""
-    forms = next(form for form in reversed(_matching(kept, known)))
+def then(kept: Kept, known: Remembered) -> Found | None:
+    """The memory as the bundle saw it; None when it has no form of those words any more."""
+    matching = _matching(kept, known)
+    if not matching:
+        return None
     return known.found._replace(
         state=kept.state,
         quarantined=kept.quarantined,
-        micro=forms.micro,
-        summary=forms.summary,
+        micro=matching[-1].micro,
+        summary=matching[-1].summary,
         micro_tokens=kept.micro_tokens,
         summary_tokens=kept.summary_tokens,
     )
+
+
+def features_of(kept: Kept, names: Sequence[str]) -> tuple[float, ...]:
+    """Its features in the order of today. One that was not known then counts as neutral."""
+    given = dict(zip(names, kept.features, strict=True))
+    return tuple(given.get(name, NEUTRAL) for name in FEATURES)
 
 
 def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) -> Replay:
@@ -93,7 +101,7 @@ def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
     setting = stored.trace.setting
     focus = [_found(kept, memories) for kept in stored.focus]
     scored = [
-        rescored(found, _features(kept, stored.trace.features), setting.profile)
+        rescored(found, features_of(kept, stored.trace.features), setting.profile)
         for kept in stored.candidates
         if (found := _found(kept, memories))
     ]
@@ -103,16 +111,11 @@ def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
 
 def _found(kept: Kept, memories: Mapping[UUID, Remembered]) -> Found | None:
     known = memories.get(kept.memory_id)
-    return then(kept, known) if known and _matching(kept, known) else None
+    return known and then(kept, known)
 
 
 def _matching(kept: Kept, known: Remembered) -> list[Forms]:
     return [form for form in known.forms if checksum(form.micro, form.summary) == kept.words]
-
-
-def _features(kept: Kept, names: Sequence[str]) -> tuple[float, ...]:
-    given = dict(zip(names, kept.features, strict=True))
-    return tuple(given.get(name, 1.0) for name in FEATURES)
 
 
 def _lost(stored: Stored, memories: Mapping[UUID, Remembered]) -> Iterator[Difference]:

@@ -81,7 +81,7 @@ class Stored:
     """A bundle as it was read back."""
 
     bundle_id: UUID
-    session_id: UUID | None
+    session: str | None
     created_at: datetime
     as_of: datetime | None
     input: str

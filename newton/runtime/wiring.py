@@ -14,6 +14,7 @@ from newton.agent.asking import Asking
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
+from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
@@ -131,6 +132,9 @@ class Newton:
             verifiers=self.settings.verifiers,
             verifier_seconds=self.settings.verifier_seconds,
         )
+
+    def hindsight(self) -> Hindsight:
+        return Hindsight(agent_id=self.agent_id, db=self.db, frames=self.frames, profiles=self.profiles)
 
     def growing(self) -> "Growing":
         module = import_module("newton.agent.growing")

@@ -1,11 +1,17 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
+from newton.errors import InputError
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, session_name, settings
+from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, day, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -53,20 +59,24 @@ async def context(
     budget: Budget = None,
     frame: FrameName = None,
     profile: ProfileName = None,
+    as_of: Annotated[
+        datetime | None, Parameter(help="The context as it would have been then: a day, or a time with zone.")
+    ] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
     """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
 
-    Example: newton context "Should we use Redis for caching?" --budget 2000 --json
+    Example: newton context "Should we use Redis for caching?" --budget 2000 --as-of 2026-05-01
 
     Parameters
     ----------
     question:
         The input.
     """
-    chosen, question = settings(agent), clean(question, what="question")
+    chosen, question, moment = settings(agent), clean(question, what="question"), day(as_of)
     async with opened(chosen) as newton:
+        _ensure_over(moment, newton.clock.now())
         bundle = await newton.contexts.build(
             Request(
                 agent_id=newton.agent_id,
@@ -75,15 +85,22 @@ async def context(
                 adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
+                as_of=moment,
             )
         )
-        await newton.verbs("cli").read([item.memory_id for item in bundle.items])
+        if moment is None:  # a look at the past is no use of what it shows
+            await newton.verbs("cli").read([item.memory_id for item in bundle.items])
     if json:
         show.as_json(bundle.as_json())
     else:
         print(bundle.text, end="")
         show.missing(bundle.missing)
         show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+
+
+def _ensure_over(moment: datetime | None, now: datetime) -> None:
+    if moment is not None and moment > now:
+        raise InputError(f"{moment:%Y-%m-%d %H:%M} has not been yet.", hint="Leave --as-of out for the present.")
 
 
 async def _printed(turns: Turns, said: Said) -> Answer:
