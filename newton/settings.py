@@ -82,6 +82,7 @@ class Settings(BaseModel):
     procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
     censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
     censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
+    bundle_days: int = Field(90, ge=0, description="So many days a context is kept to be explained; 0: for ever.")
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
         description="Of a category of decisions, the command that says their outcome: its words; 0 success, 1 failure.",

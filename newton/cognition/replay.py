@@ -101,12 +101,18 @@ def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
     setting = stored.trace.setting
     focus = [_found(kept, memories) for kept in stored.focus]
     scored = [
-        rescored(found, features_of(kept, stored.trace.features), setting.profile)
+        rescored(_with_evidence(found, features), features, setting.profile)
         for kept in stored.candidates
         if (found := _found(kept, memories))
+        for features in [features_of(kept, stored.trace.features)]
     ]
     # what stood in focus is stored as it stood; it is taken in from the last one back
     return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
+
+
+def _with_evidence(found: Found, features: tuple[float, ...]) -> Found:
+    named = dict(zip(FEATURES, features, strict=True))
+    return found._replace(similarity=named["cosine"], lexical=named["lexical"], relevance=named["similarity"])
 
 
 def _found(kept: Kept, memories: Mapping[UUID, Remembered]) -> Found | None:

@@ -58,9 +58,6 @@ class Scored(NamedTuple):
     def layer(self) -> str:
         return LAYER_OF[self.found.kind]
 
-    def feature(self, name: str) -> float:
-        return self.features[FEATURES.index(name)]
-
 
 def rescored(found: Found, features: tuple[float, ...], profile: Profile) -> Scored:
     """The memory with the score that the profile makes of features that are known."""

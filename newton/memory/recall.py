@@ -1,6 +1,7 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
+import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -18,7 +19,7 @@ from newton.ids import model_id
 from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
-from newton.memory.ranking import Hit, relevances, stretched
+from newton.memory.ranking import Hit, evidence, relevances, stretched
 from newton.memory.representations import one_line
 
 if TYPE_CHECKING:
@@ -29,6 +30,9 @@ SQL = load("newton.memory", "recall.sql")
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
 PAST_FACTOR = 0.5  # what is past ranks lower, for those who ask for it
+
+# Evidence is as exact as a float of four bytes before anything is made of it: so a stored context keeps it.
+EXACT = struct.Struct("<3f")
 
 WIDER, MOST_WIDENED = 4, 2  # so much wider, and so many times, when most of what is found says the same
 
@@ -78,6 +82,11 @@ class Found(NamedTuple):
         if self.importance is not None:
             return self.importance
         return derived(self.kind, self.state, self.outcome, self.uses)
+
+    @property
+    def evidence(self) -> float:
+        """What its meaning and its words say for it, without what neighbours lend."""
+        return evidence(self.similarity, self.lexical, self.words)
 
     @property
     def said(self) -> str:
@@ -214,7 +223,7 @@ def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[
         hit = hits[place]
         if left[hit.kind] > 0:
             left[hit.kind] -= 1
-            kept[hit.memory_id] = (hit.similarity, hit.lexical, relevance[place])
+            kept[hit.memory_id] = EXACT.unpack(EXACT.pack(hit.similarity, hit.lexical, relevance[place]))
     return kept
 
 

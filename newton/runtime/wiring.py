@@ -158,6 +158,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             thresholds=self.thresholds,
+            bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
             asking=self._asking(),

@@ -75,13 +75,13 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     # S002-16: those that say the same become one, those that grew too many are told in few
     await tell(mind, *((f"Ana likes thing number {n}", "Ana", "likes") for n in range(12)))
     await tell(mind, ("Ben owns a boat.", "Ben", "owns"), ("Ben owns the boat", "Ben", "owns"))
-    steps = await upkeep(mind).lifecycle()
+    steps = (await upkeep(mind).lifecycle()).steps
     async with mind.db.work(mind.agent_id) as tx:
         kept = await tx.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
     assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
     assert {step.event for step in steps} >= {"merged", "generalised"}
     mind.clock.advance(timedelta(seconds=1))
-    assert await upkeep(mind).lifecycle() == [], "twice is like once"
+    assert (await upkeep(mind).lifecycle()).steps == [], "twice is like once"
 
 
 async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) -> None:
