@@ -1,4 +1,4 @@
-"""A mind that lives on at random: it is told, corrected, reminded, taught, forbidden; it decides, learns and forgets."""
+"""A mind that lives on at random: it is told, corrected, taught, forbidden; it decides, learns and forgets."""
 
 import random
 from collections.abc import Awaitable, Callable, Sequence
@@ -32,12 +32,14 @@ Act = Callable[[Tx], Awaitable[None]]
 
 @dataclass(slots=True)
 class Living:
-    """One mind on a clock. `known` has the ids of what may still happen to something, by what it is."""
+    """One mind on a clock. `known` has the ids of what something may still happen to, by what it is. With `uses` its
+    procedures are followed."""
 
     db: Database
     agent_id: UUID
     clock: SteppedClock
     chosen: random.Random
+    uses: bool = True
     known: dict[str, list[UUID]] = field(default_factory=dict[str, list[UUID]])
     number: int = 0
 
@@ -68,7 +70,7 @@ class Living:
     def _changes(self) -> Sequence[Act]:
         return (
             self._again, self._correct, self._take_back, self._structure, self._outcome, self._outcome, self._done,
-            self._use, self._lift,
+            self._lift, *([self._use] if self.uses else []),
         )  # fmt: skip
 
     def _words(self) -> str:
@@ -138,7 +140,9 @@ class Living:
 
     async def _structure(self, tx: Tx) -> None:
         if one := self._one("episode"):
-            told = Told(title=f"Day {self.number}", summary=self._words(), outcome=self.chosen.choice((None, "failure")))
+            told = Told(
+                title=f"Day {self.number}", summary=self._words(), outcome=self.chosen.choice((None, "failure"))
+            )
             await episodes.structure(tx, one, told, by=self.by, count=count)
 
     async def _outcome(self, tx: Tx) -> None:

@@ -24,7 +24,7 @@ def curation(mind: Mind) -> Curation:
     )
 
 
-def upkeep(mind: Mind) -> Upkeep:
+def upkeep(mind: Mind, *, bundle_days: int = 90) -> Upkeep:
     return Upkeep(
         agent_id=mind.agent_id,
         origin="job lifecycle",
@@ -32,6 +32,7 @@ def upkeep(mind: Mind) -> Upkeep:
         clock=mind.clock,
         count=count,
         thresholds=Thresholds(),
+        bundle_days=bundle_days,
         bounds=Bounds(same=0.95, near=0.85),
         embedder=mind.embedder,
         asking=None,

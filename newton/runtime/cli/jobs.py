@@ -24,8 +24,8 @@ async def run(
 ) -> None:
     """Run a job now. Twice is like once.
 
-    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the model, if one is set, read
-    the conversations that it has not read yet.
+    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the
+    model, if one is set, read the conversations that it has not read yet.
 
     Example: newton jobs run lifecycle --dry-run
 
