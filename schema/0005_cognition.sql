@@ -23,7 +23,7 @@ create index bundles_session_idx on cognition.bundles (agent_id, session_id, cre
 
 comment on column cognition.bundles.as_of is 'The moment it was rebuilt for; null when it was made for the present.';
 comment on column cognition.bundles.memory_ids is
-'Every memory that it looked at or shows: the candidates, best first, then what stands in it unasked.';
+'Whatever it holds words of: the candidates, best first, then what stands in it unasked, a line of the identity too.';
 comment on column cognition.bundles.candidates is
 'zlib of columns in the order of memory_ids: features, score, verdict, tokens, state, checksum of the words.';
 comment on column cognition.bundles.trace is

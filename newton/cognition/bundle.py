@@ -8,6 +8,7 @@ from uuid import UUID
 
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
+from newton.cognition.identity import Presence
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
 from newton.memory.recall import Found
@@ -76,7 +77,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `setting` is what its candidates were placed into, `focus` what stood in it unasked.
+    """One context. `setting` is what its candidates were placed into, `identity` what stood first, `focus` what else
+    stood in it unasked.
 
     `as_of` is the moment it was rebuilt for, None for the present; `frame_edition` tells its frame from one of the same
     name. `missing` names the sources that could not be asked, and why.
@@ -88,6 +90,7 @@ class Bundle:
     created_at: datetime
     as_of: datetime | None
     input: str
+    identity: Presence
     text: str
     tokens: int
     budget: int
@@ -135,6 +138,7 @@ class Bundle:
                 },
             },
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
+            "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             "missing": dict(self.missing),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},

@@ -13,6 +13,7 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
+from newton.cognition.identity import presence, room
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
@@ -119,6 +120,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
@@ -148,6 +150,7 @@ class Contexts:
             created_at=self.clock.now(),
             as_of=request.as_of,
             input=request.input,
+            identity=made.assembly.identity,
             text=page.text,
             tokens=page.tokens,
             budget=plan.budget.total,

@@ -12,8 +12,9 @@ from newton.cognition import bundles
 from newton.cognition.request import Request
 from newton.concurrency import timely, together
 from newton.db.pool import Database, Tx
-from newton.heart import censors, procedures
+from newton.heart import censors, identity, procedures
 from newton.heart.censors import Censor
+from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, made_then, recall
 
@@ -40,8 +41,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds whatever the input is: what is forbidden, and the procedures that ask for it by name."""
+    """What holds whatever the input is: who the agent is, what is forbidden, and the procedures that ask for it by
+    name."""
 
+    identity: Identity = NOBODY
     censors: Sequence[Censor] = ()
     triggered: frozenset[UUID] = frozenset()
 
@@ -96,7 +99,9 @@ class Sources:
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
             recalling = tasks.create_task(reading.of("memories", self._recall(request), instead=nothing))
-            standing = tasks.create_task(reading.of("constraints", self._read(request, _standing), instead=Standing()))
+            standing = tasks.create_task(
+                reading.of("identity and constraints", self._read(request, _standing), instead=Standing())
+            )
             situation = tasks.create_task(
                 reading.of("session", self._read(request, _situation(now)), instead=Situation())
             )
@@ -126,6 +131,7 @@ class Sources:
 async def _standing(tx: Tx, request: Request) -> Standing:
     triggers = await procedures.triggers(tx, agent_id=request.agent_id)
     return Standing(
+        identity=await identity.read(tx, agent_id=request.agent_id, moment=request.as_of),
         censors=await _forbidden(tx, request),
         triggered=procedures.triggered(triggers, request.input),
     )

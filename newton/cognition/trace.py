@@ -5,7 +5,7 @@ was looked at.
 """
 
 import zlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
@@ -146,12 +146,18 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         reasons=list(reasons.of),
         states=list(states.of),
     )
-    shown = [found.memory_id for found in bundle.focus] + [c.memory_id for c in bundle.setting.constraints]
     return Written(
-        memory_ids=[c.memory_id for c in bundle.candidates] + shown,
+        memory_ids=[*(c.memory_id for c in bundle.candidates), *_unasked(bundle)],
         candidates=zlib.compress(columns, FASTEST),
         trace=_adapter().dump_json(trace, exclude_unset=True),
     )
+
+
+def _unasked(bundle: Bundle) -> Iterator[UUID]:
+    """What it holds words of beside its candidates: a bundle goes with any of them."""
+    yield from (found.memory_id for found in bundle.focus)
+    yield from (constraint.memory_id for constraint in bundle.setting.constraints)
+    yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.unshown))
 
 
 def read_trace(trace: str, *, said: str) -> Trace:

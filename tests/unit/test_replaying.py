@@ -25,6 +25,7 @@ from newton.cognition.constraints import Constraint
 from newton.cognition.explaining import account
 from newton.cognition.fill import FULL, Candidate, Placed
 from newton.cognition.framing import Evidence, forced
+from newton.cognition.identity import Presence
 from newton.cognition.render import Block, headers, item
 from newton.cognition.replay import Remembered, Today, replayed
 from newton.cognition.request import InView
@@ -33,6 +34,7 @@ from newton.cognition.trace import Stored, read_trace, unpacked, written
 from newton.content.frames import load_frames
 from newton.content.profiles import Profile, Weights, load_profiles
 from newton.errors import InputError
+from newton.heart.tenets import Tenet
 from newton.ids import new_id
 from newton.memory.lookup import short
 from newton.memory.memory import Forms
@@ -77,6 +79,7 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         input="What is it?",
         budget=allocate(tokens),
         profile=PROFILES[profile],
+        identity=Presence(3, (Tenet(tenet_id=new_id(), part="value", words="Honest before kind", tokens=5),)),
         floor=0.0,
         approach=Block("## Current Approach: debug\n", 6),
         constraints=[Constraint(new_id(), item("**WARN:** no", 5))],
@@ -96,6 +99,7 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         created_at=NOON,
         as_of=None,
         input=setting.input,
+        identity=setting.identity,
         text=made.page.text,
         tokens=made.page.tokens,
         budget=setting.budget.total,
@@ -186,7 +190,7 @@ def facts() -> list[Found]:
 
 
 FACTS = facts()
-MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=400)
+MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=369)
 MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 
@@ -219,6 +223,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_setting(budget=allocate(350)), "budget"),
         (with_setting(header_tokens={**headers(count), "facts": 30}), "layer facts"),
         (with_setting(constraints=[]), "text"),
+        (with_setting(identity=Presence()), "text"),
         (with_first(summary_tokens=39), "memory"),
         (with_first(score=0.1), "score of"),
         (with_first(features=(0.5,) * len(FEATURES)), "score of"),
