@@ -11,10 +11,12 @@ from newton.agent.bearing import listen
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
+from newton.cognition import workingset
 from newton.cognition.bundle import Bundle
 from newton.cognition.context import Contexts
 from newton.cognition.request import InView, Request
-from newton.db.pool import Database, in_unit_of_work
+from newton.cognition.workingset import Sitting
+from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
 from newton.errors import CensoredError, ProviderError
@@ -40,12 +42,14 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day."""
+    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day, `working` of what a session
+    has at hand."""
 
     context: int
     history: int
     reply: int
     per_day: int
+    working: int = 128_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,14 +133,15 @@ class Turns:
             pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
             await self._record_reply(said.session_id, pieces[0], memorable=False)
-        await self._note_read(ready.bundle)
+        await self._note_read(said.session_id, ready.bundle)
         quoting = quoting and stopped is None
         yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting, proposed=proposed)
 
-    async def _note_read(self, bundle: Bundle) -> None:
+    async def _note_read(self, session_id: UUID, bundle: Bundle) -> None:
         async with self.db.work(self.agent_id) as tx:
             shown = [item.memory_id for item in bundle.items]
             await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
+            await workingset.hold(tx, shown, at=self._sitting(session_id))
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:
         if why := await self._why_not_ask(self.count(text)):
@@ -226,7 +231,8 @@ class Turns:
 
     async def _record(self, session_id: UUID, line: Line) -> None:
         async with self.db.work(self.agent_id) as tx:
-            await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
+            placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
+            await self._hold(tx, session_id, placed)
 
     async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> Sequence[Tenet]:
         """Keeps what the person said; returns what of it is now proposed for the identity. Nothing else of a turn
@@ -235,13 +241,22 @@ class Turns:
         line = Line(role="user", content=text, said_at=by.now)
         async with self.db.work(self.agent_id) as tx:
             placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+            await self._hold(tx, session_id, placed)
             if not (placed and heed):
                 return ()
             spot = Spot(session_id, placed[0].position)
             return await listen(tx, text, spot, hand=Hand(by=by, count=self.count))
 
+    async def _hold(self, tx: Tx, session_id: UUID, placed: Sequence[Placed]) -> None:
+        await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
+
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+
+    def _sitting(self, session_id: UUID) -> Sitting:
+        return Sitting(
+            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
+        )
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.asking import Asking
 from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
-from newton.cognition import bundles
+from newton.cognition import bundles, workingset
 from newton.db.pool import Database, Tx
 from newton.errors import ConfigError
 from newton.heart import entities
@@ -52,6 +52,7 @@ class Upkeep:
     bounds: Bounds
     embedder: "Embedder | None"
     asking: Asking | None
+    working_days: int = 30
 
     async def settle(self, most: int | None = AT_ONCE) -> Drained:
         """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
@@ -78,8 +79,8 @@ class Upkeep:
 
     async def lifecycle(self, *, dry: bool = False) -> Lived:
         """The daily job: joins facts that say the same, generalises what has grown too many, takes every step that is
-        due, and lets go of contexts that are too old. Returns all steps taken, or with `dry` those that the record asks
-        for as it is."""
+        due, empties the working sets that nobody touches any more, and lets go of contexts that are too old. Returns
+        all steps taken, or with `dry` those that the record asks for as it is."""
         if dry:
             return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
         began = self.clock.now()
@@ -88,6 +89,8 @@ class Upkeep:
         await self.settle(most=None)
         await generalise(self.db, self._ground(), count=self.count)
         await engine.live(self.db, self._ground())
+        async with self.db.work(self.agent_id) as tx:
+            await workingset.lapse(tx, agent_id=self.agent_id, before=began - timedelta(days=self.working_days))
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
             expired = await self._expire(tx)

@@ -1,7 +1,7 @@
 """Why a stored context is as it is: what each candidate was, scored and became, and what just missed. Pure."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
@@ -88,7 +88,6 @@ class Account:
 
     def as_json(self) -> dict[str, Any]:
         stored, trace = self.stored, self.stored.trace
-        choice = asdict(trace.frame)
         return {
             "bundle_id": str(stored.bundle_id),
             "created_at": stored.created_at.isoformat(),
@@ -98,7 +97,7 @@ class Account:
             "text": stored.text,
             "tokens": stored.tokens,
             "budget": stored.budget,
-            "frame": {"name": choice.pop("frame"), **choice},
+            "frame": trace.frame.outline(),
             "profile": trace.setting.profile.model_dump(mode="json"),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in trace.layers.items()},
             "missing": dict(trace.missing),

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.cognition.assemble import Assembly, assemble
 from newton.cognition.fill import Detail
-from newton.cognition.score import FEATURES, NEUTRAL, rescored
+from newton.cognition.score import FEATURES, NEUTRALS, rescored
 from newton.cognition.trace import Kept, Stored, checksum
 from newton.content.profiles import Profile
 from newton.memory.lookup import short
@@ -75,7 +75,7 @@ def then(kept: Kept, known: Remembered) -> Found | None:
 def features_of(kept: Kept, names: Sequence[str]) -> tuple[float, ...]:
     """Its features in the order of today. One that was not known then counts as neutral."""
     given = dict(zip(names, kept.features, strict=True))
-    return tuple(given.get(name, NEUTRAL) for name in FEATURES)
+    return tuple(given.get(name, NEUTRALS[name]) for name in FEATURES)
 
 
 def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) -> Replay:

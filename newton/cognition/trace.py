@@ -225,7 +225,7 @@ def _inflated(packed: bytes) -> bytes:
 
 
 def _short(evidence: Evidence) -> Evidence:
-    return Evidence(round(evidence.pattern, 4), round(evidence.example, 4), round(evidence.prior, 4))
+    return replace(evidence, pattern=round(evidence.pattern, 4), example=round(evidence.example, 4))
 
 
 @cache

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import timedelta
 from types import ModuleType
-from typing import Literal
 from uuid import UUID
 
 import pytest
@@ -29,7 +28,7 @@ from newton.cognition.identity import Presence
 from newton.cognition.render import Block, headers, item
 from newton.cognition.replay import Remembered, Today, replayed
 from newton.cognition.request import InView
-from newton.cognition.score import FEATURES, combined, scorer
+from newton.cognition.score import FEATURES, Combine, combiner, scorer
 from newton.cognition.trace import Stored, read_trace, unpacked, written
 from newton.content.frames import load_frames
 from newton.content.profiles import Profile, Weights, load_profiles
@@ -43,7 +42,8 @@ from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count
 from tests.unit.test_score import found
 
-FRAMES, PROFILES = load_frames(), load_profiles()
+FRAMES = load_frames()
+PROFILES = {name: profile for name, profile in load_profiles().items() if not profile.by_frame}
 SESSION = new_id()
 RULES = "12345678"
 KINDS = ("fact", "exchange", "episode", "decision", "procedure", "passage", "event")
@@ -103,7 +103,7 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         text=made.page.text,
         tokens=made.page.tokens,
         budget=setting.budget.total,
-        frame=replace(forced("debug"), evidence={"debug": Evidence(0.123456, 0.5, 1.0)}),
+        frame=replace(forced("debug"), evidence={"debug": Evidence(0.1235, 0.5, 1.0)}),
         frame_edition=frame.edition,
         profile=setting.profile,
         setting=setting,
@@ -268,8 +268,8 @@ def without_fill(candidates: Sequence[Candidate], **_: object) -> list[Placed]:
     return [Placed(one.memory_id, None, 0, FULL) for one in candidates]
 
 
-def doubled(features: tuple[float, ...], weights: tuple[float, ...], combine: Literal["sum", "product"]) -> float:
-    return 2 * combined(features, weights, combine)
+def doubling(profile: Profile) -> Combine:
+    return lambda features: 2 * combiner(profile)(features)
 
 
 @pytest.mark.parametrize(
@@ -277,7 +277,7 @@ def doubled(features: tuple[float, ...], weights: tuple[float, ...], combine: Li
     [
         (assembling, "fill", without_fill, "verdict on"),
         (assembling, "item", starred, "text"),
-        (scoring, "combined", doubled, "score of"),
+        (scoring, "combiner", doubling, "score of"),
     ],
 )
 def test_a_changed_rule_of_the_code_is_noticed(

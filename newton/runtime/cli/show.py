@@ -12,6 +12,7 @@ from newton.cognition.explaining import Account, Item
 from newton.cognition.framing import Choice, Evidence
 from newton.cognition.identity import Presence
 from newton.cognition.replay import verdict
+from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
@@ -68,6 +69,13 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}; memories were found by their words alone)")
 
 
+def framed(choice: Choice) -> str:
+    """The frame, and how surely it was chosen."""
+    next_one = f", then {choice.runner_up}" if choice.runner_up else ""
+    sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
+    return f"frame {choice.frame} ({'forced' if choice.forced else sure + next_one})"
+
+
 def unshown(identity: Presence, *, budget: int | None = None) -> None:
     """What of the identity a context of so many tokens, or of the usual number, has no room for."""
     if identity.unshown:
@@ -87,10 +95,9 @@ def proposed(tenets: Sequence[Tenet]) -> None:
 
 def bundle_summary(bundle: Bundle) -> str:
     """What the model was given, by layer, with scores."""
-    choice = bundle.frame
-    how = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
     lines = [
-        f"frame {choice.frame} ({how}) · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"{framed(bundle.frame)} · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"because {bundle.frame.reason}",
         f"bundle {bundle.bundle_id}",
     ]
     for name, layer in bundle.layers.items():
@@ -118,17 +125,17 @@ def beginning(text: str, most: int) -> str:
 def account(given: Account) -> str:
     """Why a context is as it is: the frame, the profile, each layer with what is in, and what just missed."""
     stored, trace = given.stored, given.stored.trace
-    choice, weights = trace.frame, trace.setting.profile.weights.given
-    sure = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
+    choice = trace.frame
     moment = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
     session = f" · session {stored.session}" if stored.session else ""
     lines = [
         f"bundle {stored.bundle_id}",
         f"{stored.created_at:%Y-%m-%d %H:%M}{moment}{session} · {stored.tokens} of {stored.budget} tokens",
         f"input: {beginning(stored.input, 200)}",
-        f"frame {choice.frame} ({sure})",
+        framed(choice),
+        f"  because {choice.reason}",
         *(f"  {name}: {_evidence(choice.evidence[name])}" for name in _ahead(choice)),
-        f"profile {stored.profile}: {', '.join(f'{name} {weight:g}' for name, weight in weights.items())}",
+        f"profile {stored.profile}: {_weights(trace.setting.profile)}",
         *(f"{source} missing: {why}" for source, why in trace.missing.items()),
     ]
     for name, layer in trace.layers.items():
@@ -138,6 +145,10 @@ def account(given: Account) -> str:
     if out:
         lines += ["", f"{out.total()} left out: {', '.join(f'{number} {why}' for why, number in out.most_common())}"]
     return "\n".join(lines)
+
+
+def _weights(profile: Profile) -> str:
+    return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.given.items())
 
 
 def _ahead(choice: Choice) -> list[str]:
@@ -159,6 +170,10 @@ def _layer(given: Account, name: str) -> list[str]:
     return lines
 
 
+def _by(weight: float | None) -> str:
+    return "" if weight is None else f" × {weight:g}"
+
+
 def explanation(given: Account, item: Item) -> str:
     """Why a memory is in the context, or is not: what each feature gave, what it rests on, and who came next."""
     kept, found, weights = item.kept, item.found, given.stored.trace.setting.profile.weights.given
@@ -169,7 +184,7 @@ def explanation(given: Account, item: Item) -> str:
         f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{verdict(kept.detail, kept.reason)} · {kept.tokens} tokens · score {kept.score:.4f} =",
-        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f} × {weights.get(name, 0):g}" for name, gave in parts),
+        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(weights.get(name))}" for name, gave in parts),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if missed := given.missed.get(item.layer):
