@@ -130,7 +130,8 @@ async def recent(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
 
 async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, Remembered]:
     """What is known today of those memories that are still there: all their forms, and what they were made from."""
-    found = await recall.known(tx, agent_id=agent_id, memory_ids=memory_ids)
+    details = await recall.details(tx, memory_ids, agent_id=agent_id, moment=None)
+    found = {one.memory_id: one for one in details}
     forms = await formerly.forms(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
     for memory_id, source_id in await SQL["sources"].all(tx, agent_id=agent_id, memory_ids=memory_ids):

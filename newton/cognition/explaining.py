@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
+from newton.cognition.bundle import SOURCE_OF
 from newton.cognition.fill import FULL
 from newton.cognition.replay import Remembered, features_of, then
 from newton.cognition.score import FEATURES, LAYER_OF, contributions
@@ -16,12 +17,13 @@ LOST = "[its words of then are gone]"
 
 
 class Item(NamedTuple):
-    """A candidate as it was then. `number` is its place among what is in, best first; `given` what each feature gave to
-    the score; `sources` are what it was made from."""
+    """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
+    `given` what each feature gave to the score; `sources` are what it was made from."""
 
     number: int | None
     kept: Kept
     found: Found
+    source: str
     sources: tuple[UUID, ...]
     features: Mapping[str, float]
     given: Mapping[str, float]
@@ -45,6 +47,7 @@ class Item(NamedTuple):
             "state": kept.state,
             "trust": found.trust,
             "quarantined": kept.quarantined,
+            "source": self.source,
             "refs": [found.ref] if found.ref else [],
             "sources": [str(source) for source in self.sources],
             "detail": kept.detail,
@@ -122,6 +125,7 @@ def _item(kept: Kept, known: Remembered, stored: Stored, number: int | None) -> 
         number,
         kept,
         then(kept, known) or known.found._replace(state=kept.state, micro=LOST, summary=LOST),
+        "recent" if kept.memory_id in stored.trace.recent else SOURCE_OF.get(known.found.kind, "semantic"),
         known.sources,
         dict(zip(FEATURES, features, strict=True)),
         contributions(features, stored.trace.setting.profile),

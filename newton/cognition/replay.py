@@ -172,9 +172,10 @@ def _scores(stored: Stored, made: Assembly) -> Iterator[Difference]:
 
 
 def _verdicts(stored: Stored, made: Assembly) -> Iterator[Difference]:
-    verdicts = {c.memory_id: verdict(c.detail, c.reason) for c in made.candidates}
+    verdicts = {c.memory_id: f"{verdict(c.detail, c.reason)}, {c.tokens} tokens" for c in made.candidates}
     for kept in stored.candidates:
-        was, now = verdict(kept.detail, kept.reason), verdicts.get(kept.memory_id)
+        was = f"{verdict(kept.detail, kept.reason)}, {kept.tokens} tokens"
+        now = verdicts.get(kept.memory_id)
         if now is not None and now != was:
             yield Difference(f"verdict on {short(kept.memory_id)}", f"was {was}, comes out as {now}")
 

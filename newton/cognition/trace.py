@@ -18,6 +18,7 @@ from pydantic import TypeAdapter
 from newton.cognition.assemble import Setting
 from newton.cognition.bundle import Bundle, Layer
 from newton.cognition.fill import Detail
+from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice, Evidence
 from newton.cognition.score import FEATURES
 from newton.memory.recall import Found
@@ -30,6 +31,7 @@ _COLUMNS: Mapping[str, str] = {
     "reason": "<u2",
     "state": "u1",
     "quarantined": "u1",
+    "tokens": "<u4",
     "micro_tokens": "<u4",
     "summary_tokens": "<u4",
     "words": "<u4",
@@ -38,7 +40,7 @@ _MOST = float(np.finfo("<f4").max)
 
 
 class Kept(NamedTuple):
-    """A memory as a stored bundle has it. `words` is the checksum of its two forms."""
+    """A memory as a stored bundle has it. `tokens` is what it costs there, `words` the checksum of its two forms."""
 
     memory_id: UUID
     features: tuple[float, ...]
@@ -47,14 +49,10 @@ class Kept(NamedTuple):
     reason: str
     state: str
     quarantined: bool
+    tokens: int
     micro_tokens: int
     summary_tokens: int
     words: int
-
-    @property
-    def tokens(self) -> int:
-        """What it costs in the context."""
-        return {"summary": self.summary_tokens, "micro": self.micro_tokens, None: 0}[self.detail]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -66,6 +64,8 @@ class Trace:
     frame_edition: str
     rules: str
     layers: Mapping[str, Layer]
+    recent: frozenset[UUID]
+    filters: Filters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     setting: Setting
@@ -136,6 +136,8 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         frame_edition=bundle.frame_edition,
         rules=rules,
         layers=bundle.layers,
+        recent=bundle.recent,
+        filters=bundle.filters,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
         # the input stands beside it, and what is in focus is in the columns
@@ -186,13 +188,22 @@ def unpacked(trace: Trace, memory_ids: Sequence[UUID], packed: bytes) -> tuple[t
             reason=trace.reasons[int(reason)],
             state=trace.states[int(state)],
             quarantined=bool(quarantined),
+            tokens=int(tokens),
             micro_tokens=int(micro_tokens),
             summary_tokens=int(summary_tokens),
             words=int(words),
         )
-        for memory_id, of, (score, detail, reason, state, quarantined, micro_tokens, summary_tokens, words) in zip(
-            memory_ids, features, plain, strict=False
-        )
+        for memory_id, of, (
+            score,
+            detail,
+            reason,
+            state,
+            quarantined,
+            tokens,
+            micro_tokens,
+            summary_tokens,
+            words,
+        ) in zip(memory_ids, features, plain, strict=False)
     ]
     return tuple(kept[: trace.candidates]), tuple(kept[trace.candidates :])
 
@@ -209,6 +220,7 @@ def _packed(bundle: Bundle, reasons: _Places, states: _Places) -> bytes:
         "reason": reasons.numbered([*(c.reason for c in considered), *("in focus" for _ in focus)]),
         "state": states.numbered(f.state for f in found),
         "quarantined": [f.quarantined for f in found],
+        "tokens": [c.tokens for c in considered] + focus,
         "micro_tokens": [f.micro_tokens for f in found],
         "summary_tokens": [f.summary_tokens for f in found],
         "words": [checksum(f.micro, f.summary) for f in found],

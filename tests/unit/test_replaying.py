@@ -23,9 +23,10 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import Constraint
 from newton.cognition.explaining import account
 from newton.cognition.fill import FULL, Candidate, Placed
+from newton.cognition.filters import Filters
 from newton.cognition.framing import Evidence, forced
 from newton.cognition.identity import Presence
-from newton.cognition.render import Block, headers, item
+from newton.cognition.render import Block, day_tokens, headers, item
 from newton.cognition.replay import Remembered, Today, replayed
 from newton.cognition.request import InView
 from newton.cognition.score import FEATURES, Combine, combiner, scorer
@@ -86,9 +87,12 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         focus=focus,
         open=[],
         advice=Block("You are too sure of yourself.\n", 8),
-        triggered=frozenset(f.memory_id for f in candidates[:1]),
+        called_for=frozenset(f.memory_id for f in candidates[:1]),
+        unsearched=frozenset(f.memory_id for f in candidates[1:2]),
+        additional=[Block("The caller adds this.\n", 6)],
         in_view=InView(session_id=SESSION, first=10, unsent=frozenset({12})),
         header_tokens=headers(count),
+        day_tokens=day_tokens(count),
     )
     score = scorer(frame=frame, profile=setting.profile, now=NOON)
     made = assemble([score(f) for f in candidates], setting)
@@ -110,6 +114,8 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         layers=made.layers,
         candidates=made.candidates,
         focus=made.focus,
+        recent=frozenset(f.memory_id for f in candidates[:2]),
+        filters=Filters(kinds=frozenset({"fact"}), exclude=frozenset({SESSION})),
         missing={"words": "late"},
         timings_ms={"recall": 1.23456},
     )
@@ -190,7 +196,7 @@ def facts() -> list[Found]:
 
 
 FACTS = facts()
-MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=369)
+MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=381)
 MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 

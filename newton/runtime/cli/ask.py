@@ -6,11 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
 from newton.errors import InputError
 from newton.memory.hygiene import clean
 from newton.memory.lookup import short
+from newton.memory.memory import Kind
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, day, session_name, settings
 from newton.runtime.wiring import chat_model, opened
@@ -67,12 +69,22 @@ async def context(
     as_of: Annotated[
         datetime | None, Parameter(help="The context as it would have been then: a day, or a time with zone.")
     ] = None,
+    since: Annotated[datetime | None, Parameter(help="Only what happened or was said from then on.")] = None,
+    kind: Annotated[
+        list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
+    ] = None,
+    event_type: Annotated[list[str] | None, Parameter(negative=(), help="Of events only these types.")] = None,
+    entity_type: Annotated[list[str] | None, Parameter(negative=(), help="Of entities only these types.")] = None,
+    exclude: Annotated[
+        list[str] | None, Parameter(negative=(), help="Not this memory; the end of its id does.")
+    ] = None,
+    additional: Annotated[str | None, Parameter("--with", help="Words of yours that stand in it too.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
     """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
 
-    Example: newton context "Should we use Redis for caching?" --budget 2000 --as-of 2026-05-01
+    Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
 
     Parameters
     ----------
@@ -91,6 +103,14 @@ async def context(
                 frame=frame,
                 profile=profile or chosen.profile,
                 as_of=moment,
+                filters=Filters(
+                    since=day(since),
+                    kinds=frozenset(kind or ()),
+                    event_types=frozenset(event_type or ()),
+                    entity_types=frozenset(entity_type or ()),
+                    exclude=frozenset([await newton.curation("cli").meant(one) for one in exclude or ()]),
+                ),
+                additional=additional and clean(additional, what="text"),
             )
         )
         if moment is None:  # a look at the past is no use of what it shows
