@@ -48,6 +48,7 @@ class Setting:
     advice: Block | None
     called_for: frozenset[UUID]
     unsearched: frozenset[UUID]
+    failures: frozenset[UUID]
     in_view: InView | None
     additional: Sequence[Block]
     header_tokens: Mapping[str, int]
@@ -146,7 +147,7 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
 
 
 def _unwanted(found: Found, setting: Setting) -> str | None:
-    if found.outcome == "failure" and not setting.profile.reach.failures:
+    if found.memory_id in setting.failures:
         return "a failure, which this profile leaves out"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"

@@ -180,6 +180,7 @@ class Contexts:
             additional=added.blocks,
             called_for=at_hand.called_for,
             unsearched=at_hand.unsearched,
+            failures=at_hand.failures,
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),

@@ -49,6 +49,7 @@ def told(*best_first: Found, budget: int = 8_000, order: str = "best_first") -> 
         advice=None,
         called_for=frozenset(),
         unsearched=frozenset(),
+        failures=frozenset(),
         additional=(),
         in_view=None,
         header_tokens=headers(tokens.count),

@@ -106,3 +106,11 @@ def test_what_a_caller_adds_stands_whole_or_not_at_all_and_begins_no_section(tex
     assert list(added.blocks) == blocks[: len(added.blocks)]
     assert len(added.blocks) + added.left_out == len(blocks)
     assert all(block.text.startswith("- ") and block.text.count("\n") == 1 for block in blocks)
+
+
+def test_what_has_failed_is_left_out_by_profiles_that_say_so() -> None:
+    # S001 archetypes: support includes no failures
+    failed, fine = found(1, "decision")._replace(outcome="failure"), found(2, "decision")._replace(outcome="success")
+    given = gathered(recalled=recalled(failed, fine))
+    assert candidates(given, "x", reach=Reach(failures=False), frame="task").failures == {failed.memory_id}
+    assert candidates(given, "x", reach=Reach(), frame="task").failures == frozenset()

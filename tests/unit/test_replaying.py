@@ -89,6 +89,7 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         advice=Block("You are too sure of yourself.\n", 8),
         called_for=frozenset(f.memory_id for f in candidates[:1]),
         unsearched=frozenset(f.memory_id for f in candidates[1:2]),
+        failures=frozenset(),
         additional=[Block("The caller adds this.\n", 6)],
         in_view=InView(session_id=SESSION, first=10, unsent=frozenset({12})),
         header_tokens=headers(count),
