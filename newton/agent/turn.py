@@ -10,10 +10,12 @@ from newton.agent import ledger
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
+from newton.cognition import bundles
 from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import AnsweredBy, Served
 from newton.cognition.context import Contexts
 from newton.cognition.request import InView, Request
-from newton.db.pool import Database, in_unit_of_work
+from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
 from newton.errors import CensoredError, ProviderError
@@ -82,6 +84,15 @@ class _Prepared:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """What is being answered: its place in the session, and the context that goes with it."""
+
+    session_id: UUID
+    bundle: Bundle
+    asked: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
     """Takes turns for one agent. `model` is None when no model is set."""
 
@@ -100,7 +111,8 @@ class Turns:
         ruling = await self.gate.check(text, "input")
         ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
         degraded = ready.degraded
-        await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
+        asked = await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
+        turn = _Turn(session_id=said.session_id, bundle=ready.bundle, asked=asked)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
@@ -116,11 +128,11 @@ class Turns:
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
             if pieces:
-                await asyncio.shield(self._record_reply(said.session_id, "".join(pieces), memorable=True))
+                await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
         if quoting := not pieces:
             pieces = [stopped or quoted(ready.bundle)]
             yield pieces[0]
-            await self._record_reply(said.session_id, pieces[0], memorable=False)
+            await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
         await self._note_read(ready.bundle)
         quoting = quoting and stopped is None
         yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
@@ -210,16 +222,36 @@ class Turns:
         async with self.db.work(self.agent_id) as tx:
             await ledger.record(tx, reply, agent_id=self.agent_id, purpose="turn", now=self.clock.now())
 
-    async def _record_reply(self, session_id: UUID, text: str, *, memorable: bool) -> None:
+    async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> None:
         """A reply that only quotes memories stays in the log, but does not become a memory once more."""
         content = mended(text).strip() or SILENCE
-        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=memorable)
-        await self._record(session_id, line)
-
-    async def _record(self, session_id: UUID, line: Line) -> None:
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=by == "model")
         async with self.db.work(self.agent_id) as tx:
-            await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+            replied = await self._append(tx, turn.session_id, line)
+            if turn.asked is not None and replied is not None:
+                await bundles.served(tx, self._served(turn, turn.asked, replied, by))
+
+    def _served(self, turn: _Turn, asked: int, replied: int, by: AnsweredBy) -> Served:
+        return Served(
+            agent_id=self.agent_id,
+            session_id=turn.session_id,
+            bundle_id=turn.bundle.bundle_id,
+            at=self.clock.now(),
+            how="built",
+            answered_by=by,
+            asked=asked,
+            replied=replied,
+        )
+
+    async def _record(self, session_id: UUID, line: Line) -> int | None:
+        async with self.db.work(self.agent_id) as tx:
+            return await self._append(tx, session_id, line)
+
+    async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
+        """The line's place in the session; None when it stands there already, word for word at the same moment."""
+        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+        placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+        return placed[0].position if placed else None
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

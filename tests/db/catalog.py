@@ -17,6 +17,7 @@ APPEND_ONLY = {
     "memory.cold",
     "memory.embeddings",
     "cognition.bundles",
+    "cognition.turns",
     "brain.guardrails",
     "runtime.usage",
     "brain.records",

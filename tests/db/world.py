@@ -10,6 +10,9 @@ from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
+from newton.cognition import bundles
+from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import Served
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
@@ -67,10 +70,25 @@ async def live(db: Database, name: str) -> UUID:
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
-    await contexts(db).build(
+    bundle = await contexts(db).build(
         Request(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
+    async with db.work(agent_id) as tx:
+        await bundles.served(tx, served(bundle, session_id))
     return agent_id
+
+
+def served(bundle: Bundle, session_id: UUID) -> Served:
+    return Served(
+        agent_id=bundle.agent_id,
+        session_id=session_id,
+        bundle_id=bundle.bundle_id,
+        at=NOON,
+        how="built",
+        answered_by="model",
+        asked=0,
+        replied=1,
+    )
 
 
 async def all_kinds(tx: Tx, by: Teller) -> None:
