@@ -8,13 +8,13 @@ from uuid import UUID
 from pydantic_core import to_json
 
 from newton.cognition.bundle import Bundle
+from newton.cognition.refresh import How
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 
 SQL = load("newton.cognition", "bundles.sql")
 
-How = Literal["built", "updated", "stood"]
 AnsweredBy = Literal["model", "memory", "censor"]
 
 
@@ -27,6 +27,7 @@ class Served:
     bundle_id: UUID
     at: datetime
     how: How
+    because: str
     answered_by: AnsweredBy
     asked: int
     replied: int
@@ -65,6 +66,7 @@ async def served(tx: Tx, turn: Served) -> None:
         bundle_id=turn.bundle_id,
         at=turn.at,
         how=turn.how,
+        because=turn.because,
         answered_by=turn.answered_by,
         asked=turn.asked,
         replied=turn.replied,

@@ -85,6 +85,7 @@ def served(bundle: Bundle, session_id: UUID) -> Served:
         bundle_id=bundle.bundle_id,
         at=NOON,
         how="built",
+        because="the session has no context yet",
         answered_by="model",
         asked=0,
         replied=1,
