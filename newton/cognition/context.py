@@ -14,7 +14,7 @@ from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Recent
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources, Surroundings
-from newton.cognition.refresh import USUAL, Bounds
+from newton.cognition.refresh import USUAL, Covering
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
@@ -67,7 +67,7 @@ class Contexts:
     centroids: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
     source_seconds: float
-    bounds: Bounds = USUAL
+    covering: Covering = USUAL
     recent: Recent = field(default_factory=Recent)
 
     async def build(self, request: Request) -> Bundle:

@@ -22,6 +22,7 @@ from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import centroids
+from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
@@ -258,6 +259,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
+                covering=Covering(cosine=settings.covered, words=settings.covered_words),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from newton.cognition.refresh import USUAL, Bounds, Coverage, How, Outlook, judged, leans, spoken_of
+from newton.cognition.refresh import USUAL, Coverage, Covering, How, Outlook, judged, leans, spoken_of
 
 COVERED = Coverage(cosine=0.7, words=1.0, leaning=False)
 CALM = Outlook(frame="question", before="question", choosing=False, coverage=COVERED, tokens=2_000, cost=900)
@@ -59,7 +59,7 @@ def test_what_is_wrong_is_made_anew_even_when_something_milder_would_do() -> Non
 def test_at_the_bounds_it_is_covered() -> None:
     # S002-14: similarity < 0.5
     assert judged(replace(CALM, coverage=Coverage(cosine=0.5, words=0.8, leaning=False)), USUAL).how == "stood"
-    strict = Bounds(cosine=0.75, words=0.8)
+    strict = Covering(cosine=0.75, words=0.8)
     assert judged(CALM, strict).how == "built"
 
 

@@ -42,6 +42,7 @@ async def ask(
                 "answer": answer.text,
                 "degraded": answer.degraded,
                 "quoted": answer.quoted,
+                "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "context": answer.bundle.as_json(),
             }
         )

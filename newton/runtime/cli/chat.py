@@ -15,6 +15,7 @@ from prompt_toolkit.history import FileHistory
 from newton.agent.turn import Answer, Said, Turns
 from newton.agent.verbs import Remark
 from newton.cognition.bundle import Bundle
+from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
 from newton.memory.hygiene import mended
@@ -42,7 +43,7 @@ class Conversation:
     read: Reader
     session_id: UUID
     frame: str | None = None
-    bundle: Bundle | None = None
+    given: Refreshed | None = None
     answering: "asyncio.Task[None] | None" = None
 
     async def hold(self) -> None:
@@ -98,7 +99,7 @@ class Conversation:
         said = Said(session_id=self.session_id, text=words, frame=self.frame)
         async for piece in self.turns.take(said):
             if isinstance(piece, Answer):
-                self.bundle = piece.bundle
+                self.given = piece.given
                 show.missing(piece.bundle.missing)
                 if piece.caveat and self.turns.model:
                     show.notice(f"\n({piece.caveat})")
@@ -121,7 +122,8 @@ class Conversation:
             await waiting
 
     def _context(self, _: str) -> None:
-        print(show.bundle_summary(self._last()))
+        given = self._given()
+        print(f"{show.bundle_summary(given.bundle)}\n\n{show.came_about(given)}")
 
     def _why(self, which: str) -> None:
         bundle = self._last()
@@ -138,9 +140,12 @@ class Conversation:
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
 
     def _last(self) -> Bundle:
-        if self.bundle is None:
+        return self._given().bundle
+
+    def _given(self) -> Refreshed:
+        if self.given is None:
             raise InputError("There is no context yet.", hint="Say something first.")
-        return self.bundle
+        return self.given
 
 
 async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> int:
