@@ -15,6 +15,7 @@ APPEND_ONLY = {
     "memory.links",
     "memory.transitions",
     "memory.cold",
+    "memory.compressions",
     "memory.embeddings",
     "cognition.bundles",
     "cognition.turns",

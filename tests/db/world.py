@@ -20,7 +20,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, sessions
+from newton.dialogue import abridging, closing, sessions
 from newton.dialogue.lines import Line
 from newton.heart import activations, attributes, censors, documents, entities, episodes, events, facts, procedures
 from newton.heart.censors import Rule
@@ -67,6 +67,8 @@ async def live(db: Database, name: str) -> UUID:
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         await all_kinds(tx, by)
+        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+        await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
