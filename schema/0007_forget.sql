@@ -22,6 +22,7 @@ as $$
 declare
     own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
     gone uuid[];
+    unsaid uuid[];
     part text;
 begin
     select array_agg(m.memory_id) into gone
@@ -44,6 +45,15 @@ begin
         and d.agent_id = own
         and d.session_id = m.thread
         and d.position = m.place;
+
+    -- what was heard in it and never accepted goes too; what a person took into the identity is theirs to erase
+    select array_agg(t.tenet_id) into unsaid
+    from heart.tenets as t
+    join heart.proposals as p on p.agent_id = own and p.tenet_id = t.tenet_id and p.state <> 'ACCEPTED'
+    join memory.memories as m
+        on m.agent_id = own and m.memory_id = any(gone) and m.thread = t.session_id and m.place = t.position
+    where t.agent_id = own and m.kind = 'exchange';
+    call heart.unsay(own, unsaid);
 
     call cognition.let_go(own, gone);
 

@@ -14,6 +14,7 @@ from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Recent
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources, Surroundings
+from newton.cognition.identity import presence, room
 from newton.cognition.refresh import USUAL, Covering
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
@@ -143,6 +144,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
@@ -171,6 +173,7 @@ class Contexts:
             session_id=request.session_id,
             created_at=self.clock.now(),
             input=request.input,
+            identity=assembly.identity,
             text=assembly.page.text,
             tokens=assembly.page.tokens,
             budget=plan.budget.total,

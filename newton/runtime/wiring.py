@@ -11,6 +11,7 @@ from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
+from newton.agent.bearing import Bearing
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
@@ -96,6 +97,9 @@ class Newton:
             count=self.count,
             thresholds=self.thresholds,
         )
+
+    def bearing(self, origin: str) -> Bearing:
+        return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
     def acquaintance(self) -> Acquaintance:
         return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)

@@ -7,6 +7,7 @@ from uuid import UUID
 
 import pytest
 
+from newton.agent.bearing import Bearing
 from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.refreshing import Refreshed
 from newton.heart.censors import Rule
@@ -151,6 +152,18 @@ async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
     await talk.mind.gate.retire(str(censor.memory_id))
     assert (await talk.given(AGAIN)).how == "built"
     assert "sail at night" not in talk.told.partition("## Past Experience")[0]
+
+
+async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
+    await talk.given(ASKED)
+    bearing = Bearing(
+        agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count=tokens.count
+    )
+    await bearing.add("boundary", "Never sail at night")
+    given = await talk.given(AGAIN)
+    assert (given.how, given.because) == ("built", "not so any more: the identity changed")
+    assert "- Never sail at night" in talk.told
+    assert (await talk.given(AGAIN)).how == "stood"
 
 
 async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> None:

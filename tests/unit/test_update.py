@@ -9,12 +9,14 @@ from hypothesis import strategies as st
 from newton.cognition.assemble import Setting, assemble
 from newton.cognition.budget import allocate
 from newton.cognition.constraints import constraints
+from newton.cognition.identity import presence, room
 from newton.cognition.render import approach, headers
 from newton.cognition.score import Scored, scorer
 from newton.cognition.update import LEFT, NEW, SHORTENED, Entering, Held, Renewed, renewed
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.heart.censors import Censor
+from newton.heart.tenets import Identity, Tenet, rendered
 from newton.ids import new_id
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
@@ -54,6 +56,12 @@ def memory(number: int, *, kind: str = "fact", words: str = WORDS, relevance: fl
 
 
 THREAD = new_id()
+TENET = Tenet(
+    tenet_id=new_id(),
+    part="boundary",
+    words="Never sail at night",
+    tokens=count(rendered("boundary", "Never sail at night")),
+)
 
 
 def scored(memories: Sequence[Found]) -> list[Scored]:
@@ -67,6 +75,7 @@ def setting(total: int, *, focus: Sequence[Found] = ()) -> Setting:
         budget=budget,
         profile=NEWTON,
         floor=0.0,
+        identity=presence(Identity(1, (TENET,)), most=room(budget.layers, header_tokens)),
         approach=approach(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
         constraints=constraints(
             [CENSOR], domains=FRAME.domains, most=budget.layers["censors"] - header_tokens["censors"]
@@ -108,9 +117,12 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     learnt = [memory(n, words=f"n{n} " * size) for n, size in enumerate(new)]
     most = int(total * less)
     done, now = brought(memories, total, Entering(said[::-1], scored(learnt)), most=most)
-    always = [now.approach, *now.constraints]
+    always = [now.approach, *now.constraints, *now.identity.blocks]
     if done is None:
-        assert sum(block.tokens for block in always) + now.header_tokens["censors"] > most
+        headings = now.header_tokens["censors"] * bool(now.constraints) + now.header_tokens["identity"] * bool(
+            now.identity.shown
+        )
+        assert sum(block.tokens for block in always) + headings > most
         return
     page = done.assembly.page
     assert page.tokens <= most
