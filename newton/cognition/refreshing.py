@@ -165,7 +165,7 @@ class Refreshing:
             text=assembly.page.text,
             tokens=assembly.page.tokens,
             budget=setting.budget.total,
-            frame=now.choice,
+            frame=now.choice if now.choice.frame == frame.name else current.bundle.frame,
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
@@ -203,6 +203,7 @@ def _outlook(current: Current, request: Request, now: _Now, *, choosing: bool) -
     return Outlook(
         frame=now.choice.frame,
         before=current.bundle.frame.frame,
+        forced=now.choice.forced,
         choosing=choosing and now.choice.frame == CHOOSING,
         coverage=_coverage(current, request.input, now.beside.cosine),
         tokens=request.tokens,
