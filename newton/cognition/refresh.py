@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from newton.cognition.opening import is_courtesy
 from newton.dialogue.gist import COMMON
 from newton.heart.statements.stems import lemma
 
@@ -140,7 +141,7 @@ def leans(text: str) -> bool:
     """
     own = {_lemma(word) for word in _own(text)}
     pointing = not _POINTING.isdisjoint(_words(text))
-    return not own or (pointing and len(own) <= BRIEF)
+    return not own or (pointing and len(own) <= BRIEF) or is_courtesy(text)
 
 
 def _own(text: str) -> set[str]:
