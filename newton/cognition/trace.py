@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from newton.cognition.assemble import Setting
-from newton.cognition.bundle import Bundle, Layer
+from newton.cognition.bundle import Bundle, Layer, Update
 from newton.cognition.fill import Detail
 from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice, Evidence
@@ -74,6 +74,7 @@ class Trace:
     features: Sequence[str]
     reasons: Sequence[str]
     states: Sequence[str]
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -147,6 +148,7 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         features=FEATURES,
         reasons=list(reasons.of),
         states=list(states.of),
+        update=bundle.update,
     )
     return Written(
         memory_ids=[*(c.memory_id for c in bundle.candidates), *_unasked(bundle)],
