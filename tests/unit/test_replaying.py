@@ -74,9 +74,8 @@ def memories(draw: st.DrawFn) -> Found:
     )
 
 
-def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
-    frame = FRAMES["debug"]
-    setting = Setting(
+def settled(candidates: list[Found], *, focus: list[Found], tokens: int, profile: str) -> Setting:
+    return Setting(
         input="What is it?",
         budget=allocate(tokens),
         profile=PROFILES[profile],
@@ -95,6 +94,10 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         header_tokens=headers(count),
         day_tokens=day_tokens(count),
     )
+
+
+def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
+    frame, setting = FRAMES["debug"], settled(candidates, focus=focus, tokens=tokens, profile=profile)
     score = scorer(frame=frame, profile=setting.profile, now=NOON)
     made = assemble([score(f) for f in candidates], setting)
     return Bundle(
