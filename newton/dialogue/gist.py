@@ -14,7 +14,7 @@ her him his how i'm it's its just know like make more much not now one our out r
 sounds than thank thanks that that's the their them then there they thing think this time too very want was way well
 were what when which who will with would yeah yes you your
 """
-_COMMON = frozenset(_OFTEN.split())  # words that no conversation is about
+COMMON = frozenset(_OFTEN.split())  # words that no conversation is about
 
 
 def central(texts: Sequence[str], *, most: int) -> list[str]:
@@ -38,7 +38,7 @@ def central(texts: Sequence[str], *, most: int) -> list[str]:
 
 
 def _bag(text: str) -> Counter[str]:
-    return Counter(word for word in _WORD.findall(text.casefold()) if len(word) > 2 and word not in _COMMON)
+    return Counter(word for word in _WORD.findall(text.casefold()) if len(word) > 2 and word not in COMMON)
 
 
 def _cosine(one: Counter[str], other: Counter[str]) -> float:
