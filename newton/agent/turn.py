@@ -11,8 +11,7 @@ from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
 from newton.cognition import bundles
-from newton.cognition.bundle import Bundle
-from newton.cognition.bundles import AnsweredBy, Served
+from newton.cognition.bundle import AnsweredBy, Bundle, Served
 from newton.cognition.context import Contexts
 from newton.cognition.request import InView, Request
 from newton.db.pool import Database, Tx, in_unit_of_work

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -12,6 +12,9 @@ from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+
+How = Literal["built", "updated", "stood"]
+AnsweredBy = Literal["model", "memory", "censor"]
 
 
 class Considered(NamedTuple):
@@ -154,6 +157,20 @@ class Bundle:
             "missing": dict(self.missing),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
+
+    agent_id: UUID
+    session_id: UUID
+    bundle_id: UUID
+    at: datetime
+    how: How
+    answered_by: AnsweredBy
+    asked: int
+    replied: int
 
 
 def _verdict(c: Considered) -> dict[str, Any]:

@@ -22,6 +22,7 @@ from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import centroids
+from newton.cognition.measuring import Measuring
 from newton.cognition.render import headers
 from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
@@ -135,6 +136,9 @@ class Newton:
     def growing(self) -> "Growing":
         module = import_module("newton.agent.growing")
         return module.Growing(agent_id=self.agent_id, db=self.db, clock=self.clock)
+
+    def measuring(self) -> Measuring:
+        return Measuring(agent_id=self.agent_id, db=self.db, clock=self.clock)
 
     @property
     def notes(self) -> HeadNotes:

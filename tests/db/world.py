@@ -11,8 +11,7 @@ from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
 from newton.cognition import bundles
-from newton.cognition.bundle import Bundle
-from newton.cognition.bundles import Served
+from newton.cognition.bundle import Bundle, Served
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
