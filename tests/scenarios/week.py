@@ -1,0 +1,177 @@
+"""A week at work, lived through the product's own doors: told, told again, asked, decided, reviewed, closed at night."""
+
+import re
+from collections import Counter
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+import yaml
+from pydantic import BaseModel
+
+from newton.agent.turn import Answer, Said
+from newton.agent.verbs import Remark
+from newton.brain.choice import Choice, Reason
+from newton.clock import SteppedClock
+from newton.providers.chat import ChatMessage, Reply
+from newton.runtime.wiring import Newton
+from tests.support import NOON
+
+TOPICS: Sequence[Mapping[str, Any]] = yaml.safe_load(
+    (Path(__file__).parents[1] / "data" / "week.yaml").read_text(encoding="utf-8")
+)["topics"]
+
+WORKDAYS, DAYS = 5, 7
+MORNING = NOON - timedelta(hours=4)
+MOST_LINES = 4  # that a reply tells again
+FIRM = 0.5  # of the evidence of the best line a line has to have
+_WORD = re.compile(r"\w+")
+_HEAD = re.compile(r"^\[[^\]]*\] (?:\w+: )?")
+_HEARD = re.compile(r"^\[[^\]]*\] Assistant: ")
+_EMPTY = frozenset(
+    """a about after again all also an and any are as at be been by did do does for from had has have how i in is it its
+    know last long many me much my new not of off often on once one only or our out over she so tell than thanks that
+    the their them then there they this to us very was we were what when where which who whom why will with you your
+    far""".split()
+)
+
+
+class Reader:
+    """A model that reads: it tells again, in its own order, the lines of its context that share the most of the
+    question's words, a rare word counting more. It knows nothing of where a line came from."""
+
+    name = "reader"
+
+    def __init__(self) -> None:
+        self.said: list[str] = []
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
+        asked = [message.text for message in messages if message.role == "user"]
+        lines = [line[2:] for line in messages[0].text.splitlines() if line.startswith("- ")]
+        lines += [message.text for message in messages[1:-1]]
+        text = answered(asked[-1], lines)
+        self.said.append(text)
+        yield text
+        tokens = sum(len(message.text) // 4 for message in messages)
+        yield Reply(
+            text=text,
+            model=self.name,
+            input_tokens=tokens,
+            output_tokens=len(text) // 4,
+            estimated=True,
+            finish="stop",
+        )
+
+
+def answered(question: str, lines: Sequence[str]) -> str:
+    """The best few lines for a question, told again; a remark is only acknowledged."""
+    if "?" not in question:
+        return "Noted."
+    statements = list(dict.fromkeys(_HEAD.sub("", line) for line in lines if "?" not in line and not _HEARD.match(line)))
+    bags = {line: _bag(line) for line in statements}
+    known = Counter(word for bag in bags.values() for word in bag)
+    weight = {word: 1 / known[word] ** 0.5 for word in _bag(question) if word in known}
+    evidence = {line: sum(weight.get(word, 0.0) for word in bag) for line, bag in bags.items()}
+    best = max(evidence.values(), default=0.0)
+    shared = {line: len(_bag(question) & bags[line]) for line in bags}
+    taken = [line for line in statements if evidence[line] >= FIRM * best and shared[line] >= 2]
+    taken = sorted(taken, key=lambda line: -evidence[line])[:MOST_LINES]
+    return " ".join(retold(line) for line in taken) if taken else "I do not know that yet."
+
+
+def retold(line: str) -> str:
+    """The same in other words: its halves change places, and small words fall away."""
+    words = [word for word in line.rstrip(".").split() if word.lower() not in _EMPTY]
+    middle = len(words) // 2
+    return " ".join([*words[middle:], *words[:middle]]) + "."
+
+
+def _bag(text: str) -> frozenset[str]:
+    words = (word.lower() for word in _WORD.findall(text))
+    return frozenset(word[:4] for word in words if word not in _EMPTY and len(word) > 1)
+
+
+@dataclass(slots=True)
+class Week:
+    """Lives it day by day. `rounds` is how often each day's sessions are held."""
+
+    newton: Newton
+    clock: SteppedClock
+    rounds: int = 1
+    answers: list[Answer] = field(default_factory=list[Answer])
+    decided: list[tuple[int, UUID, str]] = field(default_factory=list[tuple[int, UUID, str]])
+    model: Reader = field(default_factory=Reader)
+
+    async def live(self) -> None:
+        for day in range(DAYS):
+            await self._day(day)
+
+    async def _day(self, day: int) -> None:
+        topics = TOPICS[2 * day : 2 * day + 2] if day < WORKDAYS else ()
+        known = TOPICS[: 2 * day]
+        await self._tell([fact["say"] for topic in topics for fact in topic["facts"]])
+        await self._tell([fact["again"] for n, topic in enumerate(known) for fact in topic["facts"][(day + n) % 3 :: 3]])
+        await self._decide(day, topics)
+        for turn in range(self.rounds):
+            for topic in topics:
+                await self._session(f"day {day} {topic['name']} {turn}", about(topic))
+            if known:
+                await self._session(f"day {day} {turn}", mixed(known, day + turn))
+        await self._review(day)
+        await self.newton.upkeep("job").lifecycle()
+        self.clock.advance(MORNING + timedelta(days=day + 1) - self.clock.now())
+
+    async def _tell(self, said: Sequence[str]) -> None:
+        for one in said:
+            await self.newton.verbs("cli").remember(Remark(content=one))
+        await self.newton.upkeep("cli").settle()
+        self.clock.advance(timedelta(minutes=30))
+
+    async def _decide(self, day: int, topics: Sequence[Mapping[str, Any]]) -> None:
+        for topic in topics:
+            told = topic["decision"]
+            reason = Reason("empirical", told["why"])
+            choice = Choice(description=told["say"], confidence=0.8, at=self.clock.now(), reasons=(reason,))
+            made = await self.newton.deciding("cli").decide(choice)
+            self.decided.append((day, made.decision_id, told["outcome"]))
+        await self.newton.upkeep("cli").settle()
+
+    async def _review(self, day: int) -> None:
+        for made, decision_id, outcome in self.decided:
+            if made == day - 1:
+                await self.newton.deciding("cli").review(str(decision_id), outcome)  # pyright: ignore[reportArgumentType]  # a verdict
+
+    async def _session(self, name: str, lines: Sequence[str]) -> None:
+        session_id = await self.newton.session(name)
+        turns = self.newton.turns(self.model)
+        for line in lines:
+            self.clock.advance(timedelta(minutes=2))
+            async for piece in turns.take(Said(session_id=session_id, text=line)):
+                if isinstance(piece, Answer):
+                    self.answers.append(piece)
+        await self.newton.close_session(session_id, origin="chat")
+        await self.newton.upkeep("chat").settle()
+        self.clock.advance(timedelta(minutes=20))
+
+
+def about(topic: Mapping[str, Any]) -> list[str]:
+    """A conversation on one topic: questions that follow each other, a remark, thanks."""
+    asks = [fact["ask"] for fact in topic["facts"]]
+    return [asks[0], f"And {asks[1][0].lower()}{asks[1][1:]}", topic["aside"], asks[2], asks[3], "Thanks, that helps."]
+
+
+def mixed(known: Sequence[Mapping[str, Any]], day: int) -> list[str]:
+    """A conversation that changes its topic, over what is known from days before."""
+    first, second = known[day % len(known)], known[(day + 3) % len(known)]
+    return [
+        first["facts"][4]["ask"],
+        f"What did we decide about the {first['name']}?",
+        second["facts"][1]["ask"],
+        second["facts"][3]["ask"],
+        f"What happened with the {second['name']} lately?",
+    ]
