@@ -19,15 +19,20 @@ from newton.memory.representations import bullet
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
 
+# Verbatim evidence has no floor: a line says little alone, and its neighbours may say what it is about.
+RAW = frozenset({"exchange", "passage"})
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note."""
+    """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in; `focus`
+    is what stands just out of view, the nearest first; `open` are the decisions that are being made and are no
+    candidates; `advice` is the calibration note."""
 
     input: str
     budget: Budget
     profile: Profile
+    floor: float
     approach: Block
     constraints: Sequence[Block]
     focus: Sequence[Found]
@@ -90,10 +95,13 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
     taken = {found.memory_id for found in focus}
     seen = {found.heard for found in focus}
+    best = max((s.found.evidence for s in ordered), default=0.0)
+    floor = max(setting.profile.floor * best, setting.floor)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
         why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
+        why = why or ("too far from the input" if _is_far(s.found, setting, floor) else None)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
         else:
@@ -114,6 +122,10 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
+
+
+def _is_far(found: Found, setting: Setting, floor: float) -> bool:
+    return found.kind not in RAW and found.evidence < floor and found.memory_id not in setting.triggered
 
 
 def _fits(found: Found, setting: Setting) -> bool:

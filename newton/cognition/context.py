@@ -108,6 +108,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            floor=plan.frame.floor,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]

@@ -103,6 +103,9 @@ class Frame(Named):
     priorities: Priorities = Field(default=Priorities(), description="A number from 0 to 1 for each kind of memory.")
     profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
     budget: Budget = Field(default=Budget(), description="Shares for decisions, facts, procedures and episodes.")
+    floor: Priority = Field(
+        default=0.0, description="The least evidence with which a memory comes in, but for lines of dialogue."
+    )
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
     censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame holds.")

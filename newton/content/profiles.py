@@ -13,6 +13,7 @@ from newton.content.yamlfile import Content, Named, pick, read_folder
 Clock = Literal["created", "accessed", "occurred", "confirmed"]
 
 Weight = Annotated[float, Field(ge=0, le=100)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Multiplier = Annotated[float, Field(gt=0, le=10)]
 
 _HOURS_A_DAY = 24
@@ -127,6 +128,10 @@ class Profile(Named):
     recency: Decay = Field(description="How age counts.")
     outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
     usage: Usage = Field(default=Usage(), description="How use counts.")
+    floor: Share = Field(
+        default=0.0,
+        description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
+    )
     fill: Literal["stop", "skip", "downgrade"] = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )

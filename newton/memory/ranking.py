@@ -34,7 +34,7 @@ def relevances(hits: Sequence[Hit]) -> list[float]:
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = [hit.similarity + LEXICAL_WEIGHT * _lexical(hit) for hit in hits]
+    own = [evidence(hit.similarity, hit.lexical, hit.words) for hit in hits]
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)
@@ -43,8 +43,9 @@ def relevances(hits: Sequence[Hit]) -> list[float]:
     return [score + _lent(hit, placed) for hit, score in zip(hits, own, strict=True)]
 
 
-def _lexical(hit: Hit) -> float:
-    return hit.lexical * (LONG_FACTOR if hit.words > LONG_WORDS else 1.0)
+def evidence(similarity: float, lexical: float, words: int) -> float:
+    """What its meaning and its words say for a memory by itself."""
+    return similarity + LEXICAL_WEIGHT * lexical * (LONG_FACTOR if words > LONG_WORDS else 1.0)
 
 
 def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float]) -> float:

@@ -17,7 +17,7 @@ from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
-from newton.memory.ranking import Hit, relevances, stretched
+from newton.memory.ranking import Hit, evidence, relevances, stretched
 from newton.memory.representations import one_line
 from newton.memory.transitions import states_at
 
@@ -78,6 +78,11 @@ class Found(NamedTuple):
         if self.importance is not None:
             return self.importance
         return derived(self.kind, self.state, self.outcome, self.uses)
+
+    @property
+    def evidence(self) -> float:
+        """What its meaning and its words say for it, without what neighbours lend."""
+        return evidence(self.similarity, self.lexical, self.words)
 
     @property
     def said(self) -> str:
