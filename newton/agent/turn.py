@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent import ledger
@@ -11,8 +11,10 @@ from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
 from newton.cognition import bundles
-from newton.cognition.bundle import AnsweredBy, Bundle, Served
+from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import AnsweredBy, Served
 from newton.cognition.context import Contexts
+from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
 from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
@@ -27,6 +29,7 @@ from newton.providers.chat import ChatMessage, ChatModel, Reply
 ORIGIN = "chat"
 MOST_HISTORY_LINES = 200
 FORBIDDEN = "A censor forbids this input."
+UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
 SILENCE = "…"  # what is kept of a reply without a word
 
 INSTRUCTION = (
@@ -59,9 +62,14 @@ class Answer:
     """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory."""
 
     text: str
-    bundle: Bundle
+    given: Refreshed
     degraded: str | None = None
     quoted: bool = False
+
+    @property
+    def bundle(self) -> Bundle:
+        """What the model was given, or what was quoted from."""
+        return self.given.bundle
 
     @property
     def caveat(self) -> str | None:
@@ -77,7 +85,7 @@ class Answer:
 class _Prepared:
     """A context, and what the model is asked with it; or why it is not asked."""
 
-    bundle: Bundle
+    given: Refreshed
     prompt: Sequence[ChatMessage] = ()
     degraded: str | None = None
 
@@ -87,7 +95,7 @@ class _Turn:
     """What is being answered: its place in the session, and the context that goes with it."""
 
     session_id: UUID
-    bundle: Bundle
+    given: Refreshed
     asked: int | None
 
 
@@ -111,7 +119,7 @@ class Turns:
         ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
         degraded = ready.degraded
         asked = await self._record(said.session_id, Line(role="user", content=text, said_at=self.clock.now()))
-        turn = _Turn(session_id=said.session_id, bundle=ready.bundle, asked=asked)
+        turn = _Turn(session_id=said.session_id, given=ready.given, asked=asked)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
@@ -129,12 +137,12 @@ class Turns:
             if pieces:
                 await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
         if quoting := not pieces:
-            pieces = [stopped or quoted(ready.bundle)]
+            turn = replace(turn, given=await self._quotable(said, text, ready))
+            pieces = [stopped or quoted(turn.given.bundle)]
             yield pieces[0]
             await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
-        await self._note_read(ready.bundle)
-        quoting = quoting and stopped is None
-        yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting)
+        await self._note_read(turn.given.bundle)
+        yield Answer(text="".join(pieces), given=turn.given, degraded=degraded, quoted=quoting and stopped is None)
 
     async def _note_read(self, bundle: Bundle) -> None:
         async with self.db.work(self.agent_id) as tx:
@@ -146,15 +154,23 @@ class Turns:
             return await self._unasked(said, text, why)
         lines = await self._lines(said.session_id)
         history = within(spoken(lines), tokens=self.limits.history)
-        bundle = await self.contexts.build(self._request(said, text, _in_view(said.session_id, lines, history)))
-        prompt = _prompt(bundle, history, text)
+        request = self._request(said, text, _in_view(said.session_id, lines, history))
+        given = await Refreshing(contexts=self.contexts).for_turn(request)
+        prompt = _prompt(given.bundle, history, text)
         if why := await self._why_not_ask(self._tokens(prompt)):
             return await self._unasked(said, text, why)
-        return _Prepared(bundle=bundle, prompt=prompt)
+        return _Prepared(given=given, prompt=prompt)
 
     async def _unasked(self, said: Said, text: str, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
-        return _Prepared(bundle=await self.contexts.build(self._request(said, text, None)), degraded=why)
+        bundle = await self.contexts.build(self._request(said, text, None))
+        return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
+
+    async def _quotable(self, said: Said, text: str, ready: _Prepared) -> Refreshed:
+        """A context that stood was made for an earlier input, and what answers this one may not be in it."""
+        if ready.given.how == "built":
+            return ready.given
+        return (await self._unasked(said, text, "")).given
 
     def _request(self, said: Said, text: str, in_view: InView | None) -> Request:
         return Request(
@@ -234,9 +250,10 @@ class Turns:
         return Served(
             agent_id=self.agent_id,
             session_id=turn.session_id,
-            bundle_id=turn.bundle.bundle_id,
+            bundle_id=turn.given.bundle.bundle_id,
             at=self.clock.now(),
-            how="built",
+            how=turn.given.how,
+            because=turn.given.because,
             answered_by=by,
             asked=asked,
             replied=replied,

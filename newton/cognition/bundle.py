@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 from uuid import UUID
 
 import numpy as np
@@ -12,9 +12,6 @@ from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
-
-How = Literal["built", "updated", "stood"]
-AnsweredBy = Literal["model", "memory", "censor"]
 
 
 class Considered(NamedTuple):
@@ -76,8 +73,34 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """How a context came from the one that it `continues`: what entered, and what became of all that had to give way.
+
+    `truncated` says that something had to.
+    """
+
+    continues: UUID
+    because: str
+    entered: tuple[UUID, ...]
+    gave_way: Mapping[UUID, str]
+
+    @property
+    def truncated(self) -> bool:
+        return bool(self.gave_way)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "continues": str(self.continues),
+            "because": self.because,
+            "entered": [str(memory_id) for memory_id in self.entered],
+            "gave_way": {str(memory_id): how for memory_id, how in self.gave_way.items()},
+            "truncated": self.truncated,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked.
+    """One context. `focus` is what stood in it unasked; `update` is None of one that was made from scratch.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -97,6 +120,7 @@ class Bundle:
     focus: tuple[UUID, ...]
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
+    update: Update | None = None
 
     @property
     def items(self) -> tuple[Considered, ...]:
@@ -155,22 +179,9 @@ class Bundle:
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             "missing": dict(self.missing),
+            "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
-
-    agent_id: UUID
-    session_id: UUID
-    bundle_id: UUID
-    at: datetime
-    how: How
-    answered_by: AnsweredBy
-    asked: int
-    replied: int
 
 
 def _verdict(c: Considered) -> dict[str, Any]:

@@ -1,15 +1,36 @@
 """Bundles at rest, and the turns they served."""
 
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
 from uuid import UUID
 
 from pydantic_core import to_json
 
-from newton.cognition.bundle import Bundle, Served
+from newton.cognition.bundle import Bundle
+from newton.cognition.refresh import How
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 
 SQL = load("newton.cognition", "bundles.sql")
+
+AnsweredBy = Literal["model", "memory", "censor"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
+
+    agent_id: UUID
+    session_id: UUID
+    bundle_id: UUID
+    at: datetime
+    how: How
+    because: str
+    answered_by: AnsweredBy
+    asked: int
+    replied: int
 
 
 async def keep(tx: Tx, bundle: Bundle) -> None:
@@ -45,6 +66,7 @@ async def served(tx: Tx, turn: Served) -> None:
         bundle_id=turn.bundle_id,
         at=turn.at,
         how=turn.how,
+        because=turn.because,
         answered_by=turn.answered_by,
         asked=turn.asked,
         replied=turn.replied,

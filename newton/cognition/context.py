@@ -1,18 +1,20 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from newton.clock import Clock, stopwatch
-from newton.cognition import bundles, framing
+from newton.cognition import bundles, framing, standing
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import Budget, allocate, involved
 from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
+from newton.cognition.current import Current, Recent
 from newton.cognition.framing import Choice
-from newton.cognition.gather import Gathered, Sources
+from newton.cognition.gather import Gathered, Sources, Surroundings
+from newton.cognition.refresh import USUAL, Bounds
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
@@ -21,6 +23,7 @@ from newton.content.profiles import Profile, profile_named
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
+from newton.memory.recall import Found
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -53,7 +56,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """Makes contexts. Everything it holds is fixed for the life of the process."""
+    """Makes contexts. All that it holds is fixed for the life of the process, but for `recent`: what it made lately."""
 
     db: Database
     clock: Clock
@@ -64,27 +67,59 @@ class Contexts:
     centroids: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
     source_seconds: float
+    bounds: Bounds = USUAL
+    recent: Recent = field(default_factory=Recent)
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
 
+        Outside of a session the same request is given the same context for half a minute, unless anything is written.
         Raises InputError for a budget below 1 or beyond reason and NotFoundError for an unknown frame or profile.
         """
         _ensure_sensible(request)
+        if request.session_id:
+            return (await self.made(request)).bundle
+        async with self.db.work(request.agent_id) as tx:
+            moment = await standing.moment(tx, agent_id=request.agent_id)
+        if known := self.recent.again(request, moment=moment, now=self.clock.now()):
+            return known
+        bundle = (await self._thought(request, self.sources())).bundle
+        async with self.db.work(request.agent_id) as tx:
+            await bundles.keep(tx, bundle)
+            writer = await standing.writer(tx, agent_id=request.agent_id)
+        self.recent.keep(request, bundle, moment=moment, writer=writer)
+        return bundle
+
+    async def made(self, request: Request, sources: Sources | None = None) -> Current:
+        """Such a context, stored, and what it was made from."""
+        current = await self._thought(request, sources or self.sources())
+        async with self.db.work(request.agent_id) as tx:
+            await bundles.keep(tx, current.bundle)
+        return current
+
+    def sources(self) -> Sources:
+        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
+
+    async def _thought(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
         plan = self._plan(request, gathered, now)
-        assembly = self._assembly(request, gathered, plan)
+        setting = self._setting(request, gathered.surroundings, plan, found=gathered.recalled.found)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
+        assembly = assemble([score(f) for f in gathered.recalled.found], setting)
         laps.end("think")
-        bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
-        async with self.db.work(request.agent_id) as tx:
-            await bundles.keep(tx, bundle)
-        return bundle
+        return Current(
+            bundle=self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages),
+            searched=request,
+            cue=gathered.recalled.cue,
+            view=request.in_view,
+            setting=setting,
+            surroundings=gathered.surroundings,
+        )
 
     def _plan(self, request: Request, gathered: Gathered, now: datetime) -> Plan:
-        choice = self._choice(request, gathered)
+        choice = self.choice(request, gathered.recalled.cue.vector, before=gathered.situation.frame)
         frame = frame_named(self.frames, choice.frame)
         profile = profile_named(self.profiles, request.profile or frame.profile)
         budget = allocate(
@@ -95,16 +130,16 @@ class Contexts:
         )
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
 
-    def _choice(self, request: Request, gathered: Gathered) -> Choice:
+    def choice(self, request: Request, vector: "Vector | None", *, before: str | None) -> Choice:
+        """How the input is looked at, in a session that was looked at in the frame `before`."""
         if request.frame:
             return framing.forced(request.frame)
-        vector, prior = gathered.recalled.cue.vector, gathered.situation.frame
-        return framing.choose(self.frames, request.input, vector=vector, centroids=self.centroids, prior=prior)
+        return framing.choose(self.frames, request.input, vector=vector, centroids=self.centroids, prior=before)
 
-    def _assembly(self, request: Request, gathered: Gathered, plan: Plan) -> Assembly:
+    def _setting(self, request: Request, around: Surroundings, plan: Plan, *, found: Sequence[Found]) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        found, situation, standing = gathered.recalled.found, gathered.situation, gathered.standing
-        setting = Setting(
+        situation, standing = around.situation, around.standing
+        return Setting(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
@@ -120,8 +155,6 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
         )
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
-        return assemble([score(f) for f in found], setting)
 
     def _bundle(
         self,

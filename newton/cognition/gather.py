@@ -58,13 +58,29 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is known without any search. `missing` names the sources that gave nothing, and why."""
+
+    standing: Standing
+    situation: Situation
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """What the sources gave. `missing` names those that gave nothing, or less, and why."""
 
     recalled: Recollection
-    standing: Standing
-    situation: Situation
+    surroundings: Surroundings
     missing: Mapping[str, str]
+
+    @property
+    def standing(self) -> Standing:
+        return self.surroundings.standing
+
+    @property
+    def situation(self) -> Situation:
+        return self.surroundings.situation
 
 
 @dataclass(slots=True)
@@ -96,17 +112,23 @@ class Sources:
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
             recalling = tasks.create_task(reading.of("memories", self._recall(request), instead=nothing))
+            surroundings = tasks.create_task(self.look_around(request, now=now))
+        recalled, around = recalling.result(), surroundings.result()
+        return Gathered(
+            recalled=recalled,
+            surroundings=around,
+            missing={**recalled.missing, **reading.missing, **around.missing},
+        )
+
+    async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
+        """What there is beside memories, without a search for any."""
+        reading = _Reading(self.seconds)
+        async with together() as tasks:
             standing = tasks.create_task(reading.of("constraints", self._read(request, _standing), instead=Standing()))
             situation = tasks.create_task(
                 reading.of("session", self._read(request, _situation(now)), instead=Situation())
             )
-        recalled = recalling.result()
-        return Gathered(
-            recalled=recalled,
-            standing=standing.result(),
-            situation=situation.result(),
-            missing={**recalled.missing, **reading.missing},
-        )
+        return Surroundings(standing=standing.result(), situation=situation.result(), missing=reading.missing)
 
     async def _recall(self, request: Request) -> Recollection:
         search = Search(

@@ -64,14 +64,14 @@ async def _turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[Turn
 
 
 def _turn(row: Record, loaded: Sequence[Record]) -> Turn:
-    telling = row["answered_by"] == "model" and FORGOTTEN not in (row["reply"], row["input"])
+    by_model = row["answered_by"] == "model"
     return Turn(
         at=row["at"],
         session_id=row["session_id"],
         opening=row["opening"],
         how=row["how"],
-        answered_by=row["answered_by"],
-        telling=telling,
+        by_model=by_model,
+        telling=by_model and FORGOTTEN not in (row["reply"], row["input"]),
         context=_context(row, loaded) if row["bundle_id"] else None,
     )
 

@@ -4,10 +4,11 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
+from operator import or_
 from typing import Literal, NamedTuple
 from uuid import UUID
 
-from newton.cognition.bundle import AnsweredBy, How
+from newton.cognition.refresh import How
 
 Verdict = Literal["ok", "low", "high", "too few"]
 
@@ -42,14 +43,14 @@ class Context:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """A turn that is over. `opening` are the first of their sessions, where no context could stand already; `telling`,
-    whether a model gave the reply and its words are still there."""
+    """A turn that is over. `opening` are the first of their sessions, where no context could stand already; `by_model`,
+    whether a model gave the reply, and `telling`, whether its words are still there too."""
 
     at: datetime
     session_id: UUID
     opening: bool
     how: How
-    answered_by: AnsweredBy
+    by_model: bool
     telling: bool
     context: Context | None
 
@@ -143,6 +144,7 @@ def metrics(period: Period) -> Metrics:
             cold_start(turns),
             _memories(period),
             _confirmed(period.facts),
+            updates(turns),
             likeness(turns),
             wrong_frame(turns),
             share_of_tokens(turns, cost=period.cost),
@@ -180,17 +182,40 @@ def utilisation(turns: Sequence[Turn]) -> Figure:
 
 
 def refresh(turns: Sequence[Turn]) -> Figure:
-    """The share of turns whose context was made or changed, of those for which one could have stood."""
+    """The share of turns whose context was made anew or had to give something up, of those for which one could have
+    stood. One that was only added to still stands."""
     later = [turn for turn in turns if not turn.opening]
-    share = _share(sum(turn.how != "stood" for turn in later), len(later))
+    share = _share(sum(turn.how in ("built", "evicted") for turn in later), len(later))
     return Figure(name="refresh rate", value=share, n=len(later), of="later turns", target=Target(below=0.3))
 
 
-def precision(turns: Sequence[Turn]) -> Figure:
-    """The share of items that the reply used, over the replies of a model. The same items count for each reply."""
-    used = [item.used for turn in turns if turn.telling and turn.context for item in turn.context.items]
+def updates(turns: Sequence[Turn]) -> Figure:
+    """The share of such turns for which something was added to the context that stood."""
+    later = [turn for turn in turns if not turn.opening]
     return Figure(
-        name="recall precision", value=_share(sum(used), len(used)), n=len(used), of="items", target=Target(above=0.4)
+        name="contexts added to",
+        value=_share(sum(t.how == "updated" for t in later), len(later)),
+        n=len(later),
+        of="later turns",
+    )
+
+
+def precision(turns: Sequence[Turn]) -> Figure:
+    """The share of a context's items that replies used, over all contexts that a model was given. One that stood for
+    several turns was loaded once: its item is used if one of their replies used it."""
+    used: dict[UUID, tuple[bool, ...]] = {}
+    for turn in turns:
+        if turn.telling and turn.context:
+            own = tuple(item.used for item in turn.context.items)
+            before = used.get(turn.context.bundle_id, own)
+            used[turn.context.bundle_id] = tuple(map(or_, before, own))
+    items = [one for own in used.values() for one in own]
+    return Figure(
+        name="recall precision",
+        value=_share(sum(items), len(items)),
+        n=len(items),
+        of="items",
+        target=Target(above=0.4),
     )
 
 
@@ -217,7 +242,7 @@ def wrong_frame(turns: Sequence[Turn]) -> Figure:
 
 def share_of_tokens(turns: Sequence[Turn], *, cost: int) -> Figure:
     """What contexts were of all tokens that the model read and wrote in these turns."""
-    asked = [turn.context.tokens for turn in turns if turn.answered_by == "model" and turn.context]
+    asked = [turn.context.tokens for turn in turns if turn.by_model and turn.context]
     share = min(sum(asked) / cost, 1.0) if cost and asked else None
     return Figure(name="context of turn tokens", value=share, n=len(asked), of="turns")
 

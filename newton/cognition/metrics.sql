@@ -30,7 +30,8 @@ cross join rows from (
     jsonb_array_elements_text(b.trace -> 'candidates' -> 'features' -> 'cosine')
 ) as c (memory_id, detail, similarity, cosine)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = c.memory_id::uuid
-where b.agent_id = $1 and b.bundle_id = any($2::uuid[]) and c.detail is not null;
+where b.agent_id = $1 and b.bundle_id = any($2::uuid[]) and c.detail is not null
+order by b.bundle_id, m.memory_id;
 
 -- name: made(agent_id, since, until)
 select (created_at at time zone 'UTC')::date as day, kind, count(*) as memories

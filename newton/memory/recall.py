@@ -298,3 +298,9 @@ async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> t
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
     rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
+
+
+async def described(tx: Tx, cosines: Mapping[UUID, float], *, agent_id: UUID) -> tuple[Found, ...]:
+    """Memories by id, with the cosine that is known of each as all that is known of its relevance."""
+    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(cosines))
+    return tuple(Found._make((*row, cosines[row[0]], 0.0, max(cosines[row[0]], 0.0))) for row in rows)

@@ -11,7 +11,8 @@ from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
 from newton.cognition import bundles
-from newton.cognition.bundle import Bundle, Served
+from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import Served
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
@@ -84,6 +85,7 @@ def served(bundle: Bundle, session_id: UUID) -> Served:
         bundle_id=bundle.bundle_id,
         at=NOON,
         how="built",
+        because="the session has no context yet",
         answered_by="model",
         asked=0,
         replied=1,

@@ -32,10 +32,88 @@ _WORD = re.compile(r"\w+")
 _HEAD = re.compile(r"^\[[^\]]*\] (?:\w+: )?")
 _HEARD = re.compile(r"^\[[^\]]*\] Assistant: ")
 _EMPTY = frozenset(
-    """a about after again all also an and any are as at be been by did do does for from had has have how i in is it its
-    know last long many me much my new not of off often on once one only or our out over she so tell than thanks that
-    the their them then there they this to us very was we were what when where which who whom why will with you your
-    far""".split()
+    [
+        "a",
+        "about",
+        "after",
+        "again",
+        "all",
+        "also",
+        "an",
+        "and",
+        "any",
+        "are",
+        "as",
+        "at",
+        "be",
+        "been",
+        "by",
+        "did",
+        "do",
+        "does",
+        "for",
+        "from",
+        "had",
+        "has",
+        "have",
+        "how",
+        "i",
+        "in",
+        "is",
+        "it",
+        "its",
+        "know",
+        "last",
+        "long",
+        "many",
+        "me",
+        "much",
+        "my",
+        "new",
+        "not",
+        "of",
+        "off",
+        "often",
+        "on",
+        "once",
+        "one",
+        "only",
+        "or",
+        "our",
+        "out",
+        "over",
+        "she",
+        "so",
+        "tell",
+        "than",
+        "thanks",
+        "that",
+        "the",
+        "their",
+        "them",
+        "then",
+        "there",
+        "they",
+        "this",
+        "to",
+        "us",
+        "very",
+        "was",
+        "we",
+        "were",
+        "what",
+        "when",
+        "where",
+        "which",
+        "who",
+        "whom",
+        "why",
+        "will",
+        "with",
+        "you",
+        "your",
+        "far",
+    ]
 )
 
 
@@ -71,8 +149,10 @@ class Reader:
 def answered(question: str, lines: Sequence[str]) -> str:
     """The best few lines for a question, told again; a remark is only acknowledged."""
     if "?" not in question:
-        return "Noted."
-    statements = list(dict.fromkeys(_HEAD.sub("", line) for line in lines if "?" not in line and not _HEARD.match(line)))
+        return "OK."
+    statements = list(
+        dict.fromkeys(_HEAD.sub("", line) for line in lines if "?" not in line and not _HEARD.match(line))
+    )
     bags = {line: _bag(line) for line in statements}
     known = Counter(word for bag in bags.values() for word in bag)
     weight = {word: 1 / known[word] ** 0.5 for word in _bag(question) if word in known}
@@ -115,7 +195,9 @@ class Week:
         topics = TOPICS[2 * day : 2 * day + 2] if day < WORKDAYS else ()
         known = TOPICS[: 2 * day]
         await self._tell([fact["say"] for topic in topics for fact in topic["facts"]])
-        await self._tell([fact["again"] for n, topic in enumerate(known) for fact in topic["facts"][(day + n) % 3 :: 3]])
+        await self._tell(
+            [fact["again"] for n, topic in enumerate(known) for fact in topic["facts"][(day + n) % 3 :: 3]]
+        )
         await self._decide(day, topics)
         for turn in range(self.rounds):
             for topic in topics:
