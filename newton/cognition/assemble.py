@@ -19,20 +19,22 @@ from newton.memory.representations import bullet
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
 
-# Verbatim evidence has no floor: a line says little alone, and its neighbours may say what it is about.
+# Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in; `focus`
-    is what stands just out of view, the nearest first; `open` are the decisions that are being made and are no
-    candidates; `advice` is the calibration note."""
+    """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in, and
+    `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what stands just out
+    of view, the nearest first; `open` are the decisions that are being made and are no candidates; `advice` is the
+    calibration note."""
 
     input: str
     budget: Budget
     profile: Profile
     floor: float
+    needed: bool
     approach: Block
     constraints: Sequence[Block]
     focus: Sequence[Found]
@@ -102,13 +104,13 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
     taken = {found.memory_id for found in focus}
     seen = {found.heard for found in focus}
-    best = max((s.found.evidence for s in ordered), default=0.0)
-    floor = max(setting.profile.floor * best, setting.floor)
+    barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
+    best = max((s.found.evidence for s in ordered if not barred[s.found.memory_id]), default=0.0)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
-        why = excluded(s.found, setting, taken=taken) or ("says the same as a better one" if words in seen else None)
-        why = why or ("too far from the input" if _is_far(s.found, setting, floor) else None)
+        why = barred[s.found.memory_id] or ("says the same as a better one" if words in seen else None)
+        why = why or ("too far from the input" if _is_far(s.found, setting, best) else None)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
         else:
@@ -131,8 +133,14 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     return None
 
 
-def _is_far(found: Found, setting: Setting, floor: float) -> bool:
-    return found.kind not in RAW and found.evidence < floor and found.memory_id not in setting.triggered
+def _is_far(found: Found, setting: Setting, best: float) -> bool:
+    """A line may be what the input is about by what stands beside it, so what that lends counts for it."""
+    if found.memory_id in setting.triggered:
+        return False
+    if found.kind in RAW:
+        return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
+    share = setting.profile.near if setting.needed else setting.profile.floor
+    return found.evidence < max(share * best, setting.floor)
 
 
 def _fits(found: Found, setting: Setting) -> bool:

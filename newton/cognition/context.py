@@ -144,6 +144,7 @@ class Contexts:
             budget=plan.budget,
             profile=plan.profile,
             floor=plan.frame.floor,
+            needed=request.adapt,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]

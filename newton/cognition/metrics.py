@@ -4,7 +4,6 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
-from operator import or_
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -170,7 +169,7 @@ def likeness(turns: Sequence[Turn]) -> Figure:
 
 
 def utilisation(turns: Sequence[Turn]) -> Figure:
-    """Mean share of a context's own budget that it uses: of what the input was allotted, not of the setting's ceiling."""
+    """Mean share of its budget that a context uses: of what its input was allotted, not of the ceiling that is set."""
     shares = [context.tokens / context.budget for context in _made(turns)]
     return Figure(
         name="budget utilisation",
@@ -208,15 +207,9 @@ def precision(turns: Sequence[Turn]) -> Figure:
         if turn.telling and turn.context:
             own = tuple(item.used for item in turn.context.items)
             before = used.get(turn.context.bundle_id, own)
-            used[turn.context.bundle_id] = tuple(map(or_, before, own))
-    items = [one for own in used.values() for one in own]
-    return Figure(
-        name="recall precision",
-        value=_share(sum(items), len(items)),
-        n=len(items),
-        of="items",
-        target=Target(above=0.4),
-    )
+            used[turn.context.bundle_id] = tuple(one or other for one, other in zip(before, own, strict=True))
+    items, aim = [one for own in used.values() for one in own], Target(above=0.4)
+    return Figure(name="recall precision", value=_share(sum(items), len(items)), n=len(items), of="items", target=aim)
 
 
 def cold_start(turns: Sequence[Turn]) -> Figure:

@@ -93,7 +93,7 @@ def judged(outlook: Outlook, bounds: Bounds) -> Verdict:
 def _wanting(outlook: Outlook, bounds: Bounds) -> str | None:
     if outlook.stale:
         return f"not so any more: {', '.join(outlook.stale)}"
-    if outlook.frame != outlook.before:
+    if outlook.frame != outlook.before and not outlook.coverage.leaning:
         return f"the frame is {outlook.frame} now, not {outlook.before}"
     if outlook.choosing:
         return "a choice is to be made"

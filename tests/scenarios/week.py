@@ -1,4 +1,4 @@
-"""A week at work, lived through the product's own doors: told, told again, asked, decided, reviewed, closed at night."""
+"""A week at work, lived through the product's own doors: told, told again, asked, decided, reviewed, put in order."""
 
 import re
 from collections import Counter
@@ -31,90 +31,12 @@ FIRM = 0.5  # of the evidence of the best line a line has to have
 _WORD = re.compile(r"\w+")
 _HEAD = re.compile(r"^\[[^\]]*\] (?:\w+: )?")
 _HEARD = re.compile(r"^\[[^\]]*\] Assistant: ")
-_EMPTY = frozenset(
-    [
-        "a",
-        "about",
-        "after",
-        "again",
-        "all",
-        "also",
-        "an",
-        "and",
-        "any",
-        "are",
-        "as",
-        "at",
-        "be",
-        "been",
-        "by",
-        "did",
-        "do",
-        "does",
-        "for",
-        "from",
-        "had",
-        "has",
-        "have",
-        "how",
-        "i",
-        "in",
-        "is",
-        "it",
-        "its",
-        "know",
-        "last",
-        "long",
-        "many",
-        "me",
-        "much",
-        "my",
-        "new",
-        "not",
-        "of",
-        "off",
-        "often",
-        "on",
-        "once",
-        "one",
-        "only",
-        "or",
-        "our",
-        "out",
-        "over",
-        "she",
-        "so",
-        "tell",
-        "than",
-        "thanks",
-        "that",
-        "the",
-        "their",
-        "them",
-        "then",
-        "there",
-        "they",
-        "this",
-        "to",
-        "us",
-        "very",
-        "was",
-        "we",
-        "were",
-        "what",
-        "when",
-        "where",
-        "which",
-        "who",
-        "whom",
-        "why",
-        "will",
-        "with",
-        "you",
-        "your",
-        "far",
-    ]
-)
+_SMALL = """
+a about after again all also an and any are as at be been by did do does for from had has have how i in is it its know
+last long many me much my new not of off often on once one only or our out over she so tell than thanks that the their
+them then there they this to us very was we were what when where which who whom why will with you your far
+"""
+_EMPTY = frozenset(_SMALL.split())
 
 
 class Reader:
@@ -243,17 +165,21 @@ class Week:
 
 def about(topic: Mapping[str, Any]) -> list[str]:
     """A conversation on one topic: questions that follow each other, a remark, thanks."""
-    asks = [fact["ask"] for fact in topic["facts"]]
-    return [asks[0], f"And {asks[1][0].lower()}{asks[1][1:]}", topic["aside"], asks[2], asks[3], "Thanks, that helps."]
+    first, second, third, fourth, fifth = (fact["ask"] for fact in topic["facts"])
+    return [
+        first,
+        f"And {second[0].lower()}{second[1:]}",
+        topic["aside"],
+        third,
+        fourth,
+        f"What did we decide about the {topic['name']}?",
+        fifth,
+        "Thanks, that helps.",
+    ]
 
 
 def mixed(known: Sequence[Mapping[str, Any]], day: int) -> list[str]:
-    """A conversation that changes its topic, over what is known from days before."""
+    """A conversation over what is known from days before, which changes its topic once."""
     first, second = known[day % len(known)], known[(day + 3) % len(known)]
-    return [
-        first["facts"][4]["ask"],
-        f"What did we decide about the {first['name']}?",
-        second["facts"][1]["ask"],
-        second["facts"][3]["ask"],
-        f"What happened with the {second['name']} lately?",
-    ]
+    asks = [topic["facts"][(day + n) % 5]["ask"] for topic in (first, second) for n in range(3)]
+    return [*asks[:3], f"What did we decide about the {first['name']}?", *asks[3:]]
