@@ -126,8 +126,8 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
-    if found.echoes(setting.input):
-        return "repeats the input"
+    if found.echoes(setting.input) or (setting.needed and found.only_asks):
+        return "repeats the input" if found.echoes(setting.input) else "only asks"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None

@@ -45,9 +45,6 @@ class Reader:
 
     name = "reader"
 
-    def __init__(self) -> None:
-        self.said: list[str] = []
-
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | Reply]:
@@ -55,7 +52,6 @@ class Reader:
         lines = [line[2:] for line in messages[0].text.splitlines() if line.startswith("- ")]
         lines += [message.text for message in messages[1:-1]]
         text = answered(asked[-1], lines)
-        self.said.append(text)
         yield text
         tokens = sum(len(message.text) // 4 for message in messages)
         yield Reply(
@@ -100,35 +96,34 @@ def _bag(text: str) -> frozenset[str]:
 
 @dataclass(slots=True)
 class Week:
-    """Lives it day by day. `rounds` is how often each day's sessions are held."""
+    """Lives it day by day; `topics` are new on each of the workdays."""
 
     newton: Newton
     clock: SteppedClock
-    rounds: int = 1
+    days: int = DAYS
+    topics: int = 2
     answers: list[Answer] = field(default_factory=list[Answer])
     decided: list[tuple[int, UUID, str]] = field(default_factory=list[tuple[int, UUID, str]])
     model: Reader = field(default_factory=Reader)
 
     async def live(self) -> None:
-        for day in range(DAYS):
+        for day in range(self.days):
             await self._day(day)
+            self.clock.advance(MORNING + timedelta(days=day + 1) - self.clock.now())
 
     async def _day(self, day: int) -> None:
-        topics = TOPICS[2 * day : 2 * day + 2] if day < WORKDAYS else ()
-        known = TOPICS[: 2 * day]
+        topics = TOPICS[self.topics * day : self.topics * (day + 1)] if day < WORKDAYS else ()
+        known = TOPICS[: self.topics * day]
         await self._tell([fact["say"] for topic in topics for fact in topic["facts"]])
-        await self._tell(
-            [fact["again"] for n, topic in enumerate(known) for fact in topic["facts"][(day + n) % 3 :: 3]]
-        )
+        again = [fact for n, topic in enumerate(known) for fact in topic["facts"][(day + n) % 3 :: 3]]
+        await self._tell([fact["again"] for fact in again])
         await self._decide(day, topics)
-        for turn in range(self.rounds):
-            for topic in topics:
-                await self._session(f"day {day} {topic['name']} {turn}", about(topic))
-            if known:
-                await self._session(f"day {day} {turn}", mixed(known, day + turn))
+        for topic in topics:
+            await self._session(f"day {day} {topic['name']}", about(topic))
+        if known:
+            await self._session(f"day {day}", mixed(known, day))
         await self._review(day)
         await self.newton.upkeep("job").lifecycle()
-        self.clock.advance(MORNING + timedelta(days=day + 1) - self.clock.now())
 
     async def _tell(self, said: Sequence[str]) -> None:
         for one in said:
