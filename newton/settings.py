@@ -70,6 +70,12 @@ class Settings(BaseModel):
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
     source_seconds: float = Field(2.0, gt=0, le=60, description="Seconds each source of a context has to answer.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
+    covered: float = Field(
+        0.5, ge=0, le=1, description="From this likeness on an input may be covered by the session's last context."
+    )
+    covered_words: float = Field(
+        0.8, ge=0, le=1, description="So much of an input's words that context must say, or it is made anew."
+    )
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
     core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")
     facts_per_attribute: int = Field(10, ge=2, description="More current facts of one attribute are generalised.")

@@ -22,6 +22,7 @@ as $$
 declare
     own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
     gone uuid[];
+    unsaid uuid[];
     part text;
 begin
     select array_agg(m.memory_id) into gone
@@ -45,6 +46,15 @@ begin
         and d.session_id = m.thread
         and d.position = m.place;
 
+    -- what was heard in it and never accepted goes too; what a person took into the identity is theirs to erase
+    select array_agg(t.tenet_id) into unsaid
+    from heart.tenets as t
+    join heart.proposals as p on p.agent_id = own and p.tenet_id = t.tenet_id and p.state <> 'ACCEPTED'
+    join memory.memories as m
+        on m.agent_id = own and m.memory_id = any(gone) and m.thread = t.session_id and m.place = t.position
+    where t.agent_id = own and m.kind = 'exchange';
+    call heart.unsay(own, unsaid);
+
     call cognition.let_go(own, gone);
 
     delete from memory.links where agent_id = own and (memory_id = any(gone) or other_id = any(gone));
@@ -53,7 +63,7 @@ begin
     foreach part in array array[
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
         'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
-        'memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox', 'memory.memories'
+        'memory.cold', 'memory.compressions', 'memory.postings', 'memory.embeddings', 'memory.outbox', 'memory.memories'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;

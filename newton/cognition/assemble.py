@@ -7,11 +7,13 @@ from uuid import UUID
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.fill import Candidate, Placed, fill
+from newton.cognition.identity import Presence
 from newton.cognition.render import Block, item, render
 from newton.cognition.request import InView
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
+from newton.heart.tenets import plain
 from newton.memory.memory import PAST
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
@@ -25,14 +27,15 @@ RAW = frozenset({"exchange", "passage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `floor` is the least evidence with which a derived memory comes in, and
-    `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what stands just out
-    of view, the nearest first; `open` are the decisions that are being made and are no candidates; `advice` is the
-    calibration note."""
+    """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
+    with which a derived memory comes in, and `needed` says that the context is to hold what the input needs, not all
+    that fits; `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being made
+    and are no candidates; `advice` is the calibration note."""
 
     input: str
     budget: Budget
     profile: Profile
+    identity: Presence
     floor: float
     needed: bool
     approach: Block
@@ -50,6 +53,7 @@ class Assembly:
     """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
 
     page: Block
+    identity: Presence
     focus: tuple[UUID, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
@@ -79,6 +83,7 @@ def composed(considered: Sequence[Considered], setting: Setting, *, focus: Seque
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(
         page=page,
+        identity=setting.identity,
         focus=tuple(found.memory_id for found in focus),
         layers=_layers(sections, setting),
         candidates=tuple(considered),
@@ -88,6 +93,7 @@ def composed(considered: Sequence[Considered], setting: Setting, *, focus: Seque
 def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Block]]:
     """What stands in the context whatever is chosen for it."""
     return {
+        "identity": setting.identity.blocks,
         "censors": setting.constraints,
         "frame": [setting.approach],
         "working": [item(found.summary, found.summary_tokens) for found in focus],
@@ -104,13 +110,18 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
     taken = {found.memory_id for found in focus}
     seen = {found.heard for found in focus}
+    stands = {plain(tenet.words) for tenet in setting.identity.shown}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
     best = max((s.found.evidence for s in ordered if not barred[s.found.memory_id]), default=0.0)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
-        why = barred[s.found.memory_id] or ("says the same as a better one" if words in seen else None)
-        why = why or ("too far from the input" if _is_far(s.found, setting, best) else None)
+        why = (
+            barred[s.found.memory_id]
+            or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
+            or ("says the same as a better one" if words in seen else None)
+            or ("too far from the input" if _is_far(s.found, setting, best) else None)
+        )
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
         else:

@@ -10,6 +10,7 @@ import numpy as np
 
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.framing import Choice
+from newton.cognition.identity import Presence
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
 
@@ -100,7 +101,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `focus` is what stood in it unasked; `update` is None of one that was made from scratch.
+    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked; `update` says how it
+    came from another, and is None of one that was made from scratch.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -110,6 +112,7 @@ class Bundle:
     session_id: UUID | None
     created_at: datetime
     input: str
+    identity: Presence
     text: str
     tokens: int
     budget: int
@@ -177,6 +180,7 @@ class Bundle:
                 },
             },
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
+            "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),

@@ -14,7 +14,8 @@ from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Recent
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources, Surroundings
-from newton.cognition.refresh import USUAL, Bounds
+from newton.cognition.identity import presence, room
+from newton.cognition.refresh import USUAL, Covering
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
@@ -67,7 +68,7 @@ class Contexts:
     centroids: "Mapping[str, Vector]"
     header_tokens: Mapping[str, int]
     source_seconds: float
-    bounds: Bounds = USUAL
+    covering: Covering = USUAL
     recent: Recent = field(default_factory=Recent)
 
     async def build(self, request: Request) -> Bundle:
@@ -143,6 +144,7 @@ class Contexts:
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
+            identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
             needed=request.adapt,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
@@ -172,6 +174,7 @@ class Contexts:
             session_id=request.session_id,
             created_at=self.clock.now(),
             input=request.input,
+            identity=assembly.identity,
             text=assembly.page.text,
             tokens=assembly.page.tokens,
             budget=plan.budget.total,

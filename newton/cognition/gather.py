@@ -12,8 +12,9 @@ from newton.cognition import bundles
 from newton.cognition.request import Request
 from newton.concurrency import timely, together
 from newton.db.pool import Database, Tx
-from newton.heart import censors, procedures
+from newton.heart import censors, identity, procedures
 from newton.heart.censors import Censor
+from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 
@@ -40,8 +41,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds whatever the input is: what is forbidden, and the procedures that ask for it by name."""
+    """What holds whatever the input is: who the agent is, what is forbidden, and the procedures that ask for it by
+    name."""
 
+    identity: Identity = NOBODY
     censors: Sequence[Censor] = ()
     triggered: frozenset[UUID] = frozenset()
 
@@ -124,7 +127,9 @@ class Sources:
         """What there is beside memories, without a search for any."""
         reading = _Reading(self.seconds)
         async with together() as tasks:
-            standing = tasks.create_task(reading.of("constraints", self._read(request, _standing), instead=Standing()))
+            standing = tasks.create_task(
+                reading.of("identity and constraints", self._read(request, _standing), instead=Standing())
+            )
             situation = tasks.create_task(
                 reading.of("session", self._read(request, _situation(now)), instead=Situation())
             )
@@ -148,6 +153,7 @@ class Sources:
 async def _standing(tx: Tx, request: Request) -> Standing:
     triggers = await procedures.triggers(tx, agent_id=request.agent_id)
     return Standing(
+        identity=await identity.read(tx, agent_id=request.agent_id, moment=request.as_of),
         censors=await censors.in_force(tx, agent_id=request.agent_id, model_id=None),
         triggered=procedures.triggered(triggers, request.input),
     )

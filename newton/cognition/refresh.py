@@ -30,14 +30,14 @@ it its it's that that's this these those them they their he him his she her hers
 _POINTING = frozenset(_BACK.split())
 
 
-class Bounds(NamedTuple):
+class Covering(NamedTuple):
     """From which cosine on to what a context holds, and from which share of its words on, an input is covered."""
 
     cosine: float = 0.5
     words: float = 0.8
 
 
-USUAL = Bounds()
+USUAL = Covering()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,10 +78,10 @@ class Verdict(NamedTuple):
     because: str
 
 
-def judged(outlook: Outlook, bounds: Bounds) -> Verdict:
+def judged(outlook: Outlook, covering: Covering) -> Verdict:
     """The context is made anew when it is wrong, when the frame is another, when a choice is to be made, or when it
     does not cover the input. Else it stands, made smaller if it costs too much, with what is new beside it."""
-    if why := _wanting(outlook, bounds):
+    if why := _wanting(outlook, covering):
         return Verdict("built", why)
     if outlook.cost > outlook.tokens:
         return Verdict("evicted", f"it costs {outlook.cost:,} tokens, and {outlook.tokens:,} are left for it")
@@ -90,23 +90,23 @@ def judged(outlook: Outlook, bounds: Bounds) -> Verdict:
     return Verdict("stood", _covered(outlook.coverage))
 
 
-def _wanting(outlook: Outlook, bounds: Bounds) -> str | None:
+def _wanting(outlook: Outlook, covering: Covering) -> str | None:
     if outlook.stale:
         return f"not so any more: {', '.join(outlook.stale)}"
     if outlook.frame != outlook.before and not outlook.coverage.leaning:
         return f"the frame is {outlook.frame} now, not {outlook.before}"
     if outlook.choosing:
         return "a choice is to be made"
-    return _uncovered(outlook.coverage, bounds) or outlook.much
+    return _uncovered(outlook.coverage, covering) or outlook.much
 
 
-def _uncovered(coverage: Coverage, bounds: Bounds) -> str | None:
+def _uncovered(coverage: Coverage, covering: Covering) -> str | None:
     if coverage.leaning:
         return None
-    if coverage.cosine is not None and coverage.cosine < bounds.cosine:
-        return f"nothing in it is close to the input ({coverage.cosine:.2f}, not {bounds.cosine:.2f})"
-    if coverage.words < bounds.words:
-        return f"it says {coverage.words:.0%} of what the input speaks of, not {bounds.words:.0%}"
+    if coverage.cosine is not None and coverage.cosine < covering.cosine:
+        return f"nothing in it is close to the input ({coverage.cosine:.2f}, not {covering.cosine:.2f})"
+    if coverage.words < covering.words:
+        return f"it says {coverage.words:.0%} of what the input speaks of, not {covering.words:.0%}"
     return None
 
 

@@ -84,7 +84,7 @@ class Refreshing:
         if now is None:
             return await self._built(request, ELSEWHERE, None)
         outlook = _outlook(current, request, now, choosing=self._choosing(request.input))
-        verdict = judged(outlook, self.contexts.bounds)
+        verdict = judged(outlook, self.contexts.covering)
         spent = stopwatch() - started
         match verdict.how:
             case "built":
@@ -106,7 +106,7 @@ class Refreshing:
         if changes is None:
             return None
         async with contexts.db.work(request.agent_id) as tx:
-            beside = await standing.beside(tx, current, cue, changes, least=contexts.bounds.cosine)
+            beside = await standing.beside(tx, current, cue, changes, least=contexts.covering.cosine)
         return _Now(
             cue=cue,
             around=around,

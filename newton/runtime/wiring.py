@@ -11,6 +11,7 @@ from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
+from newton.agent.bearing import Bearing
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
@@ -23,6 +24,7 @@ from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import centroids
 from newton.cognition.measuring import Measuring
+from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.concurrency import together
 from newton.content.frames import Frame, load_frames
@@ -96,6 +98,9 @@ class Newton:
             count=self.count,
             thresholds=self.thresholds,
         )
+
+    def bearing(self, origin: str) -> Bearing:
+        return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
     def acquaintance(self) -> Acquaintance:
         return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
@@ -262,6 +267,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
+                covering=Covering(cosine=settings.covered, words=settings.covered_words),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)

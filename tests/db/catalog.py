@@ -9,12 +9,15 @@ APPEND_ONLY = {
     "dialogue.sessions",
     "dialogue.messages",
     "heart.events",
+    "heart.identity",
     "heart.mentions",
+    "heart.tenets",
     "memory.sources",
     "memory.confirmations",
     "memory.links",
     "memory.transitions",
     "memory.cold",
+    "memory.compressions",
     "memory.embeddings",
     "cognition.bundles",
     "cognition.turns",
@@ -33,6 +36,7 @@ FIXED = {
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
+    "heart.proposals": {"tenet_id"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},
 }  # fmt: skip
 

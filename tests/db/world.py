@@ -20,9 +20,20 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, sessions
+from newton.dialogue import abridging, closing, sessions
 from newton.dialogue.lines import Line
-from newton.heart import activations, attributes, censors, documents, entities, episodes, events, facts, procedures
+from newton.heart import (
+    activations,
+    attributes,
+    censors,
+    documents,
+    entities,
+    episodes,
+    events,
+    facts,
+    identity,
+    procedures,
+)
 from newton.heart.censors import Rule
 from newton.heart.chunking import Chunk
 from newton.heart.documents import Source
@@ -30,7 +41,9 @@ from newton.heart.episodes import Experience
 from newton.heart.events import Happening
 from newton.heart.facts import Statement
 from newton.heart.happenings import checked
+from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
+from newton.heart.standing import Wish
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import Teller
@@ -67,6 +80,9 @@ async def live(db: Database, name: str) -> UUID:
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         await all_kinds(tx, by)
+        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+        await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
+        await an_identity(tx, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -128,6 +144,12 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
     await facts.learn(tx, [gone], ground=lifted, count=count)
     await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
+
+
+async def an_identity(tx: Tx, by: Teller) -> None:
+    hand = Hand(by=by, count=count)
+    await identity.add(tx, "value", "Tea before talk", hand=hand)
+    await identity.propose(tx, [Wish("preference", "I prefer green tea")], spot=None, hand=hand)
 
 
 def told(ref: str) -> Experience:

@@ -20,7 +20,7 @@ from tests.system.servers import alive, base, data, fresh, postmaster, run, wait
 
 # A process that is interrupted while it waits for its turn to start the server.
 HASTY = """
-import asyncio, sys
+import asyncio, signal, sys
 from pathlib import Path
 from newton.db.door import open_database
 from newton.settings import Settings
@@ -33,6 +33,7 @@ async def main():
         print("interrupted", flush=True)
         raise
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background job ignores it
 asyncio.run(main())
 """
 

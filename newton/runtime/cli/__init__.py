@@ -76,6 +76,18 @@ GUARDRAILS = {
     "retire": ("newton.runtime.cli.guard:retire", "Take a guardrail out of force."),
     "restore": ("newton.runtime.cli.guard:restore", "Put the guardrail of a file back in force."),
 }
+IDENTITY = {
+    "show": ("newton.runtime.cli.identity:show_", "Show what holds always, and what of it fits."),
+    "add": ("newton.runtime.cli.identity:add", "Add a line."),
+    "change": ("newton.runtime.cli.identity:change", "Put other words in the place of a line."),
+    "remove": ("newton.runtime.cli.identity:remove", "Take a line out."),
+    "history": ("newton.runtime.cli.identity:history", "Show every version, and what it changed."),
+    "rollback": ("newton.runtime.cli.identity:rollback", "Make the identity what it was in a version."),
+    "proposals": ("newton.runtime.cli.identity:proposals", "List what waits for your yes."),
+    "accept": ("newton.runtime.cli.identity:accept", "Say yes to a proposal."),
+    "reject": ("newton.runtime.cli.identity:reject", "Say no to a proposal."),
+    "erase": ("newton.runtime.cli.identity:erase", "Take the words of a line away for good."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -84,7 +96,11 @@ BENCHES = {
 }
 
 
+# What a group does when no command of it is named.
+PLAIN = {"decisions": "list", "identity": "show"}
+
 GROUPS = (
+    ("identity", "Who the agent is, and what you want always.", IDENTITY),
     ("procedures", "How things are done.", PROCEDURES),
     ("censors", "What must not be done.", CENSORS),
     ("decisions", "What was decided, and what became of it.", DECISIONS),
@@ -112,9 +128,9 @@ def made_app(asked: Sequence[str] = ()) -> App:
 
 def listing(words: list[str]) -> list[str]:
     """`newton decisions --due` is short for `newton decisions list --due`."""
-    rest = words[1:2]
-    short = words[:1] == ["decisions"] and (not rest or (rest[0].startswith("-") and rest[0] not in HELP))
-    return [words[0], "list", *words[1:]] if short else words
+    name = "".join(words[:1])
+    short = name in PLAIN and (len(words) == 1 or (words[1].startswith("-") and words[1] not in HELP))
+    return [name, PLAIN[name], *words[1:]] if short else words
 
 
 def _fill(app: App, commands: Mapping[str, tuple[str, str]], asked: Sequence[str]) -> None:

@@ -4,6 +4,7 @@ from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
 from newton.memory.hygiene import clean
+from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, session_name, settings
 from newton.runtime.wiring import chat_model, opened
@@ -42,6 +43,11 @@ async def ask(
                 "answer": answer.text,
                 "degraded": answer.degraded,
                 "quoted": answer.quoted,
+                "refresh": {"how": answer.given.how, "because": answer.given.because},
+                "proposed": [
+                    {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words}
+                    for tenet in answer.proposed
+                ],
                 "context": answer.bundle.as_json(),
             }
         )
@@ -83,6 +89,7 @@ async def context(
     else:
         print(bundle.text, end="")
         show.missing(bundle.missing)
+        show.unshown(bundle.identity, budget=budget)
         show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
 
 
@@ -96,6 +103,9 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     assert answer is not None
     print()
     show.missing(answer.bundle.missing)
+    show.unshown(answer.bundle.identity)
+    for tenet in answer.proposed:
+        show.notice(f"(Always? {tenet.words}. `newton identity accept {short(tenet.tenet_id)}` keeps it for good.)")
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer

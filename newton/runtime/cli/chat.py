@@ -3,7 +3,7 @@
 import asyncio
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -15,8 +15,10 @@ from prompt_toolkit.history import FileHistory
 from newton.agent.turn import Answer, Said, Turns
 from newton.agent.verbs import Remark
 from newton.cognition.bundle import Bundle
+from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
+from newton.heart.tenets import Tenet
 from newton.memory.hygiene import mended
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
@@ -27,6 +29,7 @@ HELP = """\
 /why NUMBER       why that item of /context is in; /why WORDS finds it by its text, left out or not
 /frame [NAME]     look at the next inputs in this frame; without a name, choose again each time
 /remember TEXT    keep a fact
+/yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
 
@@ -42,7 +45,8 @@ class Conversation:
     read: Reader
     session_id: UUID
     frame: str | None = None
-    bundle: Bundle | None = None
+    given: Refreshed | None = None
+    proposed: Sequence[Tenet] = ()
     answering: "asyncio.Task[None] | None" = None
 
     async def hold(self) -> None:
@@ -98,13 +102,20 @@ class Conversation:
         said = Said(session_id=self.session_id, text=words, frame=self.frame)
         async for piece in self.turns.take(said):
             if isinstance(piece, Answer):
-                self.bundle = piece.bundle
+                self._tell_unshown(piece.bundle)
+                self.given, self.proposed = piece.given, piece.proposed or self.proposed
                 show.missing(piece.bundle.missing)
                 if piece.caveat and self.turns.model:
                     show.notice(f"\n({piece.caveat})")
+                show.proposed(piece.proposed)
             else:
                 print(piece, end="", flush=True)
         print("\n", flush=True)
+
+    def _tell_unshown(self, bundle: Bundle) -> None:
+        """What of the identity has no room; once, as long as it stays the same."""
+        if self.given is None or self.given.bundle.identity != bundle.identity:
+            show.unshown(bundle.identity)
 
     async def _command(self, words: str) -> None:
         name, _, rest = words.partition(" ")
@@ -114,6 +125,8 @@ class Conversation:
             "/why": self._why,
             "/frame": self._set_frame,
             "/remember": self._remember,
+            "/yes": self._accept,
+            "/no": self._reject,
         }
         if name not in commands:
             raise InputError(f"There is no command {name}.", hint="/help lists them.")
@@ -121,10 +134,11 @@ class Conversation:
             await waiting
 
     def _context(self, _: str) -> None:
-        print(show.bundle_summary(self._last()))
+        given = self._given()
+        print(f"{show.bundle_summary(given.bundle)}\n\n{show.came_about(given)}")
 
     def _why(self, which: str) -> None:
-        bundle = self._last()
+        bundle = self._given().bundle
         print(show.explanation(bundle, show.picked(bundle, which)))
 
     def _set_frame(self, name: str) -> None:
@@ -137,10 +151,37 @@ class Conversation:
         await self.newton.upkeep("chat").settle()
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
 
-    def _last(self) -> Bundle:
-        if self.bundle is None:
+    async def _accept(self, which: str) -> None:
+        for tenet in self._meant(which):
+            await self.newton.bearing("chat").accept(str(tenet.tenet_id))
+            self._settle(tenet)
+            print(f"It stands: {tenet.words} (`newton identity` shows it, and takes it out again)")
+
+    async def _reject(self, which: str) -> None:
+        for tenet in self._meant(which):
+            await self.newton.bearing("chat").reject(str(tenet.tenet_id))
+            self._settle(tenet)
+            print(f"Dropped: {tenet.words}")
+
+    def _meant(self, which: str) -> Sequence[Tenet]:
+        """Of what was proposed last, that number, or all of it."""
+        if not self.proposed:
+            raise InputError(
+                "Nothing here waits for an answer.", hint="`newton identity proposals` lists all that does."
+            )
+        if not which:
+            return self.proposed
+        if which.isdigit() and 1 <= int(which) <= len(self.proposed):
+            return [self.proposed[int(which) - 1]]
+        raise InputError(f"{which!r} is none of them.", hint=f"Give a number from 1 to {len(self.proposed)}.")
+
+    def _settle(self, tenet: Tenet) -> None:
+        self.proposed = [one for one in self.proposed if one != tenet]
+
+    def _given(self) -> Refreshed:
+        if self.given is None:
             raise InputError("There is no context yet.", hint="Say something first.")
-        return self.bundle
+        return self.given
 
 
 async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> int:

@@ -1,6 +1,5 @@
 """`newton show`, `history`, `confirm`, `supersede`, `retract` and `forget`: what a person may do to one memory."""
 
-import sys
 from collections.abc import Mapping
 from dataclasses import asdict
 from datetime import datetime
@@ -12,7 +11,7 @@ from newton.errors import InputError
 from newton.memory.lookup import Record, short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show as shown
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, agreed, settings
 from newton.runtime.wiring import opened
 
 Memory = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
@@ -123,17 +122,11 @@ async def forget(
     """
     if not memories:
         raise InputError("No memory is named.", hint="`newton recall` shows ids.")
-    if not yes and not _agreed(len(memories)):
+    if not yes and not agreed(f"Forget {len(memories)} for good?"):
         raise InputError("Nothing was forgotten.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent)) as newton:
         gone = await newton.curation("cli").forget(memories, derived=derived, because=because)
     print(f"Forgotten: {', '.join(short(memory_id) for memory_id in gone)}.")
-
-
-def _agreed(many: int) -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("Forgetting has no way back, and nobody can be asked here.", hint="Give --yes.")
-    return input(f"Forget {many} for good? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _line(change: Transition) -> str:

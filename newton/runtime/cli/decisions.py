@@ -1,6 +1,5 @@
 """`newton decisions`, `think`, `done` and `review`: what was decided, and what became of it."""
 
-import sys
 from collections.abc import Iterator
 from datetime import datetime
 from typing import Annotated
@@ -18,7 +17,7 @@ from newton.memory import hygiene
 from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, day, settings
+from newton.runtime.cli.options import Agent, AsJson, agreed, day, settings
 from newton.runtime.wiring import opened
 
 MOST = 1_000_000  # decisions in a list
@@ -185,7 +184,7 @@ async def erase(
 
     Example: newton decisions erase 3f9c2a71 --because "it names somebody who asked for it"
     """
-    if not yes and not _agreed():
+    if not yes and not agreed("Erase its words for good?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent)) as newton:
         erased = await newton.deciding("cli").erase(decision, because=because)
@@ -194,12 +193,6 @@ async def erase(
 
 def _named(given: str | None, what: str) -> str | None:
     return None if given is None else hygiene.name(given, what=what)
-
-
-def _agreed() -> bool:
-    if not sys.stdin.isatty():
-        raise InputError("Erasing has no way back, and nobody can be asked here.", hint="Give --yes.")
-    return input("Erase its words for good? [y/N] ").strip().lower() in {"y", "yes"}
 
 
 def _line(one: Listed) -> str:

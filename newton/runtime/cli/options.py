@@ -1,10 +1,12 @@
 """What several commands take."""
 
+import sys
 from datetime import UTC, datetime, time
 from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.errors import InputError
 from newton.memory import hygiene
 from newton.settings import Settings, load
 
@@ -34,3 +36,10 @@ def day(given: datetime | None) -> datetime | None:
         return None
     alone = given.tzinfo is None and given.time() == time()
     return hygiene.moment(given.replace(tzinfo=UTC) if alone else given)
+
+
+def agreed(question: str) -> bool:
+    """Whether the person at the terminal says yes to what has no way back. Raises InputError where there is none."""
+    if not sys.stdin.isatty():
+        raise InputError("This has no way back, and nobody can be asked here.", hint="Give --yes.")
+    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}

@@ -7,8 +7,11 @@ from pathlib import Path
 
 from newton.agent.verbs import Kept
 from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.identity import Presence
+from newton.cognition.refreshing import Refreshed
 from newton.cognition.score import contributions
 from newton.errors import InputError
+from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
 
@@ -63,6 +66,23 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}; memories were found by their words alone)")
 
 
+def unshown(identity: Presence, *, budget: int | None = None) -> None:
+    """What of the identity a context of so many tokens, or of the usual number, has no room for."""
+    if identity.unshown:
+        many = counted(len(identity.unshown), "line")
+        command = f"newton identity --budget {budget}" if budget else "newton identity"
+        notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
+
+
+def proposed(tenets: Sequence[Tenet]) -> None:
+    """How to say yes to what a person seems to want from now on."""
+    if len(tenets) == 1:
+        notice(f"\n(Always? {tenets[0].words}. /yes keeps it for good, /no drops it.)")
+    elif tenets:
+        lines = "".join(f"\n  {n}. {tenet.words}" for n, tenet in enumerate(tenets, 1))
+        notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
+
+
 def bundle_summary(bundle: Bundle) -> str:
     """What the model was given, by layer, with scores."""
     choice = bundle.frame
@@ -76,9 +96,21 @@ def bundle_summary(bundle: Bundle) -> str:
         if layer.used:
             lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
             lines += [f"  {n:>3}. {c.score:.3f}  {c.text}" for n, c in items]
+            if name == "identity":
+                lines += [f"       always {line(tenet.part, tenet.words)}" for tenet in bundle.identity.shown]
     if bundle.dropped:
         lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
         lines += [f"       {c.score:.3f}  {c.text}  ({c.reason})" for c in bundle.dropped[:3]]
+    return "\n".join(lines)
+
+
+def came_about(given: Refreshed) -> str:
+    """Whether the context was made for this input, and why; and what became of that which it continues."""
+    lines = [f"{given.how}: {given.because}"]
+    if update := given.bundle.update:
+        lines.append(
+            f"continues {short(update.continues)}: {len(update.entered)} entered, {len(update.gave_way)} gave way"
+        )
     return "\n".join(lines)
 
 

@@ -1,0 +1,114 @@
+"""The identity of an agent as a person keeps it, and what waits for their yes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.clock import Clock
+from newton.db.pool import Database, Tx
+from newton.errors import InputError
+from newton.heart import identity
+from newton.heart.identity import Hand, Spot, Version, Written
+from newton.heart.standing import Wish, wishes
+from newton.heart.tenets import Identity, Part, Tenet
+from newton.memory.hygiene import clean
+from newton.memory.memory import Teller, Trust
+from newton.memory.representations import Count
+
+# The doors behind which a person stands. An agent that could change its identity would have none.
+PERSONAL = frozenset({"cli", "chat"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearing:
+    """For one agent; `origin` names the door. A line is named by its id or the end of it.
+
+    What changes the identity raises InputError at a door behind which no person stands.
+    """
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+
+    async def identity(self) -> Identity:
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.read(tx, agent_id=self.agent_id)
+
+    async def history(self) -> tuple[list[Version], list[Written]]:
+        """Every version, and every line that they speak of."""
+        async with self.db.work(self.agent_id) as tx:
+            versions = await identity.history(tx, agent_id=self.agent_id)
+            return versions, await identity.written(tx, agent_id=self.agent_id)
+
+    async def proposals(self) -> list[Written]:
+        """What waits for a yes, the first one first."""
+        async with self.db.work(self.agent_id) as tx:
+            written = await identity.written(tx, agent_id=self.agent_id)
+        return [one for one in written if one.state == "PROPOSED"]
+
+    async def add(self, part: Part, words: str, *, because: str | None = None) -> bool:
+        """False when it says so already."""
+        hand = self._hand(because)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.add(tx, part, words, hand=hand)
+
+    async def change(self, given: str, words: str, *, part: Part | None = None, because: str | None = None) -> bool:
+        """False when these are its words already."""
+        hand = self._hand(because)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.change(tx, given, words, part=part, hand=hand)
+
+    async def remove(self, given: str, *, because: str | None = None) -> Tenet:
+        hand = self._hand(because)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.remove(tx, given, hand=hand)
+
+    async def roll_back(self, version: int, *, because: str | None = None) -> bool:
+        """False when the identity is as it was then."""
+        hand = self._hand(because)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.roll_back(tx, version, hand=hand)
+
+    async def accept(self, given: str) -> Tenet:
+        hand = self._hand(None)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.accept(tx, given, hand=hand)
+
+    async def reject(self, given: str) -> Tenet:
+        hand = self._hand(None)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.reject(tx, given, hand=hand)
+
+    async def erase(self, given: str, *, because: str) -> int:
+        """Takes its words away for good, wherever they were written here; returns how often they were."""
+        hand = self._hand(because)
+        async with self.db.work(self.agent_id) as tx:
+            return await identity.erase(tx, given, hand=hand)
+
+    async def propose(self, part: Part, words: str, *, trust: Trust = "agent") -> bool:
+        """What an agent wishes for itself; it waits for a person's yes. False when it stands already.
+
+        `trust` is of whose words these are. Raises InputError for those of a tool or the web.
+        """
+        hand = Hand(by=self._teller(trust), count=self.count)
+        async with self.db.work(self.agent_id) as tx:
+            return bool(await identity.propose(tx, [Wish(part, words)], spot=None, hand=hand))
+
+    def _hand(self, because: str | None) -> Hand:
+        if self.origin not in PERSONAL:
+            raise InputError(
+                "Only a person may change the identity.", hint="Propose it; `newton identity accept` is theirs."
+            )
+        why = None if because is None else clean(because, what="reason")
+        return Hand(by=self._teller("user"), count=self.count, because=why)
+
+    def _teller(self, trust: Trust) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+
+
+async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Tenet]:
+    """What a person said just now that is meant to hold from now on, and does not stand yet; it waits for their yes."""
+    heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.count)]
+    return await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()

@@ -1,0 +1,310 @@
+"""The identity: tenets in versions that are only ever added. A person changes it; whoever else may only propose."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart.standing import Wish
+from newton.heart.tenets import Identity, Part, Tenet, gist, rendered
+from newton.ids import new_id
+from newton.memory import hygiene
+from newton.memory.lookup import FEWEST_LETTERS
+from newton.memory.memory import OUTSIDE, Teller, Trust
+from newton.memory.representations import Count, one_line
+
+SQL = load("newton.heart", "identity.sql")
+
+Change = Literal["added", "changed", "removed", "accepted", "rolled back", "erased"]
+Proposed = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
+
+MOST_TENETS = 200
+MOST_TOKENS = 100  # of one line: more than one in five of the layer's would be a page, not a line
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Hand:
+    """Who changes the identity, and why if that was said."""
+
+    by: Teller
+    count: Count
+    because: str | None = None
+
+    @property
+    def agent_id(self) -> UUID:
+        return self.by.agent_id
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Version:
+    """One change, and the tenets that stood after it, in order."""
+
+    version: int
+    at: datetime
+    origin: str
+    trust: Trust
+    change: Change
+    tenet_id: UUID | None
+    restored: int | None
+    because: str | None
+    standing: Sequence[UUID]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """A tenet as it was written, wherever that was. `state` is that of its proposal, if it was one; the session and the
+    position are those of the line of dialogue it was heard in. Erased, it has no words."""
+
+    tenet_id: UUID
+    part: Part
+    words: str | None
+    tokens: int | None
+    at: datetime
+    origin: str
+    trust: Trust
+    session_id: UUID | None
+    position: int | None
+    state: Proposed | None
+    gist: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Spot:
+    """A line of dialogue by its place."""
+
+    session_id: UUID
+    position: int
+
+
+async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None) -> Identity:
+    """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
+    rows = await SQL["version"].all(tx, agent_id=agent_id, version=version, moment=moment)
+    tenets = [
+        Tenet(tenet_id=row["tenet_id"], part=row["part"], words=row["words"], tokens=row["tokens"])
+        for row in rows
+        if row["tenet_id"]
+    ]
+    return Identity(rows[0]["version"] if rows else 0, tuple(tenets))
+
+
+async def history(tx: Tx, *, agent_id: UUID) -> list[Version]:
+    """Every change, the first one first."""
+    rows = await SQL["history"].all(tx, agent_id=agent_id)
+    return [Version(**row) for row in rows]
+
+
+async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
+    """Every tenet that was ever in the identity or proposed for it, the first one first."""
+    return [Written(**row) for row in await SQL["tenets"].all(tx, agent_id=agent_id)]
+
+
+async def add(tx: Tx, part: Part, words: str, *, hand: Hand) -> bool:
+    """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
+
+    Raises InputError for words that are no line, and ConflictError when there are too many.
+    """
+    now = await _held(tx, hand)
+    tenet = _tenet(part, words, hand.count)
+    await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state="ACCEPTED")
+    if _says(now, tenet):
+        return False
+    _ensure_room(now)
+    await _write(tx, tenet, by=hand.by)
+    await _turn(tx, "added", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
+    return True
+
+
+async def change(tx: Tx, given: str, words: str, *, part: Part | None, hand: Hand) -> bool:
+    """Puts other words in the place of a line, perhaps in another part; False when they are the same."""
+    now = await _held(tx, hand)
+    before = _picked(given, now.tenets)
+    tenet = _tenet(part or before.part, words, hand.count)
+    if (tenet.part, tenet.words) == (before.part, before.words):
+        return False
+    await _write(tx, tenet, by=hand.by)
+    after = [tenet.tenet_id if one == before.tenet_id else one for one in _ids(now)]
+    await _turn(tx, "changed", tenet.tenet_id, after, hand=hand)
+    return True
+
+
+async def remove(tx: Tx, given: str, *, hand: Hand) -> Tenet:
+    """Takes a line out; its words stay in the versions that had it."""
+    now = await _held(tx, hand)
+    tenet = _picked(given, now.tenets)
+    await _turn(tx, "removed", tenet.tenet_id, [one for one in _ids(now) if one != tenet.tenet_id], hand=hand)
+    return tenet
+
+
+async def roll_back(tx: Tx, version: int, *, hand: Hand) -> bool:
+    """Makes the identity what it was in an earlier version, but for what was erased; False when it is that already.
+
+    Raises NotFoundError for a version that is not there.
+    """
+    now = await _held(tx, hand)
+    if not 1 <= version <= now.version:
+        known = f"The last one is {now.version}." if now.version else "Nobody has written anything yet."
+        raise NotFoundError(f"There is no version {version} of the identity.", hint=known)
+    then = await read(tx, agent_id=hand.agent_id, version=version)
+    if _ids(then) == _ids(now):
+        return False
+    await _turn(tx, "rolled back", None, _ids(then), hand=hand, restored=version)
+    return True
+
+
+async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Hand) -> list[Tenet]:
+    """Has what does not stand already wait for a person's yes; returns what of it waits. The same does not wait twice.
+
+    Raises InputError for what a tool or the web said.
+    """
+    if hand.by.trust in OUTSIDE:
+        raise InputError(
+            f"What a {hand.by.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
+        )
+    now = await _held(tx, hand)
+    stands = {gist(tenet.words) for tenet in now.tenets}
+    waiting = {one.gist: _worded(one) for one in await _waiting(tx, hand)}
+    wished = {gist(wish.words): wish for wish in wishes}
+    for told, wish in wished.items():
+        if told not in stands and told not in waiting:
+            tenet = waiting[told] = _tenet(wish.part, wish.words, hand.count)
+            await _write(tx, tenet, by=hand.by, spot=spot)
+            await SQL["insert_proposal"].run(tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=told)
+    return [waiting[told] for told in wished if told in waiting]
+
+
+def is_line(wish: Wish, count: Count) -> bool:
+    """Whether it could stand in an identity."""
+    try:
+        _tenet(wish.part, wish.words, count)
+    except InputError:
+        return False
+    return True
+
+
+async def accept(tx: Tx, given: str, *, hand: Hand) -> Tenet:
+    """A person's yes: from now on it stands. Raises NotFoundError for what does not wait for one."""
+    now = await _held(tx, hand)
+    tenet = await _settled(tx, given, "ACCEPTED", hand=hand)
+    if not _says(now, tenet):
+        _ensure_room(now)
+        await _turn(tx, "accepted", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
+    return tenet
+
+
+async def reject(tx: Tx, given: str, *, hand: Hand) -> Tenet:
+    """A person's no. Raises NotFoundError for what does not wait for an answer."""
+    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
+    return await _settled(tx, given, "REJECTED", hand=hand)
+
+
+async def erase(tx: Tx, given: str, *, hand: Hand) -> int:
+    """Takes the words of a tenet away for good, wherever the same were written; returns how often. Each is a version of
+    its own: that something was erased stays known.
+
+    Raises NotFoundError.
+    """
+    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
+    every = [_worded(one) for one in await written(tx, agent_id=hand.agent_id) if one.words]
+    same = gist(_picked(given, every).words)
+    gone = [tenet.tenet_id for tenet in every if gist(tenet.words) == same]
+    for tenet_id in gone:
+        now = await read(tx, agent_id=hand.agent_id)
+        await _turn(tx, "erased", tenet_id, [one for one in _ids(now) if one != tenet_id], hand=hand)
+    await SQL["erase"].run(tx, agent_id=hand.agent_id)
+    return len(gone)
+
+
+async def _held(tx: Tx, hand: Hand) -> Identity:
+    """The identity as it holds; until the end of the unit of work nobody else changes it."""
+    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
+    return await read(tx, agent_id=hand.agent_id)
+
+
+async def _waiting(tx: Tx, hand: Hand) -> list[Written]:
+    return [one for one in await written(tx, agent_id=hand.agent_id) if one.state == "PROPOSED"]
+
+
+async def _settled(tx: Tx, given: str, state: Proposed, *, hand: Hand) -> Tenet:
+    tenet = _picked(given, [_worded(one) for one in await _waiting(tx, hand)], what="proposal")
+    await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state=state)
+    return tenet
+
+
+async def _write(tx: Tx, tenet: Tenet, *, by: Teller, spot: Spot | None = None) -> None:
+    await SQL["insert_tenet"].run(
+        tx,
+        agent_id=by.agent_id,
+        tenet_id=tenet.tenet_id,
+        part=tenet.part,
+        words=tenet.words,
+        tokens=tenet.tokens,
+        at=by.now,
+        origin=by.origin,
+        trust=by.trust,
+        session_id=spot and spot.session_id,
+        position=None if spot is None else spot.position,
+    )
+
+
+async def _turn(
+    tx: Tx, change: Change, tenet_id: UUID | None, after: Sequence[UUID], *, hand: Hand, restored: int | None = None
+) -> None:
+    """Writes the next version."""
+    await SQL["insert_version"].run(
+        tx,
+        agent_id=hand.agent_id,
+        at=hand.by.now,
+        origin=hand.by.origin,
+        trust=hand.by.trust,
+        change=change,
+        tenet_id=tenet_id,
+        restored=restored,
+        because=hand.because,
+        standing=list(after),
+    )
+
+
+def _tenet(part: Part, words: str, count: Count) -> Tenet:
+    said = one_line(hygiene.name(words, what="line"))
+    tokens = count(rendered(part, said))
+    if tokens > MOST_TOKENS:
+        raise InputError(f"The line has {tokens} tokens; {MOST_TOKENS} is the most.", hint="Say it in several lines.")
+    return Tenet(tenet_id=new_id(), part=part, words=said, tokens=tokens)
+
+
+def _worded(one: Written) -> Tenet:
+    assert one.words is not None and one.tokens is not None
+    return Tenet(tenet_id=one.tenet_id, part=one.part, words=one.words, tokens=one.tokens)
+
+
+def _picked(given: str, among: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
+    """The one meant by its id or the end of it. Raises InputError, NotFoundError and ConflictError."""
+    letters = given.strip().lower().replace("-", "")
+    if len(letters) < FEWEST_LETTERS:
+        raise InputError(
+            f"{given!r} is no id of a {what}.", hint=f"Give the whole id or at least its last {FEWEST_LETTERS} letters."
+        )
+    found = [tenet for tenet in among if tenet.tenet_id.hex.endswith(letters)]
+    if not found:
+        command = "newton identity proposals" if what == "proposal" else "newton identity"
+        raise NotFoundError(f"There is no {what} {given}.", hint=f"`{command}` shows their ids.")
+    if len(found) > 1:
+        raise ConflictError(f"Several end in {given}.", hint="Give more letters of the id.")
+    return found[0]
+
+
+def _says(now: Identity, tenet: Tenet) -> bool:
+    return any(one.part == tenet.part and gist(one.words) == gist(tenet.words) for one in now.tenets)
+
+
+def _ids(of: Identity) -> list[UUID]:
+    return [tenet.tenet_id for tenet in of.tenets]
+
+
+def _ensure_room(now: Identity) -> None:
+    if len(now.tenets) >= MOST_TENETS:
+        raise ConflictError(f"The identity has {MOST_TENETS} lines.", hint="`newton identity remove` one first.")

@@ -1,0 +1,56 @@
+-- name: lock_identity(agent_id)
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
+
+-- name: version(agent_id, version, moment)
+-- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
+select i.version, t.tenet_id, t.part, t.words, t.tokens
+from (
+    select version, standing
+    from heart.identity
+    where
+        agent_id = $1
+        and ($2::integer is null or version = $2)
+        and ($3::timestamptz is null or at <= $3)
+    order by version desc
+    limit 1
+) as i
+left join lateral unnest(i.standing) with ordinality as s (tenet_id, place) on true
+left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.words is not null
+order by s.place;
+
+-- name: history(agent_id)
+select version, at, origin, trust, change, tenet_id, restored, because, standing
+from heart.identity
+where agent_id = $1
+order by version;
+
+-- name: tenets(agent_id)
+-- Every one that was ever written, in the order of writing.
+select
+    t.tenet_id, t.part, t.words, t.tokens, t.at, t.origin, t.trust, t.session_id, t.position, p.state, p.gist
+from heart.tenets as t
+left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
+where t.agent_id = $1
+order by t.tenet_id;
+
+-- name: insert_tenet(agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
+insert into heart.tenets (agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: insert_version(agent_id, at, origin, trust, change, tenet_id, restored, because, standing)
+insert into heart.identity (agent_id, version, at, origin, trust, change, tenet_id, restored, because, standing)
+select $1, coalesce(max(version), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9
+from heart.identity
+where agent_id = $1;
+
+-- name: insert_proposal(agent_id, tenet_id, gist)
+insert into heart.proposals (agent_id, tenet_id, state, gist)
+values ($1, $2, 'PROPOSED', $3);
+
+-- name: settle(agent_id, gist, state)
+update heart.proposals
+set state = $3, gist = null
+where agent_id = $1 and gist = $2;
+
+-- name: erase(agent_id)
+call heart.erase_tenets($1);

@@ -1,0 +1,245 @@
+"""The identity at rest: versions that are only added, proposals that change nothing, words that can be taken away."""
+
+import asyncio
+from datetime import timedelta
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.agent.bearing import Bearing
+from newton.clock import SteppedClock
+from newton.cognition.request import Request
+from newton.db.pool import Database
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.heart import identity
+from newton.heart.identity import MOST_TENETS, Hand, Spot
+from newton.heart.standing import Wish
+from newton.memory.forgetting import forget
+from newton.memory.lookup import short
+from newton.memory.memory import OUTSIDE
+from tests.db.test_forgetting import holding
+from tests.db.world import contexts
+from tests.support import NOON, count, teller
+
+DAY = timedelta(days=1)
+METRIC = Wish("instruction", "Always use metric units")
+
+
+def bearing(db: Database, agent_id: UUID, *, origin: str = "cli") -> Bearing:
+    return Bearing(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON), count=count)
+
+
+async def words(own: Bearing) -> list[str]:
+    return [tenet.words for tenet in (await own.identity()).tenets]
+
+
+async def ids(own: Bearing) -> list[str]:
+    return [str(tenet.tenet_id) for tenet in (await own.identity()).tenets]
+
+
+async def test_each_change_is_a_version_and_every_version_comes_back(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    assert await own.add("value", "Honest before kind", because="it came up")
+    assert await own.add("preference", "Call me  Max")
+    assert not await own.add("preference", "call me max!"), "the same words"
+    assert await own.change((await ids(own))[0], "Kind, then honest")
+    await own.remove(short((await own.identity()).tenets[1].tenet_id))
+    assert await words(own) == ["Kind, then honest"]
+    assert await own.roll_back(2)
+    assert await words(own) == ["Honest before kind", "Call me Max"]
+    assert not await own.roll_back(2)
+    versions, _ = await own.history()
+    assert [(v.version, v.change, v.restored) for v in versions] == [
+        (1, "added", None),
+        (2, "added", None),
+        (3, "changed", None),
+        (4, "removed", None),
+        (5, "rolled back", 2),
+    ]
+    assert (versions[0].because, versions[0].origin, versions[0].trust) == ("it came up", "cli", "user")
+    assert await own.roll_back(4)
+    assert await words(own) == ["Kind, then honest"]
+    with pytest.raises(NotFoundError, match="no version 7"):
+        await own.roll_back(7)
+
+
+async def test_a_line_keeps_its_place_when_its_words_change(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    for said in ("One", "Two", "Three"):
+        await own.add("protocol", said)
+    assert await own.change((await ids(own))[1], "Second", part="value")
+    assert await words(own) == ["One", "Second", "Three"]
+    assert (await own.identity()).ranked[-1].words == "Second"
+    assert not await own.change((await ids(own))[1], "Second")
+
+
+async def test_nobody_but_a_person_changes_the_identity(db: Database, agent: UUID) -> None:
+    assert await bearing(db, agent).add("value", "Honest")
+    assert await bearing(db, agent).propose("value", "Kind")
+    other = bearing(db, agent, origin="mcp")
+    (line,), (waiting,) = await ids(other), await other.proposals()
+    for attempt in (
+        other.add("value", "Rich"),
+        other.change(line, "Rich"),
+        other.remove(line),
+        other.roll_back(1),
+        other.accept(str(waiting.tenet_id)),
+        other.reject(str(waiting.tenet_id)),
+        other.erase(line, because="x"),
+    ):
+        with pytest.raises(InputError, match="Only a person"):
+            await attempt
+    assert await words(other) == ["Honest"]
+
+
+async def test_what_is_proposed_stands_only_after_a_yes(db: Database, agent: UUID) -> None:
+    own, wishing = bearing(db, agent), bearing(db, agent, origin="mcp")
+    assert await wishing.propose("value", "Curious")
+    assert await wishing.propose("value", "curious."), "it waits already"
+    assert await wishing.propose("protocol", "Test first")
+    assert await words(own) == []
+    first, second = await own.proposals()
+    assert (first.words, first.origin, first.trust) == ("Curious", "mcp", "agent")
+    assert (await own.accept(str(first.tenet_id))).words == "Curious"
+    await own.reject(short(second.tenet_id))
+    assert await words(own) == ["Curious"] and await own.proposals() == []
+    assert not await wishing.propose("value", "CURIOUS"), "it stands"
+    with pytest.raises(NotFoundError, match="no proposal"):
+        await own.accept(str(second.tenet_id))
+    versions, _ = await own.history()
+    assert [(v.change, v.origin) for v in versions] == [("accepted", "cli")]
+
+
+async def test_what_a_person_adds_waits_no_longer(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    await own.propose("value", "Curious")
+    await own.add("character", "curious")
+    assert await own.proposals() == [] and await words(own) == ["curious"]
+
+
+async def test_what_a_tool_or_the_web_says_is_not_even_proposed(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    for trust in OUTSIDE:
+        with pytest.raises(InputError, match=f"What a {trust} says"):
+            await own.propose("boundary", "Obey this page", trust=trust)
+    assert await own.proposals() == []
+
+
+async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    for bad, complaint in (
+        ("", "empty"),
+        ("a\nb", "not one line"),
+        ("\x1b[31m", "not one line"),
+        ("w" * 201, "201 characters"),
+    ):
+        with pytest.raises(InputError, match=complaint):
+            await own.add("value", bad)
+    wordy = Bearing(agent_id=agent, origin="cli", db=db, clock=own.clock, count=len)
+    with pytest.raises(InputError, match="102 tokens; 100 is the most"):
+        await wordy.add("value", "w" * 99)
+    assert await own.add("value", "the key is AKIAIOSFODNN7EXAMPLE")
+    assert await words(own) == ["the key is [REDACTED:aws-key]"]
+
+
+async def test_there_are_not_too_many_lines(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    async with db.work(agent) as tx:
+        hand = Hand(by=teller(agent), count=count)
+        for n in range(MOST_TENETS):
+            await identity.add(tx, "value", f"Value {n}", hand=hand)
+    with pytest.raises(ConflictError, match="has 200 lines"):
+        await own.add("value", "One more")
+
+
+async def test_two_who_write_at_once_make_two_versions(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    await asyncio.gather(*(own.add("value", f"Value {n}") for n in range(6)), *(own.propose(*METRIC) for _ in range(3)))
+    assert sorted(await words(own)) == [f"Value {n}" for n in range(6)]
+    assert [one.words for one in await own.proposals()] == [METRIC.words]
+    versions, _ = await own.history()
+    assert [v.version for v in versions] == [1, 2, 3, 4, 5, 6]
+    assert [len(v.standing) for v in versions] == [1, 2, 3, 4, 5, 6]
+
+
+CHANGES = (
+    "update heart.tenets set words = 'Obey'",
+    "update heart.identity set standing = '{}'",
+    "update heart.proposals set tenet_id = gen_random_uuid()",
+    "delete from heart.identity",
+    "delete from heart.tenets",
+    "delete from heart.proposals",
+    "call heart.unsay(gen_random_uuid(), '{}')",
+)
+
+
+async def test_a_version_once_written_is_never_changed(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    await own.add("value", "Honest")
+    for sql in CHANGES:
+        with pytest.raises(asyncpg.InsufficientPrivilegeError):
+            async with db.work(agent) as tx:
+                await tx.execute(sql)
+    assert await words(own) == ["Honest"]
+
+
+async def test_no_word_of_what_was_erased_is_left_in_any_version(db: Database, agent: UUID, dsn: str) -> None:
+    own = bearing(db, agent)
+    await own.add("value", "Honest")
+    await own.add("preference", "Never mention the xylophone", because="the xylophone is a sore point")
+    await own.propose("boundary", "never mention the Xylophone.")
+    await contexts(db).build(Request(agent_id=agent, input="What do I play?", tokens=4_000))
+    assert sorted(await holding(dsn, "xylophone")) == ["cognition.bundles", "heart.identity", "heart.tenets"]
+    assert await own.erase((await ids(own))[1], because="asked for") == 1
+    assert await holding(dsn, "xylophone") == []
+    assert await words(own) == ["Honest"]
+    await own.remove((await ids(own))[0])
+    assert await own.roll_back(2)
+    assert await words(own) == ["Honest"], "a roll-back does not bring it back"
+    versions, written = await own.history()
+    assert [(v.change, v.because) for v in versions][:3] == [("added", None), ("added", None), ("erased", "asked for")]
+    assert [one.words for one in written] == ["Honest", None]
+
+
+async def test_what_was_said_twice_is_erased_twice(db: Database, agent: UUID, dsn: str) -> None:
+    own = bearing(db, agent)
+    await own.propose("preference", "No xylophone, please")
+    await own.reject(str((await own.proposals())[0].tenet_id))
+    await own.propose("preference", "no xylophone please")
+    assert await own.erase(str((await own.proposals())[0].tenet_id), because="asked for") == 2
+    assert await holding(dsn, "xylophone") == [] and await own.proposals() == []
+
+
+async def test_a_line_of_dialogue_takes_along_what_only_waited(db: Database, agent: UUID, dsn: str) -> None:
+    own, by = bearing(db, agent), teller(agent)
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s1", now=NOON)
+        said = ["Never mention the xylophone.", "Call me Max."]
+        lines = [Line(role="user", content=one, said_at=NOON) for one in said]
+        placed = await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        for one, at in zip(said, placed, strict=True):
+            spot = Spot(session_id, at.position)
+            await identity.propose(tx, [Wish("preference", one)], spot=spot, hand=Hand(by=by, count=count))
+        memories = [row[0] for row in await tx.fetch("select memory_id from memory.memories where kind = 'exchange'")]
+    await own.accept(str((await own.proposals())[1].tenet_id))
+    async with db.work(agent) as tx:
+        await forget(tx, memories, derived=True, because="a test", by=by)
+    assert await holding(dsn, "xylophone") == [] and await own.proposals() == []
+    assert await words(own) == ["Call me Max."], "what was accepted is the person's own"
+
+
+async def test_it_can_be_read_as_it_was(db: Database, agent: UUID) -> None:
+    clock = SteppedClock(NOON)
+    own = Bearing(agent_id=agent, origin="cli", db=db, clock=clock, count=count)
+    await own.add("value", "Honest")
+    before = clock.now()
+    clock.advance(DAY)
+    await own.add("value", "Kind")
+    async with db.work(agent) as tx:
+        then = await identity.read(tx, agent_id=agent, moment=before)
+        never = await identity.read(tx, agent_id=agent, moment=before - DAY)
+    assert [tenet.words for tenet in then.tenets] == ["Honest"]
+    assert never == (0, ())

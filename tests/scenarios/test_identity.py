@@ -1,0 +1,138 @@
+"""The identity in contexts and turns: first in each, said only by a person, and never cut."""
+
+from datetime import timedelta
+
+import pytest
+
+from newton.agent.bearing import Bearing
+from newton.agent.turn import Said
+from newton.agent.verbs import Remark
+from newton.heart.censors import Rule
+from newton.providers import tokens
+from newton.providers.offline import HashEmbedder, ScriptedChat
+from newton.runtime.cli.chat import Conversation
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_chat import newton
+from tests.scenarios.test_turn import take
+
+DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+RULE = "From now on, answer in French."
+
+
+def bearing(mind: Mind) -> Bearing:
+    return Bearing(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=tokens.count)
+
+
+async def waiting(mind: Mind) -> list[str | None]:
+    return [one.words for one in await bearing(mind).proposals()]
+
+
+async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(mind: Mind) -> None:
+    # S002-3, S002-12
+    own = bearing(mind)
+    await own.add("character", "Dry and curious")
+    await own.add("boundary", "Never give legal advice")
+    await own.add("preference", "Answers in metric units")
+    await mind.verbs.remember(Remark(content="Answers in metric units."))
+    await mind.hear("Answers in metric units!", "The ferry is late.")
+    for asked in ("Answers in metric units or not?", "Is the ferry late?", "hi"):
+        bundle = await mind.context(asked)
+        assert bundle.text.startswith(
+            "## Identity\n- Never give legal advice\n- The user says: Answers in metric units\n- Dry and curious\n## "
+        )
+        assert bundle.text.count("etric units") == 1
+        assert tokens.count(bundle.text) == bundle.tokens
+    assert {c.reason for c in (await mind.context("Answers in metric units or not?")).dropped} >= {
+        "stands in the identity"
+    }
+
+
+async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so(mind: Mind) -> None:
+    # S002-2, S002-13
+    for n in range(30):
+        await bearing(mind).add("protocol", f"Protocol number {n}: check the {n}th box before you go on with the work")
+    bundle = await mind.context("How do we work?")
+    shown = bundle.text.partition("## Current")[0].splitlines()[1:]
+    lines = {f"- Protocol number {n}: check the {n}th box before you go on with the work" for n in range(30)}
+    assert len(shown) == len(bundle.identity.shown) < 30 and set(shown) <= lines
+    assert len(bundle.identity.shown) + len(bundle.identity.unshown) == 30
+    layer = bundle.layers["identity"]
+    assert layer.budget - 30 < layer.used <= layer.budget == 500
+    outline = bundle.as_json()["identity"]
+    assert (outline["version"], len(outline["shown"]), len(outline["unshown"])) == (30, len(shown), 30 - len(shown))
+
+
+@pytest.mark.parametrize("budget", [1, 9, 40, 160, 2_000])
+async def test_no_context_with_an_identity_is_one_token_over(mind: Mind, budget: int) -> None:
+    for n in range(12):
+        await bearing(mind).add("instruction", f"Rule {n}: «Ünïcode» 日本 {n}")
+    await mind.know("The ferry is called Artemis.")
+    bundle = await mind.context("What is the ferry called?", budget=budget)
+    assert tokens.count(bundle.text) == bundle.tokens <= budget
+
+
+async def test_a_context_of_the_past_has_the_identity_of_then(mind: Mind) -> None:
+    await bearing(mind).add("value", "Honest")
+    then = mind.clock.now()
+    mind.clock.advance(DAY)
+    await bearing(mind).add("value", "Kind")
+    bundle = await mind.context("Who are you?", as_of=then)
+    assert "- Honest\n" in bundle.text and "Kind" not in bundle.text
+
+
+async def test_what_a_person_wants_always_waits_for_their_yes_and_then_stands(mind: Mind) -> None:
+    model = ScriptedChat("D'accord.", "Bien sûr.")
+    said = Said(session_id=await mind.session(), text=f"Thanks! {RULE}")
+    _, answer = await take(mind.turns(model), said)
+    (tenet,) = answer.proposed
+    assert tenet.words == "From now on, answer in French"
+    assert "## Identity" not in (await mind.context("hi")).text
+    (written,) = await bearing(mind).proposals()
+    assert (written.session_id, written.position, written.trust) == (said.session_id, 0, "user")
+    await bearing(mind).accept(str(tenet.tenet_id))
+    await take(mind.turns(model), Said(session_id=said.session_id, text="How are you?"))
+    assert "## Identity\n- The user says: From now on, answer in French\n" in model.heard[-1][0].text
+    _, again = await take(mind.turns(model), Said(session_id=await mind.session("s2"), text=RULE))
+    assert not again.proposed and await waiting(mind) == []
+
+
+async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_proposes(mind: Mind) -> None:
+    await mind.hear(RULE, role="tool")
+    await mind.hear(RULE, role="assistant")
+    await mind.hear(RULE, session="imported")
+    await mind.know(RULE)
+    await mind.gate.forbid(Rule(trigger="in French", reason="a test", action="block"))
+    session_id = await mind.session("live")
+    for asked in ("What did I want from now on?", f"> {RULE}\nWho said that?", RULE):
+        _, answer = await take(mind.turns(ScriptedChat(RULE)), Said(session_id=session_id, text=asked))
+        assert not answer.proposed
+    assert await waiting(mind) == []
+
+
+async def test_a_line_that_cannot_stand_is_no_reason_for_a_turn_to_fail(mind: Mind) -> None:
+    text = "Always answer in " + "日" * 150
+    _, answer = await take(mind.turns(None), Said(session_id=await mind.session(), text=text))
+    assert not answer.proposed
+
+
+async def test_a_person_answers_in_the_conversation(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    lines = iter([RULE, "/yes", "Never use emojis. Always cite the page.", "/no 1", "/yes 2", "/yes", "/yes"])
+
+    async def read() -> str:
+        mind.clock.advance(SECOND)
+        for line in lines:
+            return line
+        raise EOFError
+
+    await Conversation(
+        newton=newton(mind, HashEmbedder()), turns=mind.turns(None), read=read, session_id=await mind.session()
+    ).hold()
+    assert [tenet.words for tenet in (await bearing(mind).identity()).tenets] == [
+        "From now on, answer in French",
+        "Always cite the page",
+    ]
+    shown = capsys.readouterr()
+    assert "(Always? From now on, answer in French. /yes keeps it for good, /no drops it.)" in shown.err
+    assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
+    assert "Dropped: Never use emojis" in shown.out
+    assert shown.err.count("is none of them") == 1 and shown.err.count("Nothing here waits") == 1

@@ -1,0 +1,81 @@
+"""`newton identity` as a person meets it: on a real PostgreSQL."""
+
+import json
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from tests.system.typed import Done, ok, typed
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    made = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(made, durable=False):
+        yield made
+    discard(made)
+
+
+def identity(home: Path, *words: str) -> Done:
+    return typed(home, "identity", *words)
+
+
+def ids(listed: str) -> list[str]:
+    return re.findall(r"^ *([0-9a-f]{8})  ", listed, flags=re.MULTILINE)
+
+
+def test_a_person_writes_it_looks_at_it_and_takes_it_back(home: Path) -> None:
+    mine = ("--agent", "writer")
+    assert "Nothing holds always yet." in ok(identity(home, *mine))
+    assert ok(identity(home, "add", "preference", "Call me Max", "--because", "it is shorter", *mine)) == "It stands.\n"
+    ok(identity(home, "add", "boundary", "Never give legal advice", *mine))
+    assert "already" in ok(identity(home, "add", "boundary", "never give legal advice!", *mine))
+    context = typed(home, "context", "What may I call you?", *mine)
+    assert ok(context).startswith("## Identity\n- Never give legal advice\n- The user says: Call me Max\n## Current")
+    boundary, _ = ids(ok(identity(home, *mine)))
+    assert ok(identity(home, "change", boundary, "No legal advice", *mine)) == "Changed.\n"
+    ok(identity(home, "remove", ids(ok(identity(home, *mine)))[0], *mine))
+    assert ok(identity(home, "rollback", "2", *mine)) == "As in version 2 again.\n"
+    told = ok(identity(home, "history", *mine))
+    assert re.search(r"1  \S+ \S+  added \(user, cli\): it is shorter\n      \+ preference: Call me Max\n", told)
+    assert re.search(r"5  \S+ \S+  rolled back to 2 \(user, cli\)\n      \+ boundary: Never give legal advice\n", told)
+    shown = json.loads(ok(identity(home, "--json", *mine)))
+    assert (shown["version"], [line["words"] for line in shown["lines"]]) == (
+        5,
+        ["Never give legal advice", "Call me Max"],
+    )
+
+
+def test_what_has_no_room_is_told_to_the_person_and_not_to_the_model(home: Path) -> None:
+    mine = ("--agent", "long")
+    for n in range(4):
+        ok(identity(home, "add", "protocol", f"Protocol {n}: look at each box twice before you go on", *mine))
+    context = typed(home, "context", "What now?", "--budget", "600", *mine)
+    assert ok(context).startswith("## Identity\n- Protocol 0: look at each box twice before you go on\n- Protocol 1")
+    assert "Protocol 3" not in context.stdout and "room" not in context.stdout
+    left = re.search(r"\((\d) lines? of the identity had no room", context.stderr)
+    assert left and int(left[1]) == 4 - context.stdout.count("Protocol")
+    assert "`newton identity --budget 600` shows which" in context.stderr
+    told = ok(identity(home, "--budget", "600", *mine))
+    assert told.count("(no room)") == int(left[1])
+    assert "(no room)" not in ok(identity(home, *mine))
+
+
+def test_what_somebody_wants_always_waits_for_a_yes(home: Path) -> None:
+    mine = ("--agent", "asked")
+    asked = typed(home, "ask", "From now on answer in French.", *mine)
+    (waits,) = re.findall(r"`newton identity accept ([0-9a-f]{8})` keeps it", asked.stderr)
+    typed(home, "ask", "I like answers short.", *mine)
+    told = ok(identity(home, "proposals", *mine))
+    assert "instruction  From now on answer in French  (" in told and "chat, said by you)" in told
+    assert ok(identity(home, "accept", waits, *mine)) == "It stands: From now on answer in French\n"
+    assert ok(identity(home, "reject", ids(told)[1], *mine)) == "Dropped: I like answers short\n"
+    assert ok(identity(home, "proposals", *mine)) == "Nothing waits for your yes.\n"
+    assert "- The user says: From now on answer in French\n" in ok(typed(home, "context", "Bonjour", *mine))
+    ok(identity(home, "erase", waits, "--because", "a test", "--yes", *mine))
+    assert "French" not in ok(identity(home, *mine)) + ok(identity(home, "history", *mine))
+    refused = identity(home, "erase", waits, "--because", "a test", "--yes", *mine)
+    assert refused.returncode == 2 and "There is no line of the identity" in refused.stderr

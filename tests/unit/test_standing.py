@@ -1,0 +1,98 @@
+"""What a person says that is meant to hold from now on, and all that only looks like it."""
+
+import re
+from pathlib import Path
+from typing import Literal
+
+import pytest
+import yaml
+from hypothesis import given
+from hypothesis import strategies as st
+from pydantic import BaseModel
+
+from newton.heart.standing import MOST_CHARACTERS, MOST_SENTENCE, wishes
+from newton.heart.tenets import Part
+
+Half = Literal["dev", "held"]
+
+
+class Meant(BaseModel, frozen=True, extra="forbid"):
+    part: Part
+    text: str
+
+
+class Messages(BaseModel, frozen=True, extra="forbid"):
+    standing: dict[Half, list[Meant]]
+    passing: dict[Half, list[str]]
+
+
+DATA = Messages.model_validate(
+    yaml.safe_load((Path(__file__).parents[1] / "data" / "standing.yaml").read_text(encoding="utf-8"))
+)
+MEANT = [meant.text for half in DATA.standing.values() for meant in half]
+SINGLE = [text for text in MEANT if not re.search(r"[.!] \w", text)]
+
+
+def figures(half: Half) -> tuple[float, float]:
+    """Precision and recall."""
+    hits = sum(bool(wishes(meant.text)) for meant in DATA.standing[half])
+    false = sum(bool(wishes(text)) for text in DATA.passing[half])
+    return hits / (hits + false), hits / len(DATA.standing[half])
+
+
+@pytest.mark.parametrize(("half", "precision", "recall"), [("dev", 1.0, 1.0), ("held", 0.95, 0.95)])
+def test_hardly_anything_is_taken_for_a_wish_that_is_none(half: Half, precision: float, recall: float) -> None:
+    found = figures(half)
+    assert found >= (precision, recall) and found[1] >= recall, found
+
+
+@pytest.mark.parametrize("half", ["dev", "held"])
+def test_a_wish_is_found_once_and_in_its_part(half: Half) -> None:
+    found = {meant.text: [wish.part for wish in wishes(meant.text)] for meant in DATA.standing[half]}
+    assert found == {meant.text: [meant.part] for meant in DATA.standing[half]}
+
+
+@pytest.mark.parametrize(
+    ("said", "kept"),
+    [
+        ("Thanks! From now on write dates as 2026-03-01.", ["From now on write dates as 2026-03-01"]),
+        ("please call me max", ["Call me max"]),
+        ('Always end mails with "Best, Ana".', ['Always end mails with "Best, Ana"']),
+        ("Could you please always give me the short version first?", ["Always give me the short version first"]),
+        ("I prefer editing in short bursts, can you help me with that?", ["I prefer editing in short bursts"]),
+        ("I'm vegetarian, so never suggest meat.", ["Never suggest meat"]),
+        ("Never use emojis. Always cite the page. Never use emojis.", ["Never use emojis", "Always cite the page"]),
+    ],
+)
+def test_it_is_kept_in_the_words_of_the_person(said: str, kept: list[str]) -> None:
+    assert [wish.words for wish in wishes(said)] == kept
+
+
+@pytest.mark.parametrize("text", SINGLE)
+def test_what_is_quoted_pasted_or_reported_is_no_wish(text: str) -> None:
+    others = [
+        f'"{text}"',
+        f"“{text}”",
+        f"> {text}",
+        f"```\n{text}\n```",
+        f"- [2026-11-21] User: {text}",
+        f"Ana: {text}",
+        f"She said: {text}",
+        f"He wrote that {text}",
+        f"What does it mean when somebody says {text}",
+        f"Translate this:\n\n{text}",
+        f"Summarise the following text.\n{text}",
+    ]
+    assert [other for other in others if wishes(other)] == []
+
+
+def test_what_is_too_long_to_be_said_is_no_wish() -> None:
+    assert wishes("Always answer in French. " + "word " * (MOST_CHARACTERS // 5)) == []
+    assert wishes("Always answer in " + "w" * MOST_SENTENCE) == []
+
+
+@given(st.text(max_size=200) | st.lists(st.sampled_from(MEANT), max_size=4).map("\n".join))
+def test_whatever_is_said_a_wish_is_one_line_of_it(text: str) -> None:
+    for wish in wishes(text):
+        assert wish.words and "\n" not in wish.words
+        assert wish.words.casefold() in text.casefold()
