@@ -50,11 +50,21 @@ class Settings(BaseModel):
         Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
     )
     frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    pack: str | None = Field(
+        None, description="The kind of work: coding, support, research, or packs/NAME in your folder of frames."
+    )
+    frame_tiebreak: bool = Field(
+        default=False,
+        description="When Newton is unsure, ask the chat model which frame an input wants.",
+    )
     guardrails_dir: Path | None = Field(
         None, description="A folder of your own guardrails; a guardrail of the same name wins."
     )
     procedures_dir: Path | None = Field(
         None, description="A folder of your own procedures, NAME/SKILL.md; a procedure of the same name wins."
+    )
+    profiles_dir: Path | None = Field(
+        None, description="A folder of your own profiles; a profile of the same name wins."
     )
     embedding: Literal["local", "openai", "none"] = Field(
         "local", description="Who embeds: the model that ships with Newton, the OpenAI endpoint, or nobody."
@@ -69,6 +79,10 @@ class Settings(BaseModel):
     reply_tokens: int = Field(1_000, ge=1, description="Longest reply asked of the model.")
     context_tokens: int = Field(8_000, ge=1, le=1_000_000, description="Ceiling of one context, as rendered.")
     source_seconds: float = Field(2.0, gt=0, le=60, description="Seconds each source of a context has to answer.")
+    working_tokens: int = Field(
+        128_000, ge=1_000, description="What a session may have at hand; the coldest goes first."
+    )
+    working_days: int = Field(30, ge=1, description="After so many days without use a session has nothing at hand.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
     covered: float = Field(
         0.5, ge=0, le=1, description="From this likeness on an input may be covered by the session's last context."

@@ -11,12 +11,13 @@ from newton.agent.bearing import listen
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
-from newton.cognition import bundles
+from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
 from newton.cognition.bundles import AnsweredBy, Served
 from newton.cognition.context import Contexts
 from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
+from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
@@ -44,12 +45,14 @@ INSTRUCTION = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day."""
+    """Ceilings of one turn, in tokens; `per_day` is of all turns of an agent in a UTC day, `working` of what a session
+    has at hand."""
 
     context: int
     history: int
     reply: int
     per_day: int
+    working: int = 128_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -149,7 +152,7 @@ class Turns:
             pieces = [stopped or quoted(turn.given.bundle)]
             yield pieces[0]
             await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
-        await self._note_read(turn.given.bundle)
+        await self._note_read(said.session_id, turn.given.bundle)
         yield Answer(
             text="".join(pieces),
             given=turn.given,
@@ -158,10 +161,11 @@ class Turns:
             proposed=proposed,
         )
 
-    async def _note_read(self, bundle: Bundle) -> None:
+    async def _note_read(self, session_id: UUID, bundle: Bundle) -> None:
         async with self.db.work(self.agent_id) as tx:
             shown = [item.memory_id for item in bundle.items]
             await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
+            await workingset.hold(tx, shown, at=self._sitting(session_id))
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:
         if why := await self._why_not_ask(self.count(text)):
@@ -287,10 +291,19 @@ class Turns:
     async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
         """The line's place in the session; None when it stands there already, word for word at the same moment."""
         placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
+        await self._hold(tx, session_id, placed)
         return placed[0].position if placed else None
+
+    async def _hold(self, tx: Tx, session_id: UUID, placed: Sequence[Placed]) -> None:
+        await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+
+    def _sitting(self, session_id: UUID) -> Sitting:
+        return Sitting(
+            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
+        )
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import TYPE_CHECKING
 from uuid import UUID
 
@@ -9,6 +10,7 @@ from newton.agent.asking import Asking
 from newton.agent.compressing import shorten
 from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
+from newton.cognition import workingset
 from newton.db.pool import Database
 from newton.errors import ConfigError
 from newton.heart import entities
@@ -43,6 +45,7 @@ class Upkeep:
     bounds: Bounds
     embedder: "Embedder | None"
     asking: Asking | None
+    working_days: int = 30
 
     async def settle(self, most: int | None = AT_ONCE) -> Drained:
         """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
@@ -68,8 +71,9 @@ class Upkeep:
             after = read.last
 
     async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
-        """The daily job: joins facts that say the same, generalises what has grown too many, and takes every step that
-        is due. Returns all steps taken, or with `dry` those that the record asks for as it is."""
+        """The daily job: joins facts that say the same, generalises what has grown too many, takes every step that is
+        due, and empties the working sets that nobody touches any more. Returns all steps taken, or with `dry` those
+        that the record asks for as it is."""
         if dry:
             return await engine.live(self.db, self._ground(), dry=True)
         began = self.clock.now()
@@ -78,6 +82,8 @@ class Upkeep:
         await self.settle(most=None)
         await generalise(self.db, self._ground(), count=self.count)
         await engine.live(self.db, self._ground())
+        async with self.db.work(self.agent_id) as tx:
+            await workingset.lapse(tx, agent_id=self.agent_id, before=began - timedelta(days=self.working_days))
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
         return [change.step for change in changed]

@@ -1,12 +1,13 @@
 """The part of CEL that a rule may use: small enough that none of its expressions can take long, whatever it says. Pure.
 
 Left out is what lets a value grow (`+`, `map`, lists of variables), what multiplies work (a loop within a loop, regular
-expressions) and what cannot be checked before it is run (indexes, maps, unknown names).
+expressions) and what cannot be checked before it is run (indexes, maps, unknown names). A formula knows numbers
+alone, so it may add: a number does not grow.
 """
 
 import re
-from collections.abc import Iterator, Mapping, Set
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence, Set
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import cel
@@ -32,12 +33,13 @@ _TOKEN = re.compile(
     |(?P<text>"(?:[^"\\\n\r]|\\.)*"(?!")|'(?:[^'\\\n\r]|\\.)*'(?!'))
     |(?P<number>\d+(?:\.\d+)?(?:[eE][+-]?\d+)?(?!\w))
     |(?P<name>[A-Za-z_]\w*)
-    |(?P<sign>&&|\|\||[=!<>]=|[<>!?:.,()\[\]*%-]|/(?!/))""",
+    |(?P<sign>&&|\|\||[=!<>]=|[<>!?:.,()\[\]*%+-]|/(?!/))""",
     re.VERBOSE | re.ASCII,
 )
 
 _INSTEAD = {
     "+": "Nothing can be added: compare the parts, or subtract.",
+    "text": "A formula is made of numbers.",
     "//": "Put remarks into the description.",
     "=": "Write == to compare.",
     "{": "There are no maps: name the field, as in record.judged.",
@@ -55,11 +57,23 @@ class Token(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Names:
-    """What an expression may speak of: variables, which of them are lists, and the fields of those that have any."""
+    """What an expression may speak of: variables, which of them are lists, and the fields of those that have any.
+
+    With `maths`, functions of numbers, it is a formula: it knows numbers alone.
+    """
 
     variables: frozenset[str]
-    lists: frozenset[str]
-    fields: Mapping[str, frozenset[str]]
+    lists: frozenset[str] = frozenset()
+    fields: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
+    maths: frozenset[str] = frozenset()
+
+    @property
+    def functions(self) -> frozenset[str]:
+        return self.maths or FUNCTIONS
+
+    @property
+    def loops(self) -> frozenset[str]:
+        return frozenset() if self.maths else LOOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,14 +94,20 @@ def compiled(expression: str, names: Names) -> cel.Program:
         raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
     if not "".join(expression.split()).isprintable():
         raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
-    scan = _Scan(tuple(_tokens(expression)), names)
+    tokens = tuple(_tokens(expression))
+    scan = _Scan(tokens, names)
     scan.check()
     try:
-        program = cel.compile(expression)
+        program = cel.compile(_in_doubles(tokens) if names.maths else expression)
     except FAILURES as error:
         raise InputError(f"It is not CEL: {first_line(error)}.", hint="Mend it there.") from None
-    _agree(program, names.variables | names.fields.keys() | scan.bound)
+    _agree(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
+
+
+def _in_doubles(tokens: Sequence[Token]) -> str:
+    """CEL does not add 1 to 0.5, so in a formula 1 is 1.0."""
+    return " ".join(f"{said}.0" if kind == "number" and said.isdigit() else said for kind, said in tokens)
 
 
 def first_line(error: BaseException) -> str:
@@ -133,6 +153,8 @@ class _Scan:
             kind, said = self._tokens[place]
             if kind == "name" and said not in _WORDS:
                 self._name(place)
+            elif self._names.maths and (kind == "text" or said == "["):
+                raise InputError(f"{said!r} cannot be used.", hint=_INSTEAD["text"])
             elif said == "[":
                 place = self._list(place)
             elif kind == "sign":
@@ -163,14 +185,15 @@ class _Scan:
             raise _unknown(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
 
     def _called(self, place: int) -> None:
-        said = self._at(place)
-        if said in LOOPS:
+        said, callable_here = self._at(place), self._names.functions | self._names.loops
+        if said in self._names.loops:
             self._loop(place)
-        elif said not in FUNCTIONS:
-            known = ", ".join(sorted(FUNCTIONS | LOOPS))
+        elif said not in callable_here:
             raise InputError(
                 f"{said!r} is no function here.",
-                hint=_INSTEAD.get(said) or did_you_mean(said, FUNCTIONS | LOOPS) or f"There are {known}.",
+                hint=_INSTEAD.get(said)
+                or did_you_mean(said, callable_here)
+                or f"There are {', '.join(sorted(callable_here))}.",
             )
         elif said != "size" and (said in METHODS) != (self._at(place - 1) == "."):
             raise InputError(
@@ -193,6 +216,8 @@ class _Scan:
 
     def _sign(self, place: int) -> None:
         said = self._at(place)
+        if said == "+" and not self._names.maths:
+            raise InputError("'+' cannot be used.", hint=_INSTEAD["+"])
         if said == "(":
             looping = self._at(place - 1) in LOOPS
             self._open.append(_Open(self._at(place + 1) if looping else None))
@@ -201,7 +226,7 @@ class _Scan:
                 raise InputError("The parentheses are nested too deep.", hint=f"{DEEPEST} is the most.")
         elif said == ")" and self._open:
             self._open.pop()
-        elif said in "!-" and {self._at(n) for n in range(place - MOST_IN_A_ROW, place)} == {said}:
+        elif said in "!-+" and {self._at(n) for n in range(place - MOST_IN_A_ROW, place)} == {said}:
             raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
 
     def _list(self, place: int) -> int:
@@ -226,9 +251,9 @@ def _unknown(said: str, noun: str, known: Set[str]) -> InputError:
     return InputError(f"{said!r} is no {noun}.", hint=near)
 
 
-def _agree(program: cel.Program, known: Set[str]) -> None:
+def _agree(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
     """The library must have read the names that the scan has read: were the two of different minds about where a text
     ends, the limits would be none."""
     functions = {name for name in program.functions() if name.isidentifier()}
-    if not functions <= FUNCTIONS or not set(program.variables()) <= known:
+    if not functions <= callable_here or not set(program.variables()) <= known:
         raise InputError("It can be read in two ways.", hint="Write it more plainly.")

@@ -8,6 +8,7 @@ from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
+from newton.cognition.order import arranged
 from newton.cognition.render import Block, item, render
 from newton.cognition.request import InView
 from newton.cognition.score import Scored
@@ -180,15 +181,14 @@ def _advised(setting: Setting) -> list[Block]:
 
 def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:
     """The chosen items by layer, in the profile's order. They come best first."""
-    chosen = [c for c in considered if c.detail]
-    if profile.order == "best_last":
-        chosen.reverse()
-    elif profile.order == "chronological":
-        chosen.sort(key=lambda c: (c.scored.found.occurred_at, c.memory_id))
-    sections: dict[str, list[Block]] = {}
-    for c in chosen:
-        sections.setdefault(c.layer, []).append(_block(c))
-    return sections
+    layers: dict[str, list[Considered]] = {}
+    for c in considered:
+        if c.detail:
+            layers.setdefault(c.layer, []).append(c)
+    return {
+        layer: [_block(c) for c in arranged(held, profile, when=lambda c: (c.scored.found.occurred_at, c.memory_id))]
+        for layer, held in layers.items()
+    }
 
 
 def _block(considered: Considered) -> Block:

@@ -1,6 +1,6 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
@@ -13,14 +13,17 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Recent
 from newton.cognition.framing import Choice
-from newton.cognition.gather import Gathered, Sources, Surroundings
+from newton.cognition.gather import Sources, Surroundings
 from newton.cognition.identity import presence, room
+from newton.cognition.likeness import Likeness
 from newton.cognition.refresh import USUAL, Covering
 from newton.cognition.render import Block, approach
 from newton.cognition.request import Request
-from newton.cognition.score import scorer
+from newton.cognition.score import UNKNOWN, Bearing, scorer
+from newton.cognition.usage import keywords
+from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, profile_named
+from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
@@ -65,9 +68,10 @@ class Contexts:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     embedder: "Embedder | None"
-    centroids: "Mapping[str, Vector]"
+    likeness: Likeness | None
     header_tokens: Mapping[str, int]
     source_seconds: float
+    tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
     covering: Covering = USUAL
     recent: Recent = field(default_factory=Recent)
 
@@ -105,9 +109,12 @@ class Contexts:
         laps, now = Laps(), request.as_of or self.clock.now()
         gathered = await sources.gather(request, now=now)
         laps.end("recall")
-        plan = self._plan(request, gathered, now)
+        before = gathered.situation.frame
+        vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
+        plan = self._plan(request, await self._settled(request, self.choice(request, vector, before=before)), now)
         setting = self._setting(request, gathered.surroundings, plan, found=gathered.recalled.found)
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now)
+        bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
+        score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)
         assembly = assemble([score(f) for f in gathered.recalled.found], setting)
         laps.end("think")
         return Current(
@@ -119,10 +126,9 @@ class Contexts:
             surroundings=gathered.surroundings,
         )
 
-    def _plan(self, request: Request, gathered: Gathered, now: datetime) -> Plan:
-        choice = self.choice(request, gathered.recalled.cue.vector, before=gathered.situation.frame)
+    def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
-        profile = profile_named(self.profiles, request.profile or frame.profile)
+        profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         budget = allocate(
             request.tokens,
             shares=frame.budget.shares,
@@ -135,7 +141,18 @@ class Contexts:
         """How the input is looked at, in a session that was looked at in the frame `before`."""
         if request.frame:
             return framing.forced(request.frame)
-        return framing.choose(self.frames, request.input, vector=vector, centroids=self.centroids, prior=before)
+        return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=before)
+
+    async def _settled(self, request: Request, choice: Choice) -> Choice:
+        """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
+        if self.tiebreak is None or not choice.unsure:
+            return choice
+        close = [self.frames[name] for name in choice.close]
+        try:
+            name = await timely(self.tiebreak(request.input, close), seconds=self.source_seconds)
+        except TimeoutError:
+            return choice
+        return framing.settled(choice, name or "")
 
     def _setting(self, request: Request, around: Surroundings, plan: Plan, *, found: Sequence[Found]) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens

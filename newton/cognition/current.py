@@ -34,7 +34,7 @@ class Current:
     setting: Setting
     surroundings: Surroundings
 
-    @cached_property
+    @property
     def words(self) -> frozenset[str]:
         """What it speaks of."""
         return spoken_of(f"{self.bundle.text}\n{self.searched.input}")

@@ -9,9 +9,11 @@ from uuid import UUID
 from newton.brain import snapshots
 from newton.brain.snapshots import Advice
 from newton.cognition import bundles
+from newton.cognition.opening import substance
 from newton.cognition.request import Request
 from newton.concurrency import timely, together
 from newton.db.pool import Database, Tx
+from newton.errors import ProviderError
 from newton.heart import censors, identity, procedures
 from newton.heart.censors import Censor
 from newton.heart.tenets import NOBODY, Identity
@@ -19,7 +21,7 @@ from newton.memory.memory import Kind
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 FEW: Mapping[Kind, Width] = {
     "fact": Width(searched=30, kept=30),
@@ -71,10 +73,14 @@ class Surroundings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the sources gave. `missing` names those that gave nothing, or less, and why."""
+    """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
+
+    `missing` names those that gave nothing, or less, and why.
+    """
 
     recalled: Recollection
     surroundings: Surroundings
+    core: "Vector | None"
     missing: Mapping[str, str]
 
     @property
@@ -116,10 +122,12 @@ class Sources:
         async with together() as tasks:
             recalling = tasks.create_task(reading.of("memories", self._recall(request), instead=nothing))
             surroundings = tasks.create_task(self.look_around(request, now=now))
+            core = tasks.create_task(reading.of("core", self.core(request), instead=None))
         recalled, around = recalling.result(), surroundings.result()
         return Gathered(
             recalled=recalled,
             surroundings=around,
+            core=core.result(),
             missing={**recalled.missing, **reading.missing, **around.missing},
         )
 
@@ -144,6 +152,16 @@ class Sources:
             seconds=self.seconds / 2,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
+
+    async def core(self, request: Request) -> "Vector | None":
+        """The vector of what is said behind a polite opening; None without one, and where no frame is to be chosen."""
+        core = substance(request.input)
+        if self.embedder is None or request.frame or core == request.input:
+            return None
+        try:
+            return (await self.embedder.embed([core]))[0]
+        except ProviderError:
+            return None  # the memories were searched without it too, and that is told
 
     async def _read(self, request: Request, source: Callable[[Tx, Request], Awaitable[T]]) -> T:
         async with self.db.work(request.agent_id) as tx:

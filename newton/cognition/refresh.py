@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Literal, NamedTuple
 
+from newton.cognition.opening import is_courtesy
 from newton.dialogue.gist import COMMON
 from newton.heart.statements.stems import lemma
 
@@ -18,9 +19,9 @@ _WORD = re.compile(r"[^\W_]+(?:['’][^\W_]+)?")
 _FEWEST_LETTERS = 3
 # Words that no input is about, beside those that no conversation is about.
 _ASKED = """
-again another around because between both could each even explain first give here how last least let many maybe mean
-mind next ok okay other please possible right same second sure tell these third those though too try understand use used
-where whether which while why yet
+again another around because between both could each else even explain far first give happen happened here how last
+least let long lot many maybe mean mind next often ok okay old other please possible right same second soon sure take
+taken takes tell these third those though too try understand use used where whether which while why yet
 """
 _PLAIN = COMMON.union(_ASKED.split())
 # What points back to something said before.
@@ -55,6 +56,7 @@ class Coverage:
 class Outlook:
     """What is known, cheaply, of an input and of the context that its session has.
 
+    `frame` is the one chosen for the input, `before` the context's own; `forced` says that a person has chosen it.
     `stale` says what the context states that is not so any more. `tokens` is what the context may cost now, `cost` what
     it costs. `entering` counts what is new beside it: lines that have left the view, and what was learnt since; `much`
     says why that is more than can be added.
@@ -62,6 +64,7 @@ class Outlook:
 
     frame: str
     before: str
+    forced: bool
     choosing: bool
     coverage: Coverage
     tokens: int
@@ -93,7 +96,8 @@ def judged(outlook: Outlook, covering: Covering) -> Verdict:
 def _wanting(outlook: Outlook, covering: Covering) -> str | None:
     if outlook.stale:
         return f"not so any more: {', '.join(outlook.stale)}"
-    if outlook.frame != outlook.before and not outlook.coverage.leaning:
+    # what leans on what was said before says too little to tell a frame by
+    if outlook.frame != outlook.before and (outlook.forced or not outlook.coverage.leaning):
         return f"the frame is {outlook.frame} now, not {outlook.before}"
     if outlook.choosing:
         return "a choice is to be made"
@@ -117,8 +121,11 @@ def _covered(coverage: Coverage) -> str:
     return f"it covers the input{near}"
 
 
+@lru_cache(maxsize=64)
 def spoken_of(text: str) -> frozenset[str]:
     """What a text is about: its words without endings, but for those that every text has.
+
+    Remembered, because a context that stands is asked for its words at every turn.
 
     >>> sorted(spoken_of("Why did the deployments fail?"))
     ['deploy', 'fail']
@@ -134,15 +141,13 @@ def leans(text: str) -> bool:
     """
     own = {_lemma(word) for word in _own(text)}
     pointing = not _POINTING.isdisjoint(_words(text))
-    return not own or (pointing and len(own) <= BRIEF)
+    return not own or (pointing and len(own) <= BRIEF) or is_courtesy(text)
 
 
-def _own(text: str) -> list[str]:
-    return [
-        word
-        for word in _words(text)
-        if word not in _PLAIN and (len(word) >= _FEWEST_LETTERS or any(c.isdigit() for c in word))
-    ]
+def _own(text: str) -> set[str]:
+    return {
+        word for word in set(_words(text)) - _PLAIN if len(word) >= _FEWEST_LETTERS or any(c.isdigit() for c in word)
+    }
 
 
 def _words(text: str) -> list[str]:

@@ -98,11 +98,12 @@ class Refreshing:
     async def _now(self, current: Current, request: Request) -> _Now | None:
         """What there is now; None when the session has had another context since, or has this one no more."""
         contexts = self.contexts
+        sources = contexts.sources()
         async with together() as tasks:
-            embedding = tasks.create_task(self._cue(request.input))
-            looking = tasks.create_task(contexts.sources().look_around(request, now=contexts.clock.now()))
+            embedding = tasks.create_task(self._cue(request))
+            looking = tasks.create_task(sources.look_around(request, now=contexts.clock.now()))
             comparing = tasks.create_task(self._changes(current))
-        cue, around, changes = embedding.result(), looking.result(), comparing.result()
+        (cue, core), around, changes = embedding.result(), looking.result(), comparing.result()
         if changes is None:
             return None
         async with contexts.db.work(request.agent_id) as tx:
@@ -111,21 +112,24 @@ class Refreshing:
             cue=cue,
             around=around,
             changes=changes,
-            choice=contexts.choice(request, cue.vector, before=current.bundle.frame.frame),
+            choice=contexts.choice(request, core, before=current.bundle.frame.frame),
             beside=beside,
             lines=_out_of_view(current, request.in_view, around.situation),
         )
 
-    async def _cue(self, text: str) -> Cue:
-        embedder = self.contexts.embedder
-        if embedder is None:
-            return Cue(text=text)
+    async def _cue(self, request: Request) -> "tuple[Cue, Vector | None]":
+        """The input as it is searched for, and the vector by which its frame is chosen."""
+        contexts, text = self.contexts, request.input
+        if contexts.embedder is None:
+            return Cue(text=text), None
         try:
-            async with asyncio.timeout(self.contexts.source_seconds / 2):
-                vector = (await embedder.embed([text]))[0]
+            async with asyncio.timeout(contexts.source_seconds / 2):
+                vector = (await contexts.embedder.embed([text]))[0]
+                core = await contexts.sources().core(request)
         except (ProviderError, TimeoutError):
-            return Cue(text=text)
-        return Cue(text=text, vector=vector, model_id=model_id(embedder.identity))
+            return Cue(text=text), None
+        cue = Cue(text=text, vector=vector, model_id=model_id(contexts.embedder.identity))
+        return cue, vector if core is None else core
 
     async def _changes(self, current: Current) -> Changes | None:
         async with self.contexts.db.work(current.bundle.agent_id) as tx:
@@ -165,7 +169,7 @@ class Refreshing:
             text=assembly.page.text,
             tokens=assembly.page.tokens,
             budget=setting.budget.total,
-            frame=now.choice,
+            frame=now.choice if now.choice.frame == frame.name else current.bundle.frame,
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
@@ -203,6 +207,7 @@ def _outlook(current: Current, request: Request, now: _Now, *, choosing: bool) -
     return Outlook(
         frame=now.choice.frame,
         before=current.bundle.frame.frame,
+        forced=now.choice.forced,
         choosing=choosing and now.choice.frame == CHOOSING,
         coverage=_coverage(current, request.input, now.beside.cosine),
         tokens=request.tokens,

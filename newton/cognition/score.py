@@ -1,12 +1,16 @@
 """How well a memory serves this input: one feature vector each, combined by the profile. Pure and explained."""
 
 import math
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Literal, NamedTuple
+from importlib import import_module
+from typing import NamedTuple
+from uuid import UUID
 
 from newton.content.frames import Frame
-from newton.content.profiles import Clock, Profile
+from newton.content.profiles import Boosts, Clock, Profile
 from newton.memory.memory import Outcome
 from newton.memory.recall import Found
 
@@ -25,9 +29,9 @@ LAYER_OF: Mapping[str, str] = {
 RECORDS: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
 NEUTRAL = 1.0  # what an unknown feature counts: it neither helps nor hurts
+MIDDLING = 0.5  # the same where the scale runs from bad to good, as of salience and success
 
-
-# The features of a memory, in the order in which they are kept.
+# The features of a memory, in the order in which they are kept. The last two are as they are, for formulas.
 FEATURES = (
     "similarity",
     "cosine",
@@ -35,10 +39,57 @@ FEATURES = (
     "type_priority",
     "recency",
     "importance",
+    "salience",
     "outcome",
     "usage",
     "confidence",
+    "success_rate",
+    "depth",
+    "age_h",
+    "access_count",
 )
+# What a feature counts of a memory of which nothing is known.
+NEUTRALS: Mapping[str, float] = {
+    **dict.fromkeys(FEATURES, NEUTRAL),
+    "salience": MIDDLING,
+    "success_rate": MIDDLING,
+    "age_h": 0.0,
+    "access_count": 0.0,
+}
+_SECONDS_AN_HOUR = 3_600
+_WORD = re.compile(r"\w+")
+
+Combine = Callable[[Sequence[float]], float]
+
+
+class Trials(NamedTuple):
+    """How often something was tried, and how often that went well."""
+
+    successes: int
+    applications: int
+
+    @property
+    def rate(self) -> float:
+        """The share of successes; of what was never tried, neither good nor bad."""
+        return self.successes / self.applications if self.applications > 0 else MIDDLING
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bearing:
+    """What is known of memories for this input beside themselves. What is not known is neutral.
+
+    `keywords` are words of the input, in lower case; `mentioned` is what it names; `steps` is how many relations lead
+    from there to a memory.
+    """
+
+    keywords: frozenset[str] = frozenset()
+    mentioned: frozenset[UUID] = frozenset()
+    salience: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
+    trials: Mapping[UUID, Trials] = field(default_factory=dict[UUID, Trials])
+    steps: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
+
+
+UNKNOWN = Bearing()
 
 
 class Scored(NamedTuple):
@@ -53,61 +104,109 @@ class Scored(NamedTuple):
         return LAYER_OF[self.found.kind]
 
 
-def scorer(*, frame: Frame, profile: Profile, now: datetime) -> Callable[[Found], Scored]:
-    """How this frame and profile score a memory at this moment."""
-    decay, outcomes, usage = profile.recency, profile.outcome, profile.usage
-    priorities = {kind: frame.priority(kind) for kind in LAYER_OF}
-    weights = _weights(profile)
+def scorer(
+    *, profile: Profile, now: datetime, frame: Frame | None = None, bearing: Bearing = UNKNOWN
+) -> Callable[[Found], Scored]:
+    """How this profile scores a memory at this moment; a frame lends its priorities. Every score is finite."""
+    left, usage = profile.recency.left_after, profile.usage
+    outcomes, without = dict(profile.outcome), profile.outcome.none
+    priorities = {kind: frame.priority(kind) for kind in LAYER_OF} if frame else {}
+    clock, combine = _clock(profile.recency.clock), combiner(profile)
+    boosted = _boosted(profile.boosts, bearing)
+    salience, trials, steps = _salience(profile.boosts, bearing), bearing.trials, bearing.steps
 
     def scored(found: Found) -> Scored:
+        hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_AN_HOUR
         features = (
-            found.relevance,
+            boosted(found, hours),
             found.similarity,
             found.lexical,
-            priorities[found.kind],
-            decay.left(now - _clock(found, decay.clock)),
+            priorities.get(found.kind, NEUTRAL),
+            left(hours),
             found.matters,
-            outcomes.of(RECORDS.get(found.state, found.outcome)),
+            salience(found),
+            outcomes.get(RECORDS.get(found.state, found.outcome) or "none", without),
             usage.of(found.uses),
             NEUTRAL if found.confidence is None else found.confidence,
+            trials[found.memory_id].rate if trials and found.memory_id in trials else MIDDLING,
+            1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL,
+            hours,
+            float(found.uses),
         )
-        return Scored(found, features, combined(features, weights, profile.combine))
+        return Scored(found, features, combine(features))
 
     return scored
 
 
-def combined(features: tuple[float, ...], weights: tuple[float, ...], combine: Literal["sum", "product"]) -> float:
-    """The features, each with its weight, as a sum or a product."""
-    pairs = zip(features, weights, strict=True)
-    if combine == "product":
-        return math.prod([feature**weight for feature, weight in pairs])
-    return sum([feature * weight for feature, weight in pairs])
-
-
-def contributions(features: tuple[float, ...], profile: Profile) -> dict[str, float]:
-    """What each feature that counts gave to the score: its weighted value in a sum, its factor in a product."""
-    given = [
-        (name, feature, weight)
-        for name, feature, weight in zip(FEATURES, features, _weights(profile), strict=True)
-        if weight
-    ]
+def combiner(profile: Profile) -> Combine:
+    """How the profile makes one finite number of the features. Raises InputError for an expression that is none."""
+    if profile.expression is not None:
+        # CEL takes a quarter of a second to load, and hardly a profile has an expression
+        compute = import_module("newton.cognition.formula").formula(profile.expression, FEATURES)
+        return lambda features: compute(dict(zip(FEATURES, features, strict=True)))
+    weights = [(FEATURES.index(name), weight) for name, weight in profile.weights.given.items()]
     if profile.combine == "product":
-        return {name: feature**weight for name, feature, weight in given}
+        return lambda features: math.prod([max(features[place], 0.0) ** weight for place, weight in weights])
+    return lambda features: sum([features[place] * weight for place, weight in weights])
+
+
+def check_expression(expression: str) -> None:
+    """Nothing, if a profile can score by it. Raises InputError that says what is wrong and what to do."""
+    import_module("newton.cognition.formula").check(expression, FEATURES)
+
+
+def contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:
+    """What each feature that counts gave to the score: its weighted value in a sum, its factor in a product; in an
+    expression, how much less the score would be if nothing were known of it."""
+    if profile.expression is not None:
+        return _effects(features, profile)
+    given = [(name, features[FEATURES.index(name)], weight) for name, weight in profile.weights.given.items()]
+    if profile.combine == "product":
+        return {name: max(feature, 0.0) ** weight for name, feature, weight in given}
     return {name: feature * weight for name, feature, weight in given}
 
 
-def _weights(profile: Profile) -> tuple[float, ...]:
-    """A weight for each of FEATURES. What no memory has yet would be the same for all, and is left out."""
-    return tuple(profile.weights.given.get(name, 0.0) for name in FEATURES)
+def _effects(features: Sequence[float], profile: Profile) -> dict[str, float]:
+    combine = combiner(profile)
+    score = combine(features)
+    spoken_of = [name for name in FEATURES if name in _WORD.findall(profile.expression or "")]
+    without = {
+        name: combine([NEUTRALS[name] if name == other else f for other, f in zip(FEATURES, features, strict=True)])
+        for name in spoken_of
+    }
+    return {name: score - rest for name, rest in without.items()}
 
 
-def _clock(found: Found, clock: Clock) -> datetime:
+def _boosted(boosts: Boosts, bearing: Bearing) -> Callable[[Found, float], float]:
+    """Similarity x (1 + a bit for each word of the input) x a factor for what is fresh."""
+    if boosts.keyword == 0 and boosts.fresh == 1:
+        return lambda found, _: found.relevance
+
+    def boosted(found: Found, hours: float) -> float:
+        hits = len(bearing.keywords.intersection(_WORD.findall(found.summary.lower()))) if bearing.keywords else 0
+        return found.relevance * (1 + boosts.keyword * hits) * (boosts.fresh if hours < boosts.fresh_hours else 1.0)
+
+    return boosted
+
+
+def _salience(boosts: Boosts, bearing: Bearing) -> Callable[[Found], float]:
+    if not bearing.salience and not bearing.mentioned:
+        return lambda _: MIDDLING
+
+    def salience(found: Found) -> float:
+        known = bearing.salience.get(found.memory_id, MIDDLING)
+        return known * boosts.mentioned if found.memory_id in bearing.mentioned else known
+
+    return salience
+
+
+def _clock(clock: Clock) -> Callable[[Found], datetime]:
     match clock:
         case "accessed":
-            return found.accessed_at or found.created_at
+            return lambda found: found.accessed_at or found.created_at
         case "confirmed":
-            return found.confirmed_at or found.created_at
+            return lambda found: found.confirmed_at or found.created_at
         case "occurred":
-            return found.occurred_at
+            return lambda found: found.occurred_at
         case "created":
-            return found.created_at
+            return lambda found: found.created_at

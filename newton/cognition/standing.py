@@ -14,7 +14,7 @@ SQL = load("newton.cognition", "standing.sql")
 
 MOST_LEARNT = 200  # memories written since; when there are more, a search is cheaper than a look at each
 MOST_ENTERING = 10
-_SLACK = 60_000  # milliseconds: ids are made a little before they are committed, and clocks differ
+_SLACK = 10_000  # milliseconds: ids are made a little before they are committed, and clocks differ
 
 
 class Changes(NamedTuple):

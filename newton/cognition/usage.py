@@ -15,7 +15,7 @@ from newton.dialogue.gist import COMMON
 from newton.memory.lookup import short
 from newton.memory.representations import one_line
 
-_WORD = re.compile(r"\d+(?:[.,:]\d+)*|[^\W\d_]+(?:['’][^\W\d_]+)?")
+_WORD = re.compile(r"\d+(?:[.,:]\d+)+|[^\W_]+(?:['’][^\W\d_]+)?")
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
 _HEAD = re.compile(r"^\[[^\]]*\] (?:(?:User|Assistant|System|Tool): )?")  # date, speaker, outcome: not what it says
 _FEWEST_LETTERS = 3
@@ -131,7 +131,7 @@ def _close_together(reply: _Reply, specific: Mapping[str, float]) -> bool:
 
 def _told_again(reply: _Reply, whole: Set[str], shared: Set[str]) -> bool:
     sentences = ({place.stem for place in sentence} for sentence in reply.sentences)
-    return any(s & shared and len(s & whole) >= COVERED * len(whole) for s in sentences)
+    return len(whole) > 1 and any(s & shared and len(s & whole) >= COVERED * len(whole) for s in sentences)
 
 
 def _brief(reply: _Reply, specific: Mapping[str, float], shared: Set[str]) -> bool:

@@ -2,22 +2,30 @@
 
 import functools
 import math
+from collections.abc import Callable, Mapping
 from datetime import timedelta
-from typing import Annotated, Literal
+from pathlib import Path
+from typing import Annotated, Literal, cast
 
-from pydantic import Field, model_validator
+import yaml
+from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
 from newton.content.shipped import shipped
 from newton.content.yamlfile import Content, Named, pick, read_folder
+from newton.errors import ConfigError, ConflictError, InputError
 
 Clock = Literal["created", "accessed", "occurred", "confirmed"]
+Order = Literal["best_first", "best_last", "edges", "chronological", "clustered"]
+Fill = Literal["stop", "skip", "downgrade"]
+Preset = Literal["session", "daily_tau24", "daily", "monthly"]
+Check = Callable[[str], None]
 
 Weight = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Multiplier = Annotated[float, Field(gt=0, le=10)]
 
 _HOURS_A_DAY = 24
-_SECONDS_A_DAY = 86_400
+_SECONDS_AN_HOUR = 3_600
 
 
 class Weights(Content):
@@ -50,15 +58,39 @@ class Weights(Content):
 
 FEATURES = tuple(Weights.model_fields)
 
+# How the known decays are said in full; each is called after what it is good for.
+PRESETS: Mapping[Preset, Mapping[str, str | float]] = {
+    "session": {"kind": "hyperbolic", "time_constant_hours": 1},
+    "daily_tau24": {"kind": "exponential", "time_constant_hours": 24},
+    "daily": {"kind": "exponential", "half_life_days": 1},
+    "monthly": {"kind": "exponential", "half_life_days": 30},
+}
+
 
 class Decay(Content):
-    """How fast age takes away from recency, and which clock tells the age. Its speed is said in exactly one way."""
+    """How fast age takes away from recency, and which clock tells the age. Its speed is said in exactly one way.
+
+    In a file `preset` stands for a kind with its speed.
+    """
 
     kind: Literal["exponential", "hyperbolic", "none"]
     clock: Clock = "created"
     half_life_days: float | None = Field(default=None, gt=0, description="The age at which half is left.")
     time_constant_hours: float | None = Field(default=None, gt=0, description="exp(-age/this) or 1/(1 + age/this).")
     rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
+
+    @model_validator(mode="before")
+    @classmethod
+    def _spelt_out(cls, given: object) -> object:
+        if not isinstance(given, dict):
+            return given
+        said = cast("dict[str, object]", given)
+        if "preset" not in said:
+            return said
+        preset = said["preset"]
+        if not set(said) <= {"preset", "clock"} or preset not in PRESETS:
+            raise ValueError(f"takes one preset of {', '.join(PRESETS)}, and beside it only a clock")
+        return {**{name: value for name, value in said.items() if name != "preset"}, **PRESETS[cast("Preset", preset)]}
 
     @model_validator(mode="after")
     def _has_one_speed(self) -> "Decay":
@@ -87,8 +119,21 @@ class Decay(Content):
 
     def left(self, age: timedelta) -> float:
         """What remains at that age, 1 for the present; a memory from the future counts as present."""
-        worn = self.rate * max(age.total_seconds(), 0.0) / _SECONDS_A_DAY
+        return self.left_after(age.total_seconds() / _SECONDS_AN_HOUR)
+
+    def left_after(self, hours: float) -> float:
+        """The same for an age in hours."""
+        worn = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-worn) if self.kind == "exponential" else 1 / (1 + worn)
+
+    def paced(self, hours: float) -> "Decay":
+        """The same decay with this time constant. Raises InputError for one that is not above 0, or when nothing
+        decays."""
+        if self.kind == "none":
+            raise InputError("This profile does not decay.", hint="Leave the hours away, or choose balanced.")
+        if not 0 < hours < math.inf:
+            raise InputError(f"A decay of {hours} hours is not possible.", hint="Give a number above 0, such as 0.5.")
+        return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)
 
 
 class Outcomes(Content):
@@ -112,22 +157,39 @@ class Usage(Content):
 
     per_tenfold: float = Field(default=0.1, ge=0, le=10, description="What each tenfold use adds.")
     cap: float = Field(default=1.5, ge=1, le=10, description="The most that use can make of it.")
+    unused: float = Field(default=1.0, ge=0, le=1, description="What a memory that was never used counts.")
 
     def of(self, activations: int) -> float:
-        return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else 1.0
+        return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else self.unused
+
+
+class Boosts(Content):
+    """What makes a memory count for more than it does alone: factors, 1 for none."""
+
+    keyword: float = Field(default=0, ge=0, le=1, description="What each word of the input adds to similarity.")
+    fresh: Multiplier = Field(default=1.0, description="The factor on the similarity of what is fresh.")
+    fresh_hours: float = Field(default=24, gt=0, le=1e6, description="Younger than this is fresh.")
+    mentioned: Multiplier = Field(default=1.0, description="The factor on the salience of what the input names.")
 
 
 class Profile(Named):
-    """A named way to turn a memory's features into a score, and scores into a context."""
+    """A named way to turn a memory's features into a score, and scores into a context.
+
+    It scores by weights, by an expression, or by another profile that it chooses by the frame.
+    """
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
-    weights: Weights = Field(description="A weight for each feature that counts.")
+    weights: Weights = Field(default=Weights.model_construct(), description="A weight for each feature that counts.")
     combine: Literal["sum", "product"] = Field(
         default="sum", description="sum adds weight x feature; product multiplies feature ** weight."
     )
-    recency: Decay = Field(description="How age counts.")
+    expression: str | None = Field(default=None, description="A formula in place of weights: CEL over the features.")
+    by_frame: dict[str, str] = Field(default={}, description="In place of weights: the profile for each frame.")
+    otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
+    recency: Decay = Field(default=Decay(kind="none"), description="How age counts.")
     outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
     usage: Usage = Field(default=Usage(), description="How use counts.")
+    boosts: Boosts = Field(default=Boosts(), description="Factors for words, freshness and names.")
     floor: Share = Field(
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
@@ -136,19 +198,86 @@ class Profile(Named):
         default=0.0,
         description="The same where a context is as large as its input needs; then for lines of dialogue too.",
     )
-    fill: Literal["stop", "skip", "downgrade"] = Field(
+    fill: Fill = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )
-    order: Literal["best_first", "best_last", "chronological"] = Field(
-        default="best_first", description="The order within a layer: best_first, best_last or chronological."
+    order: Order = Field(
+        default="best_first",
+        description="The order within a layer: best_first, best_last, edges, chronological or clustered.",
     )
+    alike: float = Field(default=0.5, gt=0, le=1, description="From this cosine on two memories are of one cluster.")
+
+    @field_validator("expression")
+    @classmethod
+    def _can_be_computed(cls, expression: str | None, info: ValidationInfo) -> str | None:
+        check = cast("dict[str, Check]", info.context or {}).get("check")
+        if expression is not None and check is not None:
+            try:
+                check(expression)
+            except InputError as error:
+                raise ValueError(f"is refused: {error.what.rstrip('.')} ({error.hint.rstrip('.')})") from None
+        return expression
+
+    @model_validator(mode="after")
+    def _scores_in_one_way(self) -> "Profile":
+        ways = [name for name in ("weights", "expression", "by_frame") if name in self.model_fields_set]
+        if len(ways) != 1:
+            said = " and ".join(ways) or "none"
+            raise ValueError(f"scores by one of weights, expression and by_frame, not by {said}")
+        return self
+
+    def paced(self, hours: float) -> "Profile":
+        """The same profile with another time constant of its decay. Raises InputError when nothing decays."""
+        return self.model_copy(update={"recency": self.recency.paced(hours)})
 
 
-def load_profiles() -> dict[str, Profile]:
-    """The profiles that ship with Newton. Raises ConfigError naming file and line for the first mistake."""
-    return read_folder(shipped("profiles"), Profile)
+def load_profiles(extra: Path | None = None, check: Check | None = None) -> dict[str, Profile]:
+    """The profiles that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+
+    `check` raises InputError for an expression of the person's that cannot be computed. Raises ConfigError naming file
+    and line for the first mistake; then nothing is loaded.
+    """
+    known = read_folder(shipped("profiles"), Profile)
+    if extra is not None:
+        known = {**known, **read_folder(extra.expanduser(), Profile, {"check": check} if check else None)}
+    for profile in known.values():
+        _must_choose(profile, known)
+    return known
 
 
-def profile_named(profiles: dict[str, Profile], name: str) -> Profile:
+def write_profile(profile: Profile, folder: Path) -> Path:
+    """Writes the profile as a file of the folder. Raises ConflictError when there is one of its name, and ConfigError
+    for a name that cannot be one or a folder that cannot be written."""
+    said = profile.model_dump(mode="json", exclude_defaults=True)
+    path = folder.expanduser() / f"{profile.name}.yaml"
+    try:
+        Profile.model_validate(said)
+        with path.open("x", encoding="utf-8") as file:
+            yaml.safe_dump(said, file, sort_keys=False, allow_unicode=True, width=120)
+    except ValidationError:
+        raise ConfigError(f"{profile.name!r} cannot be a name.", hint="Take lower-case letters, - and _.") from None
+    except FileExistsError:
+        raise ConflictError(f"There is a file {path}.", hint="Take another name, or delete it.") from None
+    except OSError as error:
+        raise ConfigError(f"{path} cannot be written: {error.strerror}.", hint="Name a folder of yours.") from None
+    return path
+
+
+def _must_choose(profile: Profile, known: Mapping[str, Profile]) -> None:
+    for named in {profile.otherwise, *profile.by_frame.values()} if profile.by_frame else ():
+        if named not in known or known[named].by_frame:
+            raise ConfigError(
+                f"The profile {profile.name!r} chooses {named!r}, which scores nothing.",
+                hint=f"Name one of {', '.join(sorted(name for name, one in known.items() if not one.by_frame))}.",
+            )
+
+
+def profile_named(profiles: Mapping[str, Profile], name: str) -> Profile:
     """The profile of that name. Raises NotFoundError naming the nearest one and all of them."""
     return pick(profiles, name, "profile")
+
+
+def profile_for(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
+    """The profile of that name, or the one that it chooses for the frame. Raises NotFoundError."""
+    profile = profile_named(profiles, name)
+    return profiles[profile.by_frame.get(frame or "", profile.otherwise)] if profile.by_frame else profile

@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.lines import Line, Placed, exchange
-from newton.errors import ConflictError
+from newton.errors import ConflictError, NotFoundError
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Teller
@@ -22,6 +22,14 @@ async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
     await SQL["open_session"].run(tx, agent_id=agent_id, session_id=new_id(), ref=ref, now=now)
     row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
     assert row is not None
+    return row["session_id"]
+
+
+async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
+    """The session the caller calls `ref`. Raises NotFoundError when none has begun."""
+    row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    if row is None:
+        raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` begins it.")
     return row["session_id"]
 
 

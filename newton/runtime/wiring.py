@@ -19,15 +19,21 @@ from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
+from newton.agent.working import WorkingMemory
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
+from newton.cognition import workingset
 from newton.cognition.context import Contexts
-from newton.cognition.exemplars import centroids
+from newton.cognition.exemplars import learnt
+from newton.cognition.framing import Choice, choose
 from newton.cognition.measuring import Measuring
+from newton.cognition.opening import substance
 from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
+from newton.cognition.score import check_expression
 from newton.concurrency import together
-from newton.content.frames import Frame, load_frames
+from newton.content.frames import Frame
+from newton.content.packs import Pack, load_outlook
 from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
 from newton.content.skills import load_skills
@@ -37,7 +43,7 @@ from newton.dialogue import closing, sessions
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
-from newton.ids import new_id
+from newton.ids import model_id, new_id
 from newton.memory import agents
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
@@ -49,6 +55,7 @@ if TYPE_CHECKING:
     from newton.agent.growing import Growing
     from newton.agent.guarding import Guarding
     from newton.agent.ingest import Ingest
+    from newton.agent.learning import Learning
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
     from newton.providers.openai_models import OpenAIChat
@@ -67,6 +74,7 @@ class Newton:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
+    pack: Pack | None = None
 
     def verbs(self, origin: str) -> Verbs:
         return Verbs(
@@ -155,6 +163,28 @@ class Newton:
         module = import_module("newton.agent.ingest")
         return module.Ingest(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
+    async def working(self, session: str | None) -> WorkingMemory:
+        """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
+        async with self.db.work(self.agent_id) as tx:
+            if session is None:
+                session_id, _ = await workingset.last_session(tx, agent_id=self.agent_id)
+            else:
+                session_id = await sessions.known(tx, agent_id=self.agent_id, ref=session)
+        return WorkingMemory(
+            agent_id=self.agent_id,
+            session_id=session_id,
+            db=self.db,
+            clock=self.clock,
+            profiles=self.profiles,
+            frames=self.frames,
+            capacity=self.settings.working_tokens,
+            model_id=model_id(self.embedder.identity) if self.embedder else None,
+        )
+
+    def learning(self) -> "Learning":
+        module = import_module("newton.agent.learning")
+        return module.Learning(agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles)
+
     def upkeep(self, origin: str) -> Upkeep:
         return Upkeep(
             agent_id=self.agent_id,
@@ -166,18 +196,11 @@ class Newton:
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
             asking=self._asking(),
+            working_days=self.settings.working_days,
         )
 
     def _asking(self) -> Asking | None:
-        model = chat_model(self.settings)
-        return model and Asking(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            model=model,
-            per_day=self.settings.llm_tokens_per_day,
-        )
+        return _asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -224,6 +247,7 @@ class Newton:
             history=self.settings.history_tokens,
             reply=self.settings.reply_tokens,
             per_day=self.settings.llm_tokens_per_day,
+            working=self.settings.working_tokens,
         )
         return Turns(
             agent_id=self.agent_id,
@@ -240,7 +264,8 @@ class Newton:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
-    frames, profiles = load_frames(settings.frames_dir), load_profiles()
+    profiles = load_profiles(settings.profiles_dir, check_expression)
+    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -248,25 +273,31 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
             loading = tasks.create_task(asyncio.to_thread(_models, settings))
             opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
         (embedder, count), db = loading.result(), opening.result()
+        agent_id = await agents.agent(db, settings.agent, now=clock.now())
+        asking = (
+            _asking(settings, agent_id=agent_id, db=db, clock=clock, count=count) if settings.frame_tiebreak else None
+        )
         newton = Newton(
             settings=settings,
-            agent_id=await agents.agent(db, settings.agent, now=clock.now()),
+            agent_id=agent_id,
             db=db,
             clock=clock,
             count=count,
             embedder=embedder,
-            frames=frames,
-            profiles=profiles,
+            frames=outlook.frames,
+            profiles=outlook.profiles,
+            pack=outlook.pack,
             contexts=Contexts(
                 db=db,
                 clock=clock,
                 count=count,
-                frames=frames,
-                profiles=profiles,
+                frames=outlook.frames,
+                profiles=outlook.profiles,
                 embedder=embedder,
-                centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
+                likeness=await learnt(outlook.frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
+                tiebreak=asking and asking.frame,
                 covering=Covering(cosine=settings.covered, words=settings.covered_words),
             ),
         )
@@ -279,6 +310,22 @@ def chat_model(settings: Settings) -> "OpenAIChat | None":
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None
     return import_module("newton.providers.openai_models").OpenAIChat(settings)
+
+
+def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, count: Count) -> Asking | None:
+    model = chat_model(settings)
+    return model and Asking(
+        agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
+    )
+
+
+async def framed(settings: Settings, text: str) -> Choice:
+    """The frame that an input of its own gets, without a database."""
+    outlook = load_outlook(load_profiles(), settings.frames_dir, settings.pack)
+    embedder, _ = await asyncio.to_thread(_models, settings)
+    likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
+    vector = (await embedder.embed([substance(text)]))[0] if embedder else None
+    return choose(outlook.frames, text, vector=vector, likeness=likeness, prior=None)
 
 
 def _models(settings: Settings) -> "tuple[Embedder | None, Count]":

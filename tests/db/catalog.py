@@ -32,6 +32,8 @@ FIXED = {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",
     },
+    "cognition.working": {"session_id", "memory_id", "added_at"},
+    "cognition.strategies": {"strategy"},
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},

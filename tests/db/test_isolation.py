@@ -14,7 +14,7 @@ from newton.brain.choice import Standing
 from newton.brain.ledger import told_before
 from newton.brain.reading import Filter
 from newton.clock import SteppedClock
-from newton.cognition import bundles
+from newton.cognition import bundles, workingset
 from newton.cognition.request import Request
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
@@ -102,13 +102,18 @@ async def test_asking_for_the_other_agent_by_name_finds_nothing(world: World) ->
 
 
 async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World) -> None:
-    allowed = {"memory.memories": "uses = uses + 1", "memory.outbox": "attempts = attempts + 1"}
+    allowed = {
+        "memory.memories": "uses = uses + 1",
+        "memory.outbox": "attempts = attempts + 1",
+        "cognition.working": "accesses = accesses + 1",
+    }
+    emptied = {"memory.outbox", "cognition.working"}
     for name in world.names:
         change = allowed.get(name, "agent_id = agent_id")
         updated = await refusal(world.db, world.ana, f"update {name} set {change} where agent_id = $1", world.ben)
         deleted = await refusal(world.db, world.ana, f"delete from {name} where agent_id = $1", world.ben)
         assert updated == ("UPDATE 0" if name in allowed else "InsufficientPrivilegeError"), name
-        assert deleted == ("DELETE 0" if name == "memory.outbox" else "InsufficientPrivilegeError"), name
+        assert deleted == ("DELETE 0" if name in emptied else "InsufficientPrivilegeError"), name
 
 
 async def test_no_row_can_be_written_for_another_agent(world: World) -> None:
@@ -166,6 +171,8 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
         assert await sessions.last_lines(tx, agent_id=world.ben, session_id=theirs, most=10) == []
         assert await before(tx, agent_id=world.ben, thread=theirs, place=99, most=10) == ()
         assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None
+        assert await workingset.held(tx, agent_id=world.ben, session_id=theirs) == []
+        assert await workingset.strategies(tx, agent_id=world.ben) == []
         assert await ledger.spent(tx, agent_id=world.ben, now=NOON) == 0
         assert (await backlog(tx, agent_id=world.ben)).waiting == 0
         assert await reading.listed(tx, Filter(), agent_id=world.ben, now=NOON) == []

@@ -5,17 +5,19 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.agent.working import WorkingMemory
 from newton.brain import decisions, guardrails, snapshots
 from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
-from newton.cognition import bundles
+from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
 from newton.cognition.bundles import Served
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
+from newton.cognition.workingset import Sitting
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
@@ -44,6 +46,7 @@ from newton.heart.happenings import checked
 from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
 from newton.heart.standing import Wish
+from newton.ids import model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
 from newton.memory.memory import Teller
@@ -79,6 +82,8 @@ async def live(db: Database, name: str) -> UUID:
         await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
+        at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
+        await workingset.hold_lines(tx, range(len(lines)), at=at)
         await all_kinds(tx, by)
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
@@ -91,6 +96,7 @@ async def live(db: Database, name: str) -> UUID:
     )
     async with db.work(agent_id) as tx:
         await bundles.served(tx, served(bundle, session_id))
+    await desk(db, agent_id, session_id).create_context()
     return agent_id
 
 
@@ -105,6 +111,20 @@ def served(bundle: Bundle, session_id: UUID) -> Served:
         answered_by="model",
         asked=0,
         replied=1,
+    )
+
+
+def desk(db: Database, agent_id: UUID, session_id: UUID, *, capacity: int = 128_000) -> WorkingMemory:
+    """The working memory of a session."""
+    return WorkingMemory(
+        agent_id=agent_id,
+        session_id=session_id,
+        db=db,
+        clock=SteppedClock(NOON),
+        profiles=load_profiles(),
+        frames=load_frames(),
+        capacity=capacity,
+        model_id=model_id(HashEmbedder.identity),
     )
 
 
@@ -164,7 +184,7 @@ def contexts(db: Database) -> Contexts:
         frames=load_frames(),
         profiles=load_profiles(),
         embedder=HashEmbedder(),
-        centroids={},
+        likeness=None,
         header_tokens=headers(count),
         source_seconds=10.0,
     )

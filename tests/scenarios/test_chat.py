@@ -111,3 +111,18 @@ async def test_context_says_whether_the_context_stood_and_why(mind: Mind, capsys
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown
     assert "\nstood: the input leans on what was said before\n" in shown
+
+
+async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    said = ("/frame", "/frame debug", "hello", "/frame", "/frame auto", "Should we use tabs or spaces?", "/frame")
+    await (await conversation(mind, HashEmbedder(), *said, "/quit")).hold()
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "The last answer"))]
+    assert told[:4] == [
+        "Frame: chosen for each input.",
+        "Frame: debug.",
+        "Frame: debug.",
+        "The last answer: frame debug (forced), because it was asked for.",
+    ]
+    assert told[4:6] == ["Frame: chosen for each input."] * 2
+    assert told[6].startswith("The last answer: frame decision (")
+    assert "because it says 'Should we'" in told[6]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.cognition.exemplars import centroids
+from newton.cognition.exemplars import learnt
 from newton.cognition.metrics import Figure
 from newton.providers import tokens
 from newton.providers.minilm import MiniLM
@@ -65,8 +65,8 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     # S002-22
     mind.embedder = await asyncio.to_thread(MiniLM)
     newton = whole(mind, tmp_path)
-    near = await centroids(newton.frames, mind.embedder, cache=tmp_path)
-    newton = replace(newton, contexts=replace(newton.contexts, centroids=near))
+    likeness = await learnt(newton.frames, mind.embedder, cache=tmp_path)
+    newton = replace(newton, contexts=replace(newton.contexts, likeness=likeness))
     figures = await lived(newton, Week(newton, mind.clock))
     for name in ("context relevance", "cold start, p95", "facts confirmed"):
         assert figures[name].verdict == "ok", figures[name]

@@ -1,16 +1,30 @@
 """Profiles: the published numbers to the letter, true half-lives, and each mistake with its line."""
 
 import math
+from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 from pydantic import ValidationError
 
-from newton.content.profiles import FEATURES, Decay, Outcomes, Profile, Usage, Weights, load_profiles, profile_named
+from newton.cognition.score import check_expression
+from newton.content.profiles import (
+    FEATURES,
+    PRESETS,
+    Decay,
+    Outcomes,
+    Profile,
+    Usage,
+    Weights,
+    load_profiles,
+    profile_for,
+    profile_named,
+    write_profile,
+)
 from newton.content.shipped import shipped
 from newton.content.yamlfile import read_folder
-from newton.errors import ConfigError, NotFoundError
+from newton.errors import ConfigError, ConflictError, InputError, NotFoundError
 
 GOOD = """\
 name: mine
@@ -24,10 +38,7 @@ recency:
   half_life_days: 7
 """
 
-SESSION = Decay(kind="hyperbolic", time_constant_hours=1)
-DAILY_TAU24 = Decay(kind="exponential", time_constant_hours=24)
-DAILY = Decay(kind="exponential", half_life_days=1)
-MONTHLY = Decay(kind="exponential", half_life_days=30)
+SESSION, DAILY_TAU24, DAILY, MONTHLY = (Decay.model_validate({"preset": name}) for name in PRESETS)
 
 
 @pytest.fixture(scope="module")
@@ -36,7 +47,11 @@ def profiles() -> dict[str, Profile]:
 
 
 def test_what_ships(profiles: dict[str, Profile]) -> None:
-    assert sorted(profiles) == ["balanced", "important", "newton", "recent"]
+    # the ruling on scoring
+    assert sorted(profiles) == [
+        *("auto", "balanced", "clustered", "coding", "custom", "frequent", "important", "newton", "recent"),
+        *("research", "support"),
+    ]
 
 
 def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S002-10
@@ -164,12 +179,36 @@ WRONG = {
     "speed of none": ("exponential", "none", "6: recency of kind none takes no speed, not 1 of them."),
     "half-life of zero": ("days: 7", "days: 0", "9: recency.half_life_days should be greater than 0, not 0. The age"),
     "fill": ("weights:", "fill: squeeze\nweights:", "3: fill should be 'stop', 'skip' or 'downgrade', not 'squeeze'."),
-    "order": ("weights:", "order: worst\nweights:", "3: order should be 'best_first', 'best_last' or 'chronological'"),
+    "order": (
+        "weights:",
+        "order: worst\nweights:",
+        "3: order should be 'best_first', 'best_last', 'edges', 'chronological' or 'clustered'",
+    ),
     "usage": ("weights:", "usage: {cap: 0.5}\nweights:", "3: usage.cap should be greater than or equal to 1, not 0.5."),
     "outcome": (
         "weights:",
         "outcome: {sucess: 1}\nweights:",
         "3: 'sucess' is not a field of outcome. Did you mean 's",
+    ),
+    "preset": (
+        "  kind: exponential",
+        "  preset: dayly",
+        "6: recency takes one preset of session, daily_tau24, daily, mo",
+    ),
+    "two ways": (
+        "weights:",
+        "expression: recency\nweights:",
+        "1: profile scores by one of weights, expression and by_f",
+    ),
+    "no way": (
+        "weights:\n  similarity: 0.7\n  recency: 0.3\n",
+        "",
+        "1: profile scores by one of weights, expression and",
+    ),
+    "boost": (
+        "weights:",
+        "boosts: {keyword: 2}\nweights:",
+        "3: boosts.keyword should be less than or equal to 1, not 2",
     ),
     "missing": ("description: For a test.\n", "", "1: description is missing. One sentence"),
 }
@@ -199,10 +238,111 @@ def test_an_unknown_profile_names_the_nearest_and_all(profiles: dict[str, Profil
     assert profile_named(profiles, "newton") is profiles["newton"]
     with pytest.raises(NotFoundError) as missing:
         profile_named(profiles, "balancd")
-    assert missing.value.hint == "Did you mean 'balanced'? Known: balanced, important, newton, recent."
+    assert missing.value.hint == f"Did you mean 'balanced'? Known: {', '.join(sorted(profiles))}."
 
 
 def test_shipped_folders_are_found() -> None:
     assert any(shipped("frames").glob("*.yaml"))
     assert any(shipped("profiles").glob("*.yaml"))
     assert shipped("schema").is_dir()
+
+
+LITERAL: dict[str, Callable[[float], float]] = {
+    "session": lambda h: 1 / (1 + h),
+    "daily_tau24": lambda h: math.exp(-h / 24),
+    "daily": lambda h: 0.5 ** (h / 24),
+    "monthly": lambda h: 0.5 ** (h / 24 / 30),
+}
+
+
+@pytest.mark.parametrize(("preset", "literal"), LITERAL.items(), ids=LITERAL)
+def test_each_preset_is_its_literal_formula(preset: str, literal: Callable[[float], float]) -> None:
+    # the ruling on recency; S001-17
+    decay = Decay.model_validate({"preset": preset, "clock": "confirmed"})
+    assert decay.clock == "confirmed"
+    for hours in (0.0, 0.25, 1.0, 16.6, 24.0, 100.0, 9_999.0):
+        assert decay.left(timedelta(hours=hours)) == pytest.approx(literal(hours))
+
+
+@pytest.mark.parametrize(
+    ("name", "weights"),
+    [("coding", (0.5, 0.3, 0.2)), ("support", (0.4, 0.4, 0.2)), ("research", (0.6, 0.2, 0.2))],
+)
+def test_the_archetypes_weigh_as_published(
+    profiles: dict[str, Profile], name: str, weights: tuple[float, ...]
+) -> None:  # S001-17, S001-19, S001-20, S001-24
+    profile = profiles[name]
+    assert profile.combine == "sum"
+    assert profile.weights.given == dict(zip(("similarity", "recency", "salience"), weights, strict=True))
+    assert profile.recency == Decay(kind="exponential", time_constant_hours=24, clock="occurred")
+    assert (profile.boosts.keyword, profile.boosts.fresh, profile.boosts.fresh_hours) == (0.1, 1.2, 24)
+    assert profile.boosts.mentioned == 2.0
+
+
+@pytest.mark.parametrize(
+    ("frame", "chosen"),
+    [
+        ("conversation", "recent"),
+        ("decision", "important"),
+        ("planning", "important"),
+        ("debug", "balanced"),
+        ("a frame of my own", "balanced"),
+        (None, "balanced"),
+    ],
+)
+def test_auto_chooses_by_the_frame_alone(
+    profiles: dict[str, Profile], frame: str | None, chosen: str
+) -> None:  # S000-F1
+    assert profile_for(profiles, "auto", frame=frame).name == chosen
+    assert profile_for(profiles, "newton", frame=frame).name == "newton"
+
+
+def test_a_profile_may_only_choose_one_that_scores(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text("name: mine\ndescription: D.\nby_frame: {debug: auto}\n", encoding="utf-8")
+    with pytest.raises(ConfigError, match="'mine' chooses 'auto', which scores nothing"):
+        load_profiles(tmp_path)
+
+
+def test_the_speed_of_a_decay_can_be_given(profiles: dict[str, Profile]) -> None:  # S000-F2
+    quick = profiles["balanced"].paced(0.5)
+    assert [quick.recency.left(timedelta(hours=h)) for h in (0, 0.5, 1.5)] == pytest.approx([1, 0.5, 0.25])
+    assert quick.recency.clock == "created"
+    for hours in (0.0, -1.0, math.nan, math.inf):
+        with pytest.raises(InputError, match="is not possible"):
+            profiles["balanced"].paced(hours)
+    with pytest.raises(InputError, match="does not decay"):
+        profiles["important"].paced(0.5)
+
+
+def test_what_was_never_used_comes_after_what_was(profiles: dict[str, Profile]) -> None:
+    uses = [profiles["frequent"].usage.of(n) for n in (0, 1, 2, 10, 1_000, 10**8)]
+    assert uses == sorted(set(uses)), "every count has a value of its own"
+
+
+def test_a_profile_of_ones_own_is_added_and_one_of_the_same_name_wins(tmp_path: Path) -> None:
+    (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
+    (tmp_path / "recent.yaml").write_text(GOOD.replace("name: mine", "name: recent"), encoding="utf-8")
+    known = load_profiles(tmp_path)
+    assert known["mine"].weights.given == known["recent"].weights.given == {"similarity": 0.7, "recency": 0.3}
+
+
+def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) -> None:  # S000-F5
+    own = GOOD.replace("weights:\n  similarity: 0.7\n  recency: 0.3\n", 'expression: "importence * 2"\n')
+    (tmp_path / "mine.yaml").write_text(own, encoding="utf-8")
+    with pytest.raises(ConfigError, match=r"mine.yaml:3: expression is refused: 'importence' is no variable .Did you"):
+        load_profiles(tmp_path, check_expression)
+    (tmp_path / "mine.yaml").write_text(own.replace("importence", "importance"), encoding="utf-8")
+    assert load_profiles(tmp_path, check_expression)["mine"].expression == "importance * 2"
+
+
+@pytest.mark.parametrize("name", sorted(load_profiles()))
+def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profile], name: str) -> None:
+    mine = profiles[name].model_copy(update={"name": "mine"})
+    path = write_profile(mine, tmp_path)
+    assert load_profiles(tmp_path)["mine"] == mine
+    with pytest.raises(ConflictError, match="There is a file"):
+        write_profile(mine, tmp_path)
+    with pytest.raises(ConfigError, match="cannot be a name"):
+        write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)
+    with pytest.raises(ConfigError, match="cannot be written"):
+        write_profile(mine, path / "nowhere")

@@ -7,7 +7,9 @@ import pytest
 from newton.cognition.refresh import USUAL, Coverage, Covering, How, Outlook, judged, leans, spoken_of
 
 COVERED = Coverage(cosine=0.7, words=1.0, leaning=False)
-CALM = Outlook(frame="question", before="question", choosing=False, coverage=COVERED, tokens=2_000, cost=900)
+CALM = Outlook(
+    frame="question", before="question", forced=False, choosing=False, coverage=COVERED, tokens=2_000, cost=900
+)
 
 
 def test_what_covers_the_input_stands() -> None:
@@ -71,6 +73,9 @@ def test_without_an_embedding_the_words_decide() -> None:
 
 def test_an_input_that_leans_on_what_was_said_has_nothing_to_be_covered() -> None:
     leaning = Coverage(cosine=0.05, words=0.0, leaning=True)
+    other = replace(CALM, coverage=leaning, frame="conversation")
+    assert judged(other, USUAL).how == "stood", "thanks is said in any frame"
+    assert judged(replace(other, forced=True), USUAL).how == "built", "but a person may say which"
     assert judged(replace(CALM, coverage=leaning), USUAL) == ("stood", "the input leans on what was said before")
 
 

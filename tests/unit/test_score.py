@@ -1,19 +1,23 @@
 """Features and the score a profile makes of them."""
 
 import math
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from newton.cognition.score import FEATURES, contributions, scorer
+from newton.cognition.score import FEATURES, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
 from newton.content.frames import load_frames
-from newton.content.profiles import load_profiles
+from newton.content.profiles import Weights, load_profiles
 from newton.ids import new_id
 from newton.memory.recall import Found
 from tests.support import NOON
 
 FRAME = load_frames()["decision"]
-NEWTON = load_profiles()["newton"]
+PROFILES = load_profiles()
+NEWTON = PROFILES["newton"]
+SCORING = {name: profile for name, profile in PROFILES.items() if not profile.by_frame}
 
 
 def found(**changed: object) -> Found:
@@ -90,12 +94,108 @@ def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() 
     assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])
 
 
-@pytest.mark.parametrize("name", sorted(load_profiles()))
+@pytest.mark.parametrize("name", sorted(SCORING))
 def test_every_score_is_explained_feature_by_feature(name: str) -> None:
     profile = load_profiles()[name]
     score_of = scorer(frame=FRAME, profile=profile, now=NOON + timedelta(hours=3))
     s = score_of(found(relevance=0.7, importance=0.4))
-    given = contributions(s.features, profile)
-    whole = math.prod(given.values()) if profile.combine == "product" else sum(given.values())
-    assert whole == pytest.approx(s.score)
-    assert set(given) == set(profile.weights.given) & set(FEATURES)
+    parts = contributions(s.features, profile)
+    if profile.expression is None:
+        whole = math.prod(parts.values()) if profile.combine == "product" else sum(parts.values())
+        assert whole == pytest.approx(s.score)
+        assert set(parts) == set(profile.weights.given) <= set(FEATURES)
+    else:
+        assert set(parts) == {"importance", "age_h", "access_count"}
+
+
+def feature(name: str, scored: Scored) -> float:
+    return scored.features[FEATURES.index(name)]
+
+
+def test_an_archetype_scores_by_the_letter() -> None:
+    # S001-17, S001-19, S001-20, S001-23, S001-24
+    score_of = scorer(profile=PROFILES["coding"], now=NOON, bearing=Bearing(keywords=frozenset({"redis", "cache"})))
+    fresh = found(
+        relevance=0.5, summary="Redis is our cache, said the Redis page", occurred_at=NOON - timedelta(hours=23)
+    )
+    stale = fresh._replace(occurred_at=NOON - timedelta(hours=24))
+    assert score_of(fresh).score == pytest.approx(0.5 * 0.5 * 1.2 * 1.2 + 0.3 * math.exp(-23 / 24) + 0.2 * 0.5)
+    assert score_of(stale).score == pytest.approx(0.5 * 0.5 * 1.2 + 0.3 * math.exp(-1) + 0.2 * 0.5)
+    assert (
+        feature("similarity", score_of(found(relevance=0.5, summary="rediscovered", occurred_at=stale.occurred_at)))
+        == 0.5
+    )
+
+
+def test_an_entity_that_the_input_names_counts_twice_its_salience() -> None:
+    # S001-20
+    named, other = found(), found()
+    bearing = Bearing(salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned=frozenset({named.memory_id}))
+    score_of = scorer(profile=PROFILES["support"], now=NOON, bearing=bearing)
+    assert [feature("salience", score_of(one)) for one in (named, other)] == pytest.approx([0.6, 0.3])
+    assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"
+
+
+def test_what_was_never_tried_is_sorted_without_a_division() -> None:
+    # S001-22
+    tried = [Trials(0, 0), Trials(9, 10), Trials(1, 10)]
+    items = [found() for _ in tried]
+    by_success = NEWTON.model_copy(update={"weights": Weights(success_rate=1.0)})
+    trials = dict(zip([item.memory_id for item in items], tried, strict=True))
+    score_of = scorer(profile=by_success, now=NOON, bearing=Bearing(trials=trials))
+    assert [score_of(item).score for item in items] == pytest.approx([0.5, 0.9, 0.1])
+
+
+def test_each_step_along_relations_counts_less() -> None:
+    # S001-21
+    near, far = found(), found()
+    score_of = scorer(profile=NEWTON, now=NOON, bearing=Bearing(steps={near.memory_id: 1, far.memory_id: 3}))
+    assert [feature("depth", score_of(one)) for one in (near, far, found())] == pytest.approx([1, 1 / 3, 1])
+
+
+def test_frequent_orders_by_the_count() -> None:
+    score_of = scorer(profile=PROFILES["frequent"], now=NOON)
+    scores = [score_of(found(uses=n)).score for n in (0, 1, 2, 50, 10_000)]
+    assert scores == sorted(set(scores))
+
+
+def test_the_published_formula_is_expressible() -> None:
+    # S000-F5
+    score_of = scorer(profile=PROFILES["custom"], now=NOON)
+    item = found(importance=0.8, uses=20, created_at=NOON - timedelta(hours=3))
+    assert score_of(item).score == pytest.approx(0.8 * 1 / (1 + 3) * math.log(1 + 20))
+    told = contributions(score_of(item).features, PROFILES["custom"])
+    assert told["access_count"] == pytest.approx(score_of(item).score), "without a use it would count nothing"
+    assert told["age_h"] == pytest.approx(score_of(item).score * (1 - 4))
+
+
+EXTREME = st.builds(
+    found,
+    relevance=st.floats(0, 1),
+    similarity=st.floats(-1, 1),
+    lexical=st.floats(0, 1),
+    importance=st.floats(0, 1),
+    confidence=st.none() | st.floats(0, 1),
+    outcome=st.sampled_from([None, "success", "partial", "failure", "pending"]),
+    uses=st.integers(0, 2**31 - 1),
+    created_at=st.datetimes(timezones=st.just(UTC)),
+    accessed_at=st.none() | st.datetimes(timezones=st.just(UTC)),
+    occurred_at=st.datetimes(timezones=st.just(UTC)),
+)
+
+
+@given(EXTREME)
+def test_every_score_is_finite(item: Found) -> None:
+    for profile in SCORING.values():
+        scored = scorer(profile=profile, frame=FRAME, now=NOON)(item)
+        assert math.isfinite(scored.score) and scored.score >= 0
+        assert all(map(math.isfinite, scored.features))
+        assert all(map(math.isfinite, contributions(scored.features, profile).values()))
+
+
+def test_what_is_not_known_is_neutral() -> None:
+    item = scorer(profile=NEWTON, now=NOON)(found(confidence=None, uses=0, outcome=None, importance=0.5))
+    known = {"similarity", "cosine", "lexical", "importance"}
+    assert {n: f for n, f in zip(FEATURES, item.features, strict=True) if n not in known} == {
+        name: neutral for name, neutral in NEUTRALS.items() if name not in known
+    }

@@ -37,6 +37,7 @@ COMMANDS = {
     "calibration": ("newton.runtime.cli.calibration:calibration", "Show how far stated confidence can be trusted."),
     "growth": ("newton.runtime.cli.growth:growth", "Report how the agent has grown, week by week."),
     "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
+    "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
@@ -45,6 +46,11 @@ PROCEDURES = {
     "show": ("newton.runtime.cli.procedures:show_", "Show a procedure with its three bands."),
     "used": ("newton.runtime.cli.procedures:used", "Say that a procedure was followed."),
     "judged": ("newton.runtime.cli.procedures:judged", "Say how its last use went."),
+}
+PROFILES = {
+    "list": ("newton.runtime.cli.profiles:list_", "List the ways to score memories."),
+    "show": ("newton.runtime.cli.profiles:show_", "Show how a profile scores."),
+    "fit": ("newton.runtime.cli.profiles:fit", "Learn weights from what was used, and compare them."),
 }
 JOBS = {
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
@@ -97,7 +103,7 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {"decisions": "list", "identity": "show"}
+PLAIN = {"decisions": "list", "identity": "show", "profiles": "list"}
 
 GROUPS = (
     ("identity", "Who the agent is, and what you want always.", IDENTITY),
@@ -106,6 +112,7 @@ GROUPS = (
     ("decisions", "What was decided, and what became of it.", DECISIONS),
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("guard", "What must hold of a decision.", GUARDRAILS),
+    ("profiles", "How memories are scored.", PROFILES),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )

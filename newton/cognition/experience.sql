@@ -1,0 +1,23 @@
+-- name: answered(agent_id, profile, most)
+-- The latest contexts by a profile that were made for a line which a model answered; one that only stood was made for
+-- another.
+select
+    b.bundle_id, b.session_id, b.created_at, b.input, r.content as reply,
+    b.trace -> 'candidates' as candidates
+from cognition.turns as t
+join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
+join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.replied
+where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.how = 'built'
+order by b.created_at desc, b.bundle_id
+limit $3;
+
+-- name: forms(agent_id, memory_ids)
+select memory_id, micro, summary
+from memory.memories
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: judged(agent_id)
+select decided_at, outcome
+from brain.decisions
+where agent_id = $1 and outcome is not null
+order by decided_at;

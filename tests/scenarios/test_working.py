@@ -1,0 +1,134 @@
+"""What a conversation leaves at hand, and the context made of it without a model or a search."""
+
+import random
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.agent.learning import LEARNABLE, Learning
+from newton.agent.turn import Said
+from newton.agent.working import WorkingMemory
+from newton.cognition import experience, workingset
+from newton.content.profiles import load_profiles
+from newton.errors import ConflictError, InputError
+from newton.providers.embedding import Vector
+from newton.providers.offline import HashEmbedder, ScriptedChat
+from tests.db.world import desk
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_turn import take
+
+
+class Counting(HashEmbedder):
+    """Knows how often it was asked."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.asked += 1
+        return await super().embed(texts)
+
+
+def working(mind: Mind, session_id: UUID) -> WorkingMemory:
+    return replace(desk(mind.db, mind.agent_id, session_id), clock=mind.clock)
+
+
+async def test_what_is_said_and_shown_in_a_session_is_at_hand(mind: Mind) -> None:
+    # S000-15, S000-17
+    await mind.know("The ferry is called Artemis")
+    session_id = await mind.session()
+    await take(mind.turns(ScriptedChat("It is Artemis.")), Said(session_id=session_id, text="Which ferry?"))
+    mind.clock.advance(timedelta(hours=1))
+    await take(mind.turns(ScriptedChat("At noon.")), Said(session_id=session_id, text="And when does it leave?"))
+    context = await working(mind, session_id).create_context("recent")
+    said = [chosen.scored.found.said for chosen in context.items]
+    assert set(said) == {
+        *("The ferry is called Artemis", "Which ferry?", "It is Artemis."),
+        *("And when does it leave?", "At noon."),
+    }
+    newest = {"And when does it leave?", "At noon.", "The ferry is called Artemis"}
+    assert set(said[:3]) == newest, "what was shown again is used as lately as what was said"
+
+
+async def test_no_embedder_and_no_model_is_asked(mind: Mind) -> None:
+    # S000-26N
+    mind.embedder = Counting()
+    await mind.know("The ferry is called Artemis")
+    session_id = await mind.session()
+    model = ScriptedChat("Artemis.")
+    await take(mind.turns(model), Said(session_id=session_id, text="Which ferry?"))
+    asked, heard = mind.embedder.asked, len(model.heard)
+    for strategy in load_profiles():
+        assert (await working(mind, session_id).create_context(strategy)).items
+    assert (mind.embedder.asked, len(model.heard)) == (asked, heard)
+
+
+async def test_auto_follows_the_frame_that_the_session_is_in(mind: Mind) -> None:
+    # S000-F1
+    session_id = await mind.session()
+    for frame, chosen in (("conversation", "recent"), ("planning", "important"), ("debug", "balanced")):
+        said = Said(session_id=session_id, text=f"On {frame}.", frame=frame)
+        mind.clock.advance(timedelta(seconds=1))
+        await take(mind.turns(ScriptedChat("Good.")), said)
+        assert (await working(mind, session_id).create_context("auto")).profile.name == chosen
+
+
+async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
+    # S000-8, S000-19
+    session_id = await mind.session()
+    turns = mind.turns(ScriptedChat("Good."))
+    small = replace(turns, limits=replace(turns.limits, working=30))
+    for n in range(6):
+        mind.clock.advance(timedelta(minutes=1))
+        await take(small, Said(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
+    async with mind.db.work(mind.agent_id) as tx:
+        held = await workingset.held(tx, agent_id=mind.agent_id, session_id=session_id)
+    assert 0 < sum(found.summary_tokens + 1 for found in held) <= 30
+    assert max(found.accessed_at or found.created_at for found in held) == mind.clock.now()
+
+
+def learning(mind: Mind) -> Learning:
+    return Learning(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, profiles=load_profiles())
+
+
+async def talk_of_boats(mind: Mind, turns: int) -> None:
+    """Each reply repeats what the input asked for by name, so similarity is what there is to learn."""
+    dice = random.Random(4)
+    boats = [f"Boat{n} captain{n} harbour{n} colour{n}" for n in range(12)]
+    await mind.know(*boats)
+    session_id = await mind.session()
+    for n in range(turns):
+        mind.clock.advance(timedelta(minutes=7))
+        boat = dice.choice(boats)
+        reply = ScriptedChat(f"That is {boat.lower()} indeed.")
+        said = Said(session_id=session_id, text=f"What of {boat.split()[0]}? ({n})", frame="question")
+        await take(mind.turns(reply), said)
+
+
+async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
+    await talk_of_boats(mind, 3)
+    session_id = await mind.session()
+    mind.clock.advance(timedelta(minutes=7))
+    await take(mind.turns(None), Said(session_id=session_id, text="What of Boat7?", frame="question"))
+    async with mind.db.work(mind.agent_id) as tx:
+        known = await experience.cases(tx, agent_id=mind.agent_id, profile="newton", features=["similarity"])
+    assert len(known) == 3, "a reply that quotes memories used nothing"
+    assert [case.used.sum() for case in known] == [1, 1, 1]
+    assert all(case.features[case.used].min() == 1.0 for case in known), "what was used was the most similar"
+    with pytest.raises(ConflictError, match="Of 3 contexts by 'newton'"):
+        await learning(mind).fit("newton")
+    with pytest.raises(InputError, match="'balanced' adds up no weights"):
+        await learning(mind).fit("balanced")
+
+
+@pytest.mark.slow  # sixty turns
+async def test_weights_are_learnt_from_replies(mind: Mind) -> None:
+    await talk_of_boats(mind, 64)
+    made = await learning(mind).fit("newton")
+    weights = dict(zip(LEARNABLE, made.weights.tolist(), strict=True))
+    assert made.learnt_from + made.held_out >= 60
+    assert weights["similarity"] + weights["lexical"] > 0.5
+    assert made.after.precision >= made.before.precision - 0.02

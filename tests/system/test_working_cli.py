@@ -1,0 +1,81 @@
+"""Working memory and profiles as a person types them."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from tests.system.typed import ok, typed
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(folder, durable=False):
+        yield folder
+    discard(folder)
+
+
+def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
+    # S000-11, S000-12, S000-25
+    ok(typed(home, "remember", "The ferry is called Artemis", "--importance", "9"))
+    ok(typed(home, "ask", "Which ferry?", "--session", "quay"))
+    important = typed(home, "working", "--session", "quay", "--strategy", "important")
+    assert ok(important).split("\n\n")[0] == "- The ferry is called Artemis"
+    assert "important: 2 of 2 items" in important.stderr and "of 128,000 tokens" in important.stderr
+    recent = json.loads(ok(typed(home, "working", "--strategy", "recent", "--max-tokens", "12", "--json")))
+    assert recent["tokens"] <= recent["limit"] == 12
+    assert len(recent["items"]) == len(recent["left_out"]) == 1
+    why = ok(typed(home, "working", "--why", "--decay-hours", "0.5"))
+    assert "in, as summary (fits): recency 0." in why and " × importance 0.9\n" in why
+    stats = ok(typed(home, "working", "--stats"))
+    assert stats.startswith("2 items, ") and "important   1 context, 2 items, mean age 0.0" in stats
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["working", "--strategy", "importent"], "Did you mean 'important'?"),  # S000-7
+        (["working", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
+        (["working", "--decay-hours", "0"], "Give a number above 0"),
+        (["working", "--session", "nowhere"], "There is no session 'nowhere'"),
+        (["working", "--agent", "nobody"], "No session has anything at hand"),
+        (["working", "--why", "--stats"], "two questions"),
+        (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
+        (["profiles", "fit"], "Fitting takes 60"),
+        (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
+    done = typed(home, *words)
+    assert done.returncode == 2
+    assert said in done.stderr
+
+
+def test_profiles_are_listed_and_shown(home: Path) -> None:
+    listed = ok(typed(home, "profiles"))
+    assert listed == ok(typed(home, "profiles", "list"))
+    assert "balanced    Importance times freshness" in listed
+    assert "0.5 similarity + 0.15 type_priority" in ok(typed(home, "profiles", "show", "newton"))
+    assert "half is left after 16.6 hours" in ok(typed(home, "profiles", "show", "coding"))
+    assert "conversation" in ok(typed(home, "profiles", "show", "auto"))
+    assert json.loads(ok(typed(home, "profiles", "show", "custom", "--json")))["expression"].startswith("importance")
+
+
+def test_a_profile_of_ones_own_scores(home: Path, tmp_path: Path) -> None:
+    # S000-F5
+    own = "name: mine\ndescription: D.\nexpression: {}\n"
+    (tmp_path / "mine.yaml").write_text(own.format("1 - importance"), encoding="utf-8")
+    settings = {"NEWTON_PROFILES_DIR": str(tmp_path), "NEWTON_AGENT": "own"}
+    ok(typed(home, "remember", "The ferry is called Artemis", "--importance", "9", **settings))
+    ok(typed(home, "remember", "The ferry is blue", "--importance", "2", **settings))
+    ok(typed(home, "ask", "Which ferry?", **settings))
+    worst_first = json.loads(ok(typed(home, "working", "--strategy", "mine", "--json", **settings)))
+    assert [item["score"] for item in worst_first["items"]][-1] == pytest.approx(0.1)
+    ok(typed(home, "context", "Which ferry?", "--profile", "mine", **settings))
+    (tmp_path / "mine.yaml").write_text(own.format("1 - importence"), encoding="utf-8")
+    refused = typed(home, "ask", "Which ferry?", **settings)
+    assert refused.returncode == 2
+    assert "mine.yaml:3: expression is refused: 'importence' is no variable" in refused.stderr

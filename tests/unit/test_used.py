@@ -1,0 +1,56 @@
+"""Whether a reply used a memory: strictly, for what is called used here is what is learnt from."""
+
+from uuid import UUID
+
+import pytest
+
+from newton.cognition.usage import keywords, used, used_of
+
+QUESTION = "The staging server does not answer, what is wrong?"
+RESTART = "The staging server is restarted every Monday at six by cron"
+OTHERS = ["Ana reviews every migration before it is merged", "We chose Postgres with pgvector over ChromaDB"]
+ID = UUID("01234567-89ab-7def-8123-456789abcdef")
+
+
+@pytest.mark.parametrize(
+    ("reply", "was"),
+    [
+        ("It is Monday: cron has restarted it at six.", True),
+        ("See 01234567-89ab-7def-8123-456789abcdef.", True),
+        ("As 89abcdef says, wait.", True),
+        ("The staging server does not answer. Is it the network?", False),  # all of it stands in the question
+        ("I do not know; it may be restarted.", False),
+        ("Let us look at the weather.", False),
+        ("", False),
+    ],
+)
+def test_a_reply_uses_what_it_cites_or_says_in_particular(reply: str, was: bool) -> None:  # S002-22
+    assert used(reply, RESTART, OTHERS, given=QUESTION, memory_id=ID) is was
+    items = {ID: RESTART, UUID(int=1): OTHERS[0], UUID(int=2): OTHERS[1]}
+    assert used_of(reply, items, given=QUESTION) == ({ID} if was else set())
+
+
+def test_what_most_items_say_is_no_sign() -> None:
+    others = [f"Caroline told Melanie about pottery classes number {n}" for n in range(20)]
+    common = "Caroline told Melanie about pottery classes"
+    told = "Of pottery classes Melanie heard from Caroline."
+    assert not used(told, common, others)
+    assert used(told, common, others[:1])
+
+
+def test_numbers_tell_items_apart() -> None:
+    item = "The invoice 4711 over 1,250 euros is due"
+    assert used("Pay 1,250 for 4711 before it is due.", item, [])
+    assert not used("Pay 1,300 for 4712 soon.", item, [])
+
+
+def test_a_date_or_a_short_text_is_no_sign() -> None:
+    line = "[2023-05-08] Ana: yes"
+    assert not used("On 2023-05-08 Ana said yes.", line, [])
+    assert not used("yes", "yes", [])
+
+
+def test_keywords_are_what_a_text_is_about() -> None:
+    assert keywords("Should we use Redis for caching in Newton's 2 daemons, or not?") == {
+        *("redis", "caching", "newton's", "daemons"),
+    }
