@@ -291,19 +291,16 @@ class Turns:
     async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
         """The line's place in the session; None when it stands there already, word for word at the same moment."""
         placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
-        await self._hold(tx, session_id, placed)
-        return placed[0].position if placed else None
-
-    async def _hold(self, tx: Tx, session_id: UUID, placed: Sequence[Placed]) -> None:
         await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+        return placed[0].position if placed else None
 
     def _sitting(self, session_id: UUID) -> Sitting:
         return Sitting(
             agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
         )
+
+    def _by(self) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

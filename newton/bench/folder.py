@@ -3,9 +3,10 @@
 import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
 from newton.bench.measure import Gold
 from newton.errors import InputError
@@ -33,15 +34,20 @@ class _Told(BaseModel):
     content: str
 
 
+class _Dated(BaseModel):
+    at: AwareDatetime
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversation:
-    """`said` holds each line that has a ref."""
+    """`said` holds each line that has a ref; `ended` is when the last of them was said, if the lines tell."""
 
     name: str
     path: Path
     lines: int
     said: dict[str, Gold]
     questions: tuple[Question, ...]
+    ended: datetime | None = None
 
     def gold(self, question: Question) -> list[Gold | None]:
         return [self.said.get(ref) for ref in question.gold]
@@ -84,6 +90,7 @@ def _conversation(path: Path, *, count: Count) -> Conversation:
         said=_said(lines, count=count),
         # A question without gold has no share of it.
         questions=tuple(question for question in asked if question.gold),
+        ended=max((at for _, raw in lines if (at := _at(raw))), default=None),
     )
 
 
@@ -113,5 +120,12 @@ def _said(lines: Sequence[tuple[int, str]], *, count: Count) -> dict[str, Gold]:
 def _told(raw: str) -> _Told | None:
     try:
         return _Told.model_validate_json(raw)
+    except ValidationError:
+        return None
+
+
+def _at(raw: str) -> datetime | None:
+    try:
+        return _Dated.model_validate_json(raw).at
     except ValidationError:
         return None

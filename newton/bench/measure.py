@@ -40,6 +40,7 @@ class Sample:
     tokens: int
     counted: int
     ms: float
+    variant: str = ""
 
 
 def words_inside(line: str, text: str) -> float:
@@ -95,10 +96,17 @@ def by_budget(samples: Sequence[Sample]) -> dict[str, dict[str, Any]]:
 
 def by_type(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
     """The evidence of each kind of question at each budget."""
-    return {
-        str(kind): {str(budget): _evidence(at) for budget, at in _grouped(own, "budget").items()}
-        for kind, own in _grouped(samples, "type").items()
-    }
+    return {str(kind): _by_budget(own) for kind, own in _grouped(samples, "type").items()}
+
+
+def by_variant(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+    """The evidence of each way of making contexts at each budget, in the order in which the ways were tried."""
+    ways = dict.fromkeys(sample.variant for sample in samples)
+    return {way: _by_budget([sample for sample in samples if sample.variant == way]) for way in ways}
+
+
+def _by_budget(samples: Sequence[Sample]) -> dict[str, float]:
+    return {str(budget): _evidence(at) for budget, at in _grouped(samples, "budget").items()}
 
 
 def _grouped(samples: Sequence[Sample], field: str) -> Mapping[Any, list[Sample]]:

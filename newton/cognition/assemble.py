@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from newton.cognition.budget import Budget
@@ -9,13 +10,13 @@ from newton.cognition.bundle import Considered, Layer
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
-from newton.cognition.render import Block, item, render
+from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
 from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
-from newton.memory.memory import PAST
+from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
 
@@ -31,7 +32,8 @@ class Setting:
     """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
     with which a derived memory comes in, and `needed` says that the context is to hold what the input needs, not all
     that fits; `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being made
-    and are no candidates; `advice` is the calibration note."""
+    and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
+    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
 
     input: str
     budget: Budget
@@ -44,9 +46,12 @@ class Setting:
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
-    triggered: frozenset[UUID]
+    called_for: frozenset[UUID]
+    unsearched: frozenset[UUID]
     in_view: InView | None
+    additional: Sequence[Block]
     header_tokens: Mapping[str, int]
+    day_tokens: DayTokens
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +72,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     fixed = render(_always(setting, focus), header_tokens=setting.header_tokens)
     refused = _refused(ordered, setting, focus=focus)
     placed = fill(
-        [_candidate(s) for s in ordered if s.found.memory_id not in refused],
+        [candidate(s, setting.day_tokens) for s in ordered if s.found.memory_id not in refused],
         room=setting.budget.total - fixed.tokens,
         layers=setting.budget.layers,
         headers=setting.header_tokens,
@@ -80,7 +85,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
 
 def composed(considered: Sequence[Considered], setting: Setting, *, focus: Sequence[Found]) -> Assembly:
     """The context of what was chosen, which comes best first."""
-    sections = {**_always(setting, focus), **_sections(considered, setting.profile)}
+    sections = {**_always(setting, focus), **_sections(considered, setting)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(
         page=page,
@@ -98,13 +103,18 @@ def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Bloc
         "censors": setting.constraints,
         "frame": [setting.approach],
         "working": [item(found.summary, found.summary_tokens) for found in focus],
+        "additional": setting.additional,
         "note": _advised(setting),
     }
 
 
-def _candidate(scored: Scored) -> Candidate:
-    found = scored.found
-    return Candidate(found.memory_id, scored.layer, scored.score, found.summary_tokens, found.micro_tokens)
+def candidate(scored: Scored, days: DayTokens) -> Candidate:
+    """What filling needs to know of it: its tokens below a heading of its day, where its layer has such."""
+    found, layer = scored.found, scored.layer
+    if layer not in BY_DAY or (day := found.day) is None:
+        return Candidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
+    summary, micro = (tokens - days.in_front for tokens in (found.summary_tokens, found.micro_tokens))
+    return Candidate(found.memory_id, layer, scored.score, summary, micro, day, days.heading)
 
 
 def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
@@ -132,14 +142,22 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.state in PAST or found.quarantined:
-        return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
+    if gone := past(found.kind, found.state) or (found.quarantined and f"quarantined: it comes from a {found.trust}"):
+        return gone
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
-    if found.echoes(setting.input) or (setting.needed and found.only_asks):
-        return "repeats the input" if found.echoes(setting.input) else "only asks"
+    if found.echoes(setting.input):
+        return "repeats the input"
+    return _unwanted(found, setting)
+
+
+def _unwanted(found: Found, setting: Setting) -> str | None:
+    if found.outcome == "failure" and not setting.profile.reach.failures:
+        return "a failure, which this profile leaves out"
+    if setting.needed and found.only_asks:
+        return "only asks"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
@@ -147,7 +165,7 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
 
 def _is_far(found: Found, setting: Setting, best: float) -> bool:
     """A line may be what the input is about by what stands beside it, so what that lends counts for it."""
-    if found.memory_id in setting.triggered:
+    if found.memory_id in setting.unsearched:
         return False
     if found.kind in RAW:
         return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
@@ -156,7 +174,7 @@ def _is_far(found: Found, setting: Setting, best: float) -> bool:
 
 
 def _fits(found: Found, setting: Setting) -> bool:
-    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
+    return found.memory_id in setting.called_for or max(found.similarity, found.lexical) >= FITS
 
 
 def focused(setting: Setting, *, entering: Set[UUID] = frozenset()) -> list[Found]:
@@ -179,22 +197,47 @@ def _advised(setting: Setting) -> list[Block]:
     return [setting.advice] if setting.advice and setting.advice.tokens <= room else []
 
 
-def _sections(considered: Sequence[Considered], profile: Profile) -> dict[str, list[Block]]:
+def _sections(considered: Sequence[Considered], setting: Setting) -> dict[str, list[Block]]:
     """The chosen items by layer, in the profile's order. They come best first."""
     layers: dict[str, list[Considered]] = {}
     for c in considered:
         if c.detail:
             layers.setdefault(c.layer, []).append(c)
     return {
-        layer: [_block(c) for c in arranged(held, profile, when=lambda c: (c.scored.found.occurred_at, c.memory_id))]
+        layer: _under_days(held, setting)
+        if layer in BY_DAY
+        else [_block(c) for c in arranged(held, setting.profile, when=_when)]
         for layer, held in layers.items()
     }
+
+
+def _under_days(held: Sequence[Considered], setting: Setting) -> list[Block]:
+    """What is of no day first; then the days in the profile's order, each after its best, and each as it went."""
+    days: dict[str | None, list[Considered]] = {}
+    for c in held:
+        days.setdefault(c.day, []).append(c)
+    blocks = [_block(c) for c in arranged(days.pop(None, []), setting.profile, when=_when)]
+    for day, of_it in arranged(list(days.items()), setting.profile, when=lambda day: _when(day[1][0])):
+        assert day is not None, "what is of no day was taken out"
+        blocks += [under(day, setting.day_tokens), *(_block(c) for c in sorted(of_it, key=_told))]
+    return blocks
+
+
+def _when(considered: Considered) -> tuple[datetime, UUID]:
+    return considered.scored.found.occurred_at, considered.memory_id
+
+
+def _told(considered: Considered) -> tuple[datetime, str, int, UUID]:
+    """As it went: what spans more than a line before its lines, and lines of one moment as they were said."""
+    found = considered.scored.found
+    place = -1 if found.place is None else found.place
+    return found.occurred_at, str(found.thread or ""), place, found.memory_id
 
 
 def _block(considered: Considered) -> Block:
     """As it stands in the context. A procedure has a section of its own; its micro begins with its name."""
     if considered.kind != "procedure":
-        return item(considered.text, considered.tokens)
+        return item(considered.shown, considered.tokens)
     name = considered.scored.found.micro.partition(":")[0]
     return Block(section(name) + bullet(considered.text), considered.tokens)
 

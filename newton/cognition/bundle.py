@@ -1,5 +1,6 @@
 """A bundle: one assembled context, with everything needed to explain it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,11 +9,17 @@ from uuid import UUID
 
 import numpy as np
 
-from newton.cognition.fill import Detail, Placed
+from newton.cognition.fill import FULL, Detail, Placed
+from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice
 from newton.cognition.identity import Presence
+from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.representations import parted
+
+# What gave it, where that was no search.
+SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
 
 
 class Considered(NamedTuple):
@@ -61,8 +68,18 @@ class Considered(NamedTuple):
 
     @property
     def text(self) -> str:
-        """Its line in the context, or the one it would have had."""
+        """What the context tells of it, or would have told, with its day."""
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
+
+    @property
+    def day(self) -> str | None:
+        """The day under which it stands in its layer."""
+        return self.scored.found.day if self.layer in BY_DAY else None
+
+    @property
+    def shown(self) -> str:
+        """Its line in the context: without the day, when it stands under it."""
+        return parted(self.text)[1] if self.day else self.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,8 +118,8 @@ class Update:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked; `update` says how it
-    came from another, and is None of one that was made from scratch.
+    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked, and `recent` are
+    candidates because they are of late; `update` says how it came from another, None of one made from scratch.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -121,6 +138,8 @@ class Bundle:
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
     focus: tuple[UUID, ...]
+    recent: frozenset[UUID]
+    filters: Filters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     update: Update | None = None
@@ -133,14 +152,28 @@ class Bundle:
     def dropped(self) -> tuple[Considered, ...]:
         return tuple(c for c in self.candidates if not c.detail)
 
+    @property
+    def truncated(self) -> bool:
+        """Whether something was left out that only wanted room."""
+        return any(c.reason == FULL for c in self.candidates)
+
+    def source(self, c: Considered) -> str:
+        """Where it came from: recent, entity, relation, pattern, or semantic for what was searched."""
+        return "recent" if c.memory_id in self.recent else SOURCE_OF.get(c.kind, "semantic")
+
     def as_json(self) -> dict[str, Any]:
         """The public form: what every door answers."""
         return {
             "bundle_id": str(self.bundle_id),
+            "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
+            "truncated": self.truncated,
             **self._outline(),
-            "items": [{**_verdict(c), **_detail(c), "features": _rounded(c)} for c in self.items],
+            "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
+            "items": [
+                {**_verdict(c), **_detail(c), "source": self.source(c), "features": _rounded(c)} for c in self.items
+            ],
             "dropped": [_verdict(c) for c in self.dropped],
         }
 
@@ -173,6 +206,7 @@ class Bundle:
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
+            **({"filters": given} if (given := self.filters.outline()) else {}),
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},

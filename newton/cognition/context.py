@@ -1,33 +1,34 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing, standing
+from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import Budget, allocate, involved
 from newton.cognition.bundle import Bundle
+from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
-from newton.cognition.current import Current, Recent
+from newton.cognition.current import Current, Shelf
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Sources, Surroundings
 from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
-from newton.cognition.refresh import USUAL, Covering
-from newton.cognition.render import Block, approach
+from newton.cognition.refresh import ENOUGH, Covering
+from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
-from newton.cognition.score import UNKNOWN, Bearing, scorer
-from newton.cognition.usage import keywords
+from newton.cognition.score import scorer
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, profile_for
+from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
-from newton.memory.recall import Found
+from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
@@ -47,6 +48,13 @@ class Laps:
         self.stages[stage] = stopwatch() - self.started - sum(self.stages.values())
 
 
+class Notes(NamedTuple):
+    """What was missing, and how long the stages took."""
+
+    missing: Mapping[str, str]
+    timings_ms: Mapping[str, float]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """How this input is looked at, and the moment for which it is."""
@@ -60,7 +68,7 @@ class Plan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """Makes contexts. All that it holds is fixed for the life of the process, but for `recent`: what it made lately."""
+    """Makes contexts. All that it holds is fixed for the life of the process, but for `shelf`: what it made lately."""
 
     db: Database
     clock: Clock
@@ -72,8 +80,9 @@ class Contexts:
     header_tokens: Mapping[str, int]
     source_seconds: float
     tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
-    covering: Covering = USUAL
-    recent: Recent = field(default_factory=Recent)
+    covering: Covering = ENOUGH
+    shelf: Shelf = field(default_factory=Shelf)
+    weighing: Weighing = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -86,13 +95,13 @@ class Contexts:
             return (await self.made(request)).bundle
         async with self.db.work(request.agent_id) as tx:
             moment = await standing.moment(tx, agent_id=request.agent_id)
-        if known := self.recent.again(request, moment=moment, now=self.clock.now()):
+        if known := self.shelf.again(request, moment=moment, now=self.clock.now()):
             return known
         bundle = (await self._thought(request, self.sources())).bundle
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
             writer = await standing.writer(tx, agent_id=request.agent_id)
-        self.recent.keep(request, bundle, moment=moment, writer=writer)
+        self.shelf.keep(request, bundle, moment=moment, writer=writer)
         return bundle
 
     async def made(self, request: Request, sources: Sources | None = None) -> Current:
@@ -103,22 +112,24 @@ class Contexts:
         return current
 
     def sources(self) -> Sources:
-        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds)
+        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
 
     async def _thought(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
-        gathered = await sources.gather(request, now=now)
+        gathered = await sources.gather(request, reach=self._reach(request), now=now)
         laps.end("recall")
-        before = gathered.situation.frame
         vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
-        plan = self._plan(request, await self._settled(request, self.choice(request, vector, before=before)), now)
-        setting = self._setting(request, gathered.surroundings, plan, found=gathered.recalled.found)
-        bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
-        score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)
-        assembly = assemble([score(f) for f in gathered.recalled.found], setting)
+        choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
+        plan = self._plan(request, await self._settled(request, choice), now)
+        at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
+        added = self._added(request, plan.budget)
+        setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
+        assembly = assemble([score(f) for f in at_hand.found], setting)
         laps.end("think")
+        notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
         return Current(
-            bundle=self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages),
+            bundle=self._bundle(request, plan, assembly, at_hand, notes),
             searched=request,
             cue=gathered.recalled.cue,
             view=request.in_view,
@@ -126,14 +137,31 @@ class Contexts:
             surroundings=gathered.surroundings,
         )
 
+    def _reach(self, request: Request) -> Reach:
+        """As far as any profile looks that may come to be chosen: which one is known only after the search."""
+        names = [request.profile] if request.profile else sorted({f.profile for f in self._frames(request)})
+        named = [profile_named(self.profiles, name) for name in names]
+        chosen = {one for profile in named for one in (profile.by_frame.values() if profile.by_frame else ())}
+        chosen |= {profile.otherwise for profile in named if profile.by_frame}
+        return widest(one.reach for one in (*named, *(self.profiles[name] for name in chosen)))
+
+    def _frames(self, request: Request) -> Iterable[Frame]:
+        return [frame_named(self.frames, request.frame)] if request.frame else self.frames.values()
+
+    def _added(self, request: Request, budget: Budget) -> Additional:
+        most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
+        return fitted(lines(request.additional or "", count=self.count), most=most)
+
     def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
+        added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
         budget = allocate(
             request.tokens,
             shares=frame.budget.shares,
             complexity=involved(request.input) if request.adapt else None,
             stakes=frame.default_stakes,
+            additional=added and added + self.header_tokens["additional"],
         )
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
 
@@ -154,9 +182,11 @@ class Contexts:
             return choice
         return framing.settled(choice, name or "")
 
-    def _setting(self, request: Request, around: Surroundings, plan: Plan, *, found: Sequence[Found]) -> Setting:
+    def _setting(
+        self, request: Request, around: Surroundings, plan: Plan, at_hand: Candidates, added: Additional
+    ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = around.situation, around.standing
+        found, situation, standing = at_hand.found, around.situation, around.standing
         return Setting(
             input=request.input,
             budget=plan.budget,
@@ -171,9 +201,12 @@ class Contexts:
             focus=situation.focus,
             open=[one for one in situation.open if one.memory_id not in {f.memory_id for f in found}],
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
-            triggered=standing.triggered,
+            additional=added.blocks,
+            called_for=at_hand.called_for,
+            unsearched=at_hand.unsearched,
             in_view=request.in_view,
             header_tokens=headers,
+            day_tokens=day_tokens(self.count),
         )
 
     def _bundle(
@@ -181,9 +214,8 @@ class Contexts:
         request: Request,
         plan: Plan,
         assembly: Assembly,
-        *,
-        missing: Mapping[str, str],
-        timings: Mapping[str, float],
+        at_hand: Candidates,
+        notes: Notes,
     ) -> Bundle:
         return Bundle(
             bundle_id=new_id(),
@@ -200,9 +232,16 @@ class Contexts:
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
-            missing=missing,
-            timings_ms=timings,
+            recent=at_hand.recent,
+            filters=request.filters,
+            missing=notes.missing,
+            timings_ms=notes.timings_ms,
         )
+
+
+def left_out(added: Additional) -> Mapping[str, str]:
+    """What of the caller's words is not in the context, in the words of `missing`."""
+    return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
 
 
 def _ensure_sensible(request: Request) -> None:

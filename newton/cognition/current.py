@@ -54,7 +54,7 @@ class _Made(NamedTuple):
 
 
 @dataclass(slots=True)
-class Recent:
+class Shelf:
     """Of each sort the latest few; the database says which of them still count."""
 
     _current: OrderedDict[tuple[UUID, UUID], Current] = field(default_factory=OrderedDict[tuple[UUID, UUID], Current])

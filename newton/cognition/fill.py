@@ -16,13 +16,16 @@ FULL = "no room left"
 
 
 class Candidate(NamedTuple):
-    """What filling needs to know of a memory."""
+    """What filling needs to know of a memory. `under` is the heading below which it stands in its layer, and
+    `heading` its tokens, which are not part of the memory's own."""
 
     memory_id: UUID
     layer: str
     score: float
     summary_tokens: int
     micro_tokens: int
+    under: str | None = None
+    heading: int = 0
 
 
 class Placed(NamedTuple):
@@ -57,7 +60,7 @@ def fill(
     with its best; when one has no more, the others go on. The turns do not depend on the room, so a larger one keeps
     what a smaller one kept, down to the first that does not fit whole. That one is shortened or left out, and what fits
     behind it only fills the gap: a larger room may need the gap for something better. A layer's header is paid by the
-    first of it that is in. A layer that is `sealed` takes nothing of what others leave.
+    first of it that is in, and so is a heading within it. A layer that is `sealed` takes nothing of what others leave.
     """
     page = _Page(room, policy, sealed)
     verdicts = {turn.candidate.memory_id: page.place(turn) for turn in _turns(candidates, layers, headers)}
@@ -81,9 +84,12 @@ def _turns(candidates: Sequence[Candidate], layers: Mapping[str, int], headers: 
 
 
 def _queue(queue: Sequence[Candidate], *, share: int, header: int) -> Iterator[_Turn]:
-    used = header
+    used, headings = header, set[str]()
     for candidate in queue:
         used += candidate.summary_tokens
+        if candidate.under is not None and candidate.under not in headings:
+            used += candidate.heading
+            headings.add(candidate.under)
         yield _Turn(used / share if share > 0 else math.inf, candidate, header)
 
 
@@ -92,7 +98,7 @@ class _Page:
 
     def __init__(self, room: int, policy: Policy, sealed: Set[str]) -> None:
         self._room, self._policy, self._sealed = room, policy, sealed
-        self._begun: set[str] = set()
+        self._begun: set[tuple[str, str | None]] = set()
         self._full = False
 
     def place(self, turn: _Turn) -> Placed:
@@ -109,10 +115,13 @@ class _Page:
         return Placed(one.memory_id, None, 0, FULL)
 
     def _takes(self, turn: _Turn, tokens: int) -> bool:
-        layer = turn.candidate.layer
-        cost = tokens + (0 if layer in self._begun else turn.header)
+        one = turn.candidate
+        section, heading = (one.layer, None), (one.layer, one.under)
+        cost = tokens + (0 if section in self._begun else turn.header)
+        if one.under is not None and heading not in self._begun:
+            cost += one.heading
         if cost > self._room:
             return False
         self._room -= cost
-        self._begun.add(layer)
+        self._begun |= {section, heading}
         return True

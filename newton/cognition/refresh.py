@@ -38,7 +38,7 @@ class Covering(NamedTuple):
     words: float = 0.8
 
 
-USUAL = Covering()
+ENOUGH = Covering()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

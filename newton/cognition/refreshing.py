@@ -15,13 +15,14 @@ from newton.cognition.current import Current
 from newton.cognition.framing import Choice
 from newton.cognition.gather import FOCUS_LINES, Situation, Standing, Surroundings
 from newton.cognition.refresh import CHOOSING, Coverage, How, Outlook, Verdict, judged
-from newton.cognition.request import InView, Request
+from newton.cognition.request import NO_FILTERS, InView, Request
 from newton.cognition.score import scorer
 from newton.cognition.standing import MOST_ENTERING, MOST_LEARNT, Beside, Changes
 from newton.cognition.update import Entering, Held, renewed
 from newton.concurrency import together
 from newton.content.frames import frame_named
 from newton.errors import ProviderError
+from newton.heart.matching import called_for
 from newton.ids import model_id, new_id
 from newton.memory.recall import Cue, Found
 
@@ -77,7 +78,7 @@ class Refreshing:
     async def for_turn(self, request: Request) -> Refreshed:
         """The context for an input of a session, stored if it is new. Raises as Contexts.build does."""
         started = stopwatch()
-        current = self.contexts.recent.of(request)
+        current = self.contexts.shelf.of(request)
         if current is None:
             return await self._built(request, FIRST, None)
         now = await self._now(current, request)
@@ -90,7 +91,7 @@ class Refreshing:
             case "built":
                 return await self._built(request, verdict.because, now, judging_ms=spent)
             case "stood":
-                self.contexts.recent.stands(replace(current, view=request.in_view))
+                self.contexts.shelf.stands(replace(current, view=request.in_view))
                 return Refreshed(bundle=current.bundle, how="stood", because=verdict.because, judging_ms=spent)
             case _:
                 return await self._renewed(current, request, now, verdict, spent)
@@ -145,7 +146,7 @@ class Refreshing:
         if now and now.cue.vector is not None and sources.embedder:
             sources = replace(sources, embedder=_Embedded(sources.embedder, request.input, now.cue.vector))
         made = await self.contexts.made(request, sources)
-        self.contexts.recent.stands(made)
+        self.contexts.shelf.stands(made)
         return Refreshed(bundle=made.bundle, how="built", because=because, judging_ms=judging_ms)
 
     async def _renewed(
@@ -180,7 +181,7 @@ class Refreshing:
         )
         async with self.contexts.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
-        self.contexts.recent.stands(replace(current, bundle=bundle, setting=setting, view=request.in_view))
+        self.contexts.shelf.stands(replace(current, bundle=bundle, setting=setting, view=request.in_view))
         return Refreshed(bundle=bundle, how=verdict.how, because=because, judging_ms=judging_ms)
 
 
@@ -189,7 +190,6 @@ def _setting(current: Current, request: Request, now: _Now) -> Setting:
         current.setting,
         input=request.input,
         focus=now.around.situation.focus,
-        triggered=now.around.standing.triggered,
         in_view=request.in_view,
         budget=replace(current.setting.budget, total=min(current.bundle.budget, request.tokens)),
     )
@@ -229,7 +229,7 @@ def _moved(before: Surroundings, now: Surroundings) -> list[str]:
     moved = [
         f"the {part.name} changed"
         for part in fields(Standing)
-        if part.name != "triggered" and getattr(before.standing, part.name) != getattr(now.standing, part.name)
+        if getattr(before.standing, part.name) != getattr(now.standing, part.name)
     ]
     if before.situation.advice != now.situation.advice:
         moved.append("the note on the record changed")
@@ -247,9 +247,13 @@ def _much(current: Current, request: Request, now: _Now) -> str | None:
     searched, learnt, entering = current.searched, now.changes.learnt, now.beside.entering
     if now.around.missing:
         return "what always stands in it could not be compared"
-    if request.tokens > searched.tokens or (request.adapt, request.profile) != (searched.adapt, searched.profile):
+    alike = replace(
+        request, input=searched.input, frame=searched.frame, in_view=searched.in_view, tokens=searched.tokens
+    )
+    if request.tokens > searched.tokens or alike != searched or request.filters != NO_FILTERS:
         return "another context is asked for"
-    if now.around.standing.triggered - current.stated.keys():
+    asked = called_for(now.changes.patterns, request.input, frame=now.choice.frame)
+    if not current.stated.keys() >= {pattern.memory_id for pattern in asked}:
         return "the input asks for a procedure that is not in it"
     if len(learnt) >= MOST_LEARNT or len(entering) > MOST_ENTERING or now.beside.unjudged:
         return f"{len(learnt)} memories are new, too many to be added"

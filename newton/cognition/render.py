@@ -1,14 +1,14 @@
 """The context as text. Pure: the same items give the same bytes, and their stored token counts add up to its own.
 
-Every block ends with one line end and begins with "#", "-" or a letter. Between such blocks no token can form, so
-the tokens of the whole are the sum of the tokens of the blocks, and nothing has to be counted again.
+Every block ends with one line end and begins with "#", "-", a letter or a digit. Between such blocks no token can form,
+so the tokens of the whole are the sum of the tokens of the blocks, and nothing has to be counted again.
 """
 
 import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from newton.memory.representations import Count, bullet
+from newton.memory.representations import Count, bullet, day_in_front
 
 # The sections in order. A frame's header carries its name, so it is made with the frame.
 TITLES: Mapping[str, str] = {
@@ -20,8 +20,12 @@ TITLES: Mapping[str, str] = {
     "facts": "Known Information",
     "procedures": "",  # each has a header of its own
     "episodes": "Past Experience",
+    "additional": "Additional Context",
     "note": "Note",
 }
+
+# In these sections what is of a day stands under it, and does not say it again.
+BY_DAY = frozenset({"episodes"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,29 @@ def header(layer: str) -> str:
 def headers(count: Count) -> dict[str, int]:
     """Tokens of each section's header."""
     return {layer: count(header(layer)) for layer in TITLES}
+
+
+@dataclass(frozen=True, slots=True)
+class DayTokens:
+    """What a day costs: as a heading, and in front of a line. Both are the same for every day and every line."""
+
+    heading: int
+    in_front: int
+
+
+@functools.lru_cache(maxsize=4)
+def day_tokens(count: Count) -> DayTokens:
+    day = "2000-01-01"
+    return DayTokens(count(_heading(day)), count(bullet(f"{day_in_front(day)}a")) - count(bullet("a")))
+
+
+def under(day: str, tokens: DayTokens) -> Block:
+    """The heading of what is of that day."""
+    return Block(_heading(day), tokens.heading)
+
+
+def _heading(day: str) -> str:
+    return f"{day}:\n"
 
 
 @functools.lru_cache(maxsize=256)

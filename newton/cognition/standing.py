@@ -1,14 +1,16 @@
 """What has to be read to tell whether a context still stands, and what belongs beside it. No search of memories."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.cognition.current import Current
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import PAST
-from newton.memory.recall import Cue, Found, described
+from newton.heart import procedures
+from newton.heart.matching import Pattern
+from newton.memory.memory import Kind, past
+from newton.memory.recall import Cue, Found, details
 
 SQL = load("newton.cognition", "standing.sql")
 
@@ -18,11 +20,13 @@ _SLACK = 10_000  # milliseconds: ids are made a little before they are committed
 
 
 class Changes(NamedTuple):
-    """What has become of a context's ground: what it states that is not so any more, in words, and what was written
-    since, with the kind of each."""
+    """What has become of a context's ground: what it states that is not so any more, in words; what was written since,
+    with the kind of each, and which of that happened in its session; and what procedures are asked for by."""
 
     stale: Sequence[str]
-    learnt: Mapping[UUID, str]
+    learnt: Mapping[UUID, Kind]
+    happened: Set[UUID]
+    patterns: Sequence[Pattern]
 
 
 class Beside(NamedTuple):
@@ -58,7 +62,12 @@ async def changes(tx: Tx, current: Current) -> Changes:
         most=MOST_LEARNT,
     )
     stale = [_fate(stated[r["memory_id"]].kind, r["state"], quarantined=r["quarantined"]) for r in rows]
-    return Changes(stale, {row["memory_id"]: row["kind"] for row in learnt})
+    return Changes(
+        stale=stale,
+        learnt={row["memory_id"]: row["kind"] for row in learnt},
+        happened={row["memory_id"] for row in learnt if row["happened"]},
+        patterns=await procedures.patterns(tx, agent_id=bundle.agent_id),
+    )
 
 
 def _since(bundle_id: UUID) -> UUID:
@@ -67,19 +76,23 @@ def _since(bundle_id: UUID) -> UUID:
     return UUID(int=max(made, 0) << 80)
 
 
-def _fate(kind: str, state: str | None, *, quarantined: bool) -> str:
+def _fate(kind: Kind, state: str | None, *, quarantined: bool) -> str:
     if state is None:
-        return f"a {kind} was forgotten"
+        return f"{_one(kind)} was forgotten"
     if quarantined:
-        return f"a {kind} is quarantined"
-    return f"a {kind} is {PAST[state]}" if state in PAST else f"a {kind} is told otherwise"
+        return f"{_one(kind)} is quarantined"
+    return f"{_one(kind)} is {past(kind, state) or 'told otherwise'}"
+
+
+def _one(kind: Kind) -> str:
+    return f"{'an' if kind[0] in 'aeiou' else 'a'} {kind}"
 
 
 async def beside(tx: Tx, current: Current, cue: Cue, changes: Changes, *, least: float) -> Beside:
     """How close the context is to the input, and of what was learnt since that which is at least so close to it or to
-    what was searched for last."""
+    what was searched for last, or happened in the session."""
     if cue.vector is None or current.cue.vector is None or cue.model_id != current.cue.model_id:
-        return Beside(None, (), len(changes.learnt))
+        return Beside(None, await _told(tx, current, dict.fromkeys(changes.happened, 0.0)), len(changes.learnt))
     vectors = {"agent_id": current.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
     row = await SQL["nearest"].one(tx, **vectors, memory_ids=list(current.stated))
     near = row["cosine"] if row and row["cosine"] is not None else 0.0
@@ -94,8 +107,15 @@ async def beside(tx: Tx, current: Current, cue: Cue, changes: Changes, *, least:
         kinds=list(changes.learnt.values()),
     )
     close = {row["memory_id"]: row["cosine"] for row in rows if row["cosine"] >= least}
-    found = await described(tx, close, agent_id=current.bundle.agent_id) if close else ()
-    return Beside(cosine, found, 0)
+    return Beside(cosine, await _told(tx, current, dict.fromkeys(changes.happened, 0.0) | close), 0)
+
+
+async def _told(tx: Tx, current: Current, cosines: Mapping[UUID, float]) -> Sequence[Found]:
+    """Memories by id, with the cosine that is known of each as all that is known of its relevance."""
+    if not cosines:
+        return ()
+    found = await details(tx, list(cosines), agent_id=current.bundle.agent_id, moment=None)
+    return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]
 
 
 async def moment(tx: Tx, *, agent_id: UUID) -> str:

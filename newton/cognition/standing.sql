@@ -14,6 +14,7 @@ where
     m.memory_id is null
     or m.quarantined
     or m.state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+    or (m.state = 'ARCHIVED' and m.kind <> 'episode')
     or m.micro <> s.micro
     or m.summary <> s.summary;
 
@@ -25,18 +26,20 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
 where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and m.memory_id = any($4::uuid[]);
 
 -- name: learnt(agent_id, after, known, session_id, most)
--- What was written from an id on, the latest first; the session's own lines are in view.
-select memory_id, kind
-from memory.memories
+-- What was written from an id on, the latest first, and whether it happened in the session, whose own lines are in view.
+select m.memory_id, m.kind, e.memory_id is not null as happened
+from memory.memories as m
+left join heart.events as e on e.agent_id = $1 and e.memory_id = m.memory_id and e.session_id = $4
 where
-    agent_id = $1
-    and memory_id > $2
-    and memory_id <> all($3::uuid[])
-    and kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
-    and thread is distinct from $4
-    and state not in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-    and not quarantined
-order by memory_id desc
+    m.agent_id = $1
+    and m.memory_id > $2
+    and m.memory_id <> all($3::uuid[])
+    and m.kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
+    and m.thread is distinct from $4
+    and m.state not in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+    and (m.state <> 'ARCHIVED' or m.kind = 'episode')
+    and not m.quarantined
+order by m.memory_id desc
 limit $5;
 
 -- name: likenesses(agent_id, model_id, embedding, topic, memory_ids, kinds)

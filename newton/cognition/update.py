@@ -5,9 +5,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assemble import Assembly, Setting, composed, excluded, focused
+from newton.cognition.assemble import Assembly, Setting, candidate, composed, excluded, focused
 from newton.cognition.bundle import Considered
 from newton.cognition.fill import Placed
+from newton.cognition.render import DayTokens
 from newton.cognition.score import Scored
 from newton.memory.recall import Found
 
@@ -53,7 +54,7 @@ def renewed(held: Held, setting: Setting, entering: Entering) -> Renewed | None:
     focus = focused(setting, entering=frozenset(found.memory_id for found in entering.lines))
     shown = {found.memory_id for found in focus}
     passed = {memory_id: PASSED for memory_id in held.focus if memory_id not in shown}
-    page = _Page(_beside(held, focus, setting, entering.memories), focus, passed)
+    page = _Page(_beside(held, focus, setting, entering.memories), focus, passed, setting.day_tokens)
     while True:
         assembly = composed(page.considered, setting, focus=page.focus)
         over = assembly.page.tokens - setting.budget.total
@@ -82,9 +83,8 @@ def _beside(held: Held, focus: Sequence[Found], setting: Setting, new: Sequence[
 def _entering(scored: Scored, setting: Setting, taken: set[UUID], words: set[str]) -> Considered:
     found = scored.found
     why = excluded(found, setting, taken=taken) or ("says the same as a better one" if found.heard in words else None)
-    placed = (
-        Placed(found.memory_id, None, 0, why) if why else Placed(found.memory_id, "summary", found.summary_tokens, NEW)
-    )
+    tokens = candidate(scored, setting.day_tokens).summary_tokens
+    placed = Placed(found.memory_id, None, 0, why) if why else Placed(found.memory_id, "summary", tokens, NEW)
     return Considered(scored._replace(score=ENTERS), placed)
 
 
@@ -99,6 +99,7 @@ class _Page:
     considered: list[Considered]
     focus: list[Found]
     gave_way: dict[UUID, str]
+    day_tokens: DayTokens
 
     def relieve(self, over: int, *, shorten: bool) -> bool:
         """Makes room for at least so many tokens, if there is so much to be had; False when nothing can give way."""
@@ -122,8 +123,9 @@ class _Page:
         places = range(len(self.considered) - 1, -1, -1)
         for place in places if shorten else ():
             one = self.considered[place]
-            if one.detail == "summary" and one.scored.found.micro_tokens <= one.tokens // THIRD:
-                yield place, Placed(one.memory_id, "micro", one.scored.found.micro_tokens, SHORTENED)
+            short = candidate(one.scored, self.day_tokens).micro_tokens
+            if one.detail == "summary" and short <= one.tokens // THIRD:
+                yield place, Placed(one.memory_id, "micro", short, SHORTENED)
         for place in places:
             if self.considered[place].detail:
                 yield place, _out(self.considered[place], LEFT)

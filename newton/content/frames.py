@@ -107,7 +107,7 @@ class Frame(Named):
         default=(), description="The domains to activate: procedures and censors of these count."
     )
     priorities: Priorities = Field(default=Priorities(), description="A number from 0 to 1 for each kind of memory.")
-    profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
+    profile: str = Field(default="evidence", description="The name of a profile: how memories are scored.")
     budget: Budget = Field(default=Budget(), description="Shares for decisions, facts, procedures and episodes.")
     floor: Priority = Field(
         default=0.0, description="The least evidence with which a memory comes in, but for lines of dialogue."

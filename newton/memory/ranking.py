@@ -1,20 +1,43 @@
-"""How likely a memory is what the input is about: its meaning, its words, and what stands beside it. Pure."""
+"""How likely a memory is what the input is about: its meaning, its words, who says it, what stands beside it. Pure."""
 
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.memory.memory import Kind
 
-# What a neighbour one and two places away in the same thread lends of its own evidence.
-LENT = ((1, 0.5), (2, 0.25))
-
 # A long text matches many words by its length alone; past so many words its lexical evidence counts half.
 LONG_WORDS = 80
 LONG_FACTOR = 0.5
 
-# How much lexical evidence, a share of the best possible, weighs against the cosine.
-LEXICAL_WEIGHT = 1.5
+# What stands beside so many of the best lines is looked at too, as far away as a neighbour lends.
+LENDERS = 60
+
+ROLES = frozenset({"User", "Assistant", "System", "Tool"})  # how a speaker is called who has no name
+
+_WORD = re.compile(r"\w+")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Weighing:
+    """What counts as evidence, and how much; what counts 0 is not looked for.
+
+    `meaning` weighs the cosine and `words` the share of the best possible BM25. `lent` is what a neighbour one, two, …
+    places away in the same thread lends of its own evidence. `named` is what a line gets whose speaker the input names.
+    Kinds in `without` are not searched.
+    """
+
+    meaning: float = 1.0
+    words: float = 1.5
+    lent: tuple[float, ...] = (0.5, 0.25)
+    named: float = 0.15
+    without: frozenset[Kind] = frozenset()
+
+
+USUAL = Weighing()
 
 
 class Hit(NamedTuple):
@@ -25,36 +48,74 @@ class Hit(NamedTuple):
     words: int
     thread: UUID | None
     place: int | None
+    speaker: str | None
     similarity: float
     lexical: float
 
 
-def relevances(hits: Sequence[Hit]) -> list[float]:
-    """For each hit its relevance to the input; only their order and their distances mean anything.
+def named(text: str, speakers: Iterable[str | None]) -> frozenset[str]:
+    """The speakers whose first name, written as a name, is a word of the text.
+
+    >>> sorted(named("Will Ana come?", ["Ana Lima", "Will", "Marta", "User", None]))
+    ['Ana Lima', 'Will']
+    """
+    words = set(_WORD.findall(text))
+    known = {speaker: _WORD.findall(speaker) for speaker in speakers if speaker and speaker not in ROLES}
+    return frozenset(speaker for speaker, parts in known.items() if parts and parts[0] in words)
+
+
+def evidence(similarity: float, lexical: float, words: int, weighing: Weighing = USUAL) -> float:
+    """What its meaning and its words say for a memory by itself."""
+    part = LONG_FACTOR if words > LONG_WORDS else 1.0
+    return weighing.meaning * similarity + weighing.words * part * lexical
+
+
+def _alone(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[float]:
+    return [evidence(hit.similarity, hit.lexical, hit.words, weighing) for hit in hits]
+
+
+def relevances(
+    hits: Sequence[Hit], weighing: Weighing = USUAL, speakers: AbstractSet[str] = frozenset()
+) -> list[float]:
+    """For each hit its relevance to an input that names `speakers`; only their order and distances mean anything.
 
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
-    own = [evidence(hit.similarity, hit.lexical, hit.words) for hit in hits]
+    own = _alone(hits, weighing)
     placed = {
         (hit.thread, hit.place): score
         for hit, score in zip(hits, own, strict=True)
         if hit.thread is not None and hit.place is not None
     }
-    return [score + _lent(hit, placed) for hit, score in zip(hits, own, strict=True)]
+    return [
+        score + _lent(hit, placed, weighing) + (weighing.named if hit.speaker in speakers else 0.0)
+        for hit, score in zip(hits, own, strict=True)
+    ]
 
 
-def evidence(similarity: float, lexical: float, words: int) -> float:
-    """What its meaning and its words say for a memory by itself."""
-    return similarity + LEXICAL_WEIGHT * lexical * (LONG_FACTOR if words > LONG_WORDS else 1.0)
+def beside(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[tuple[UUID, int]]:
+    """The places that the best hits lend to and no hit stands at, each with its thread."""
+    own = _alone(hits, weighing)
+    ranked = sorted(range(len(hits)), key=lambda i: (-own[i], hits[i].memory_id))
+    lenders = [hits[i] for i in ranked if hits[i].thread is not None][:LENDERS]
+    taken = {(hit.thread, hit.place) for hit in hits}
+    steps = [sign * distance for distance in range(1, len(weighing.lent) + 1) for sign in (-1, 1)]
+    reached = {
+        (hit.thread, hit.place + step): None
+        for hit in lenders
+        for step in steps
+        if hit.thread is not None and hit.place is not None and hit.place + step >= 0
+    }
+    return [place for place in reached if place not in taken]
 
 
-def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float]) -> float:
+def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float], weighing: Weighing) -> float:
     if hit.thread is None or hit.place is None:
         return 0.0
     lent = 0.0
-    for distance, part in LENT:
-        beside = [placed.get((hit.thread, hit.place + step), 0.0) for step in (-distance, distance)]
-        lent += part * max(beside)
+    for distance, part in enumerate(weighing.lent, 1):
+        before, after = placed.get((hit.thread, hit.place - distance)), placed.get((hit.thread, hit.place + distance))
+        lent += part * max(before or 0.0, after or 0.0)
     return lent
 
 

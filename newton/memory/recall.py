@@ -17,9 +17,9 @@ from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.importance import derived
-from newton.memory.memory import PAST, Kind, Trust
-from newton.memory.ranking import Hit, evidence, relevances, stretched
-from newton.memory.representations import one_line
+from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
+from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
+from newton.memory.representations import day_in_front, one_line, parted
 from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
@@ -93,6 +93,12 @@ class Found(NamedTuple):
         return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
 
     @property
+    def day(self) -> str | None:
+        """The day that both of its forms say in front, if they do."""
+        day = parted(self.summary)[0]
+        return day if day and self.micro.startswith(day_in_front(day)) else None
+
+    @property
     def heard(self) -> str:
         """Who says which words, whatever the day: what says the same need not stand twice."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
@@ -130,17 +136,18 @@ class Search:
     """Where is looked, how widely, and what may be found.
 
     `past` names the states that are left out. With a `moment` only what was known then is found, as it was then. What
-    is not embedded or not found within so many `seconds` is done without.
+    is not embedded or not found within so many `seconds` is done without. `weighing` says what counts.
     """
 
     db: Database
     agent_id: UUID
     widths: Mapping[Kind, Width]
     quarantined: bool = False
-    past: Set[str] = frozenset(PAST)
+    past: Set[str] = frozenset({*PAST, ARCHIVED})
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
     seconds: float | None = None
+    weighing: Weighing = USUAL
 
     @property
     def spread(self) -> dict[str, object]:
@@ -195,26 +202,30 @@ async def _as_of(search: Search, moment: datetime) -> Search:
             tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
         )
     # what is quarantined or past by now may have been neither then
-    return replace(search, hidden=[row[0] for row in rows], quarantined=True)
+    return replace(search, hidden=[*search.hidden, *(row[0] for row in rows)], quarantined=True)
 
 
 async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
     async with search.db.work(search.agent_id) as tx:
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
-        kept = best(_united(near, worded, far), search.widths)
+        hits = _united(near, worded, far)
+        hits += await _beside(tx, cue, hits, search)
+        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text)
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
             were = await states_at(tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment)
             found = [f._replace(state=were[f.memory_id][0], quarantined=were[f.memory_id][1]) for f in found]
-    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if f.state in PAST else f for f in found]
+    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past(f.kind, f.state) else f for f in found]
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
 
 
-def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[float, float, float]]:
+def best(
+    hits: Sequence[Hit], widths: Mapping[Kind, Width], *, weighing: Weighing = USUAL, text: str = ""
+) -> dict[UUID, tuple[float, float, float]]:
     """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each. Pure."""
     left = {kind: width.kept for kind, width in widths.items()}
-    relevance = stretched(relevances(hits))
+    relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
     kept: dict[UUID, tuple[float, float, float]] = {}
     for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
         hit = hits[place]
@@ -222,6 +233,24 @@ def best(hits: Sequence[Hit], widths: Mapping[Kind, Width]) -> dict[UUID, tuple[
             left[hit.kind] -= 1
             kept[hit.memory_id] = (hit.similarity, hit.lexical, relevance[place])
     return kept
+
+
+async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list[Hit]:
+    """What stands beside the best lines and was not found itself: of a large memory that is most of it."""
+    places = beside(hits, search.weighing) if "exchange" in search.widths else []
+    if not places:
+        return []
+    rows = await SQL["beside"].all(
+        tx,
+        agent_id=search.agent_id,
+        model_id=cue.model_id,
+        embedding=cue.vector,
+        threads=[thread for thread, _ in places],
+        places=[place for _, place in places],
+        quarantined=search.quarantined,
+        hidden=search.hidden,
+    )
+    return [Hit._make((*row, 0.0)) for row in rows]
 
 
 async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, str]]:
@@ -259,7 +288,7 @@ def _late(search: Search) -> str:
 
 
 async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
-    if cue.vector is None:
+    if cue.vector is None or not search.weighing.meaning:
         return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
@@ -267,13 +296,15 @@ async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
 
 
 async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
+    if not search.weighing.words:
+        return {}
     async with search.db.work(search.agent_id) as tx:
         rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 
 async def _similarities(tx: Tx, cue: Cue, memory_ids: Set[UUID], search: Search) -> dict[UUID, float]:
-    if cue.vector is None or not memory_ids:
+    if cue.vector is None or not memory_ids or not search.weighing.meaning:
         return {}
     rows = await SQL["similarities"].all(
         tx,
@@ -296,6 +327,17 @@ def _united(near: Mapping[UUID, Record], worded: Mapping[UUID, Record], far: Map
     ]
 
 
+async def details(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None) -> list[Found]:
+    """These memories in their order, as they were at a moment; what was not there yet is left out. Nothing is known of
+    their relevance."""
+    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
+    found = {row[0]: Found._make((*row, 0.0, 0.0, 0.0)) for row in rows}
+    if moment is not None:
+        were = await states_at(tx, agent_id=agent_id, memory_ids=list(found), moment=moment)
+        found = {i: found[i]._replace(state=state, quarantined=held) for i, (state, held) in were.items()}
+    return [found[memory_id] for memory_id in memory_ids if memory_id in found]
+
+
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:
     """What stands before a place of a thread, the nearest first. Nothing is known of its relevance."""
     rows = await SQL["before"].all(tx, agent_id=agent_id, thread=thread, place=place, most=most)
@@ -306,9 +348,3 @@ async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> t
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
     rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
-
-
-async def described(tx: Tx, cosines: Mapping[UUID, float], *, agent_id: UUID) -> tuple[Found, ...]:
-    """Memories by id, with the cosine that is known of each as all that is known of its relevance."""
-    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(cosines))
-    return tuple(Found._make((*row, cosines[row[0]], 0.0, max(cosines[row[0]], 0.0))) for row in rows)

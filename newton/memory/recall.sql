@@ -6,10 +6,17 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
-        and ((quarantined and not $6::boolean) or state = any($7::text[]))
+        and (
+            quarantined
+            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+            or (state = 'ARCHIVED' and kind <> 'episode')
+        )
+        and (
+            (quarantined and not $6::boolean)
+            or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
+        )
 )
-select hit.memory_id, wanted.kind, m.words, m.thread, m.place, -hit.distance as similarity
+select hit.memory_id, wanted.kind, m.words, m.thread, m.place, m.speaker, -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, most)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
@@ -25,7 +32,11 @@ cross join lateral (
 ) as hit
 -- one look-up each: the planner expects more and would read the agent's whole table for a join
 cross join lateral (
-    select words, thread, place
+    select
+        words,
+        thread,
+        place,
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = hit.memory_id
     limit 1
@@ -38,8 +49,15 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
-        and ((quarantined and not $7::boolean) or state = any($8::text[]))
+        and (
+            quarantined
+            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+            or (state = 'ARCHIVED' and kind <> 'episode')
+        )
+        and (
+            (quarantined and not $7::boolean)
+            or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
+        )
 ),
 corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
@@ -74,7 +92,7 @@ scored as materialized (
     cross join corpus as c
     group by h.memory_id, h.kind
 )
-select r.memory_id, r.kind, m.words, m.thread, m.place, r.score / b.score as share
+select r.memory_id, r.kind, m.words, m.thread, m.place, m.speaker, r.score / b.score as share
 from unnest($3::text[], $4::integer[]) as wanted (kind, most)
 cross join best as b
 -- the best of each kind without sorting the rest
@@ -86,7 +104,11 @@ cross join lateral (
     limit wanted.most
 ) as r
 cross join lateral (
-    select words, thread, place
+    select
+        words,
+        thread,
+        place,
+        case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
@@ -97,6 +119,35 @@ cross join lateral (
 select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
+
+-- name: beside(agent_id, model_id, embedding, threads, places, quarantined, hidden)
+-- The lines at those places, with how near they are. A line has no state that is past.
+select m.memory_id, m.kind, m.words, m.thread, m.place, m.speaker, coalesce(e.similarity, 0) as similarity
+from unnest($4::uuid[], $5::integer[]) as wanted (thread, place)
+cross join lateral (
+    select
+        memory_id,
+        kind,
+        words,
+        thread,
+        place,
+        substring(micro from '^\[[0-9-]+\] ([^:]+): ') as speaker
+    from memory.memories
+    where
+        agent_id = $1
+        and kind = 'exchange'
+        and thread = wanted.thread
+        and place = wanted.place
+        and ($6::boolean or not quarantined)
+        and memory_id <> all($7::uuid[])
+    limit 1
+) as m
+left join lateral (
+    select -(embedding <#> $3) as similarity
+    from memory.embeddings
+    where agent_id = $1 and model_id = $2 and kind = 'exchange' and memory_id = m.memory_id
+    limit 1
+) as e on true;
 
 -- name: details(agent_id, memory_ids)
 select
@@ -133,6 +184,7 @@ limit $3;
 with was as (
     select
         m.memory_id,
+        m.kind,
         m.created_at,
         coalesce(later.from_state, m.state) as state,
         m.quarantined or coalesce(later.released, false) as quarantined
@@ -150,4 +202,7 @@ with was as (
 )
 select memory_id
 from was
-where created_at > $2 or (quarantined and not $3::boolean) or state = any($4::text[]);
+where
+    created_at > $2
+    or (quarantined and not $3::boolean)
+    or (state = any($4::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'));

@@ -11,6 +11,7 @@ MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110
 ELLIPSIS = " …"
 
+_DATED = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\] (?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
 
 
@@ -22,6 +23,21 @@ def bullet(line: str) -> str:
 def one_line(text: str) -> str:
     """The text with all white space folded: no memory can start a line, or a section, of its own."""
     return " ".join(text.split())
+
+
+def day_in_front(day: str) -> str:
+    """How a form begins that says its day."""
+    return f"[{day}] "
+
+
+def parted(form: str) -> tuple[str | None, str]:
+    """The day that a form says in front, if it does, and the rest of it.
+
+    >>> parted("[2026-11-20] Ana: We met."), parted("We met.")
+    (('2026-11-20', 'Ana: We met.'), (None, 'We met.'))
+    """
+    dated = _DATED.match(form)
+    return (dated[1], form[dated.end() :]) if dated else (None, form)
 
 
 def forms(text: str, *, count: Count, prefix: str = "", most: int = SUMMARY_TOKENS) -> Forms:

@@ -19,6 +19,7 @@ from newton.heart import episodes, facts
 from newton.heart.facts import Statement
 from newton.memory.memory import KINDS, Kind
 from newton.memory.outbox import Outbox
+from newton.memory.ranking import USUAL
 from newton.memory.recall import K1, B, Found, Recollection, Search, Width, before, recall
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -105,7 +106,8 @@ async def test_the_nearest_by_meaning_are_those_of_an_exact_search(db: Database,
 async def test_the_best_by_words_are_those_of_bm25(db: Database, agent: UUID) -> None:
     texts = sentences(150)
     await know(db, agent, *texts)
-    await hear(db, agent, "the doctors wrote letters about the harbour", "no")
+    await hear(db, agent, "the doctors wrote letters about the harbour")
+    await hear(db, agent, "no", session="other")
     question = "Which letters came by the harbour in winter, and by which boats? Zebra"
     expected = await bm25(db, agent, question)
     worded = await found(db, agent, question, fact=400, exchange=400)
@@ -153,7 +155,8 @@ async def test_each_kind_has_a_limit_of_its_own(db: Database, agent: UUID) -> No
     texts = [f"boat number {n}" for n in range(12)]
     await know(db, agent, *texts)
     await relive(db, agent, *texts)
-    await hear(db, agent, *texts)
+    for text in texts:
+        await hear(db, agent, text, session=text)
     await Outbox(db, Seeded(), agent).drain()
     worded = Counter(f.kind for f in await found(db, agent, "boat", exchange=5, fact=3, episode=1))
     assert worded == {"exchange": 5, "fact": 3, "episode": 1}
@@ -206,6 +209,52 @@ async def test_neighbours_lend_what_a_line_alone_does_not_say(db: Database, agen
     assert relevance["Thanks."] == pytest.approx(0.25, abs=0.05)
     assert relevance["Under the stairs."] > relevance["Thanks."] > relevance["So long."]
     assert relevance["Under the table."] < 0.05
+
+
+async def test_what_stands_beside_a_found_line_is_found_though_the_search_is_too_narrow(
+    db: Database, agent: UUID
+) -> None:
+    # S002-9
+    said = ["Where did you put the violin?", "Under the stairs.", "Thanks.", "Bye.", "So long."]
+    session_id = await hear(db, agent, *said)
+    await Outbox(db, HashEmbedder(), agent).drain()
+    found_there = [f.summary.partition(": ")[2] for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)]
+    assert found_there == said[:3]
+    # without vectors their place alone speaks for them
+    assert [f.similarity for f in await found(db, agent, "violin", exchange=1)] == [0, 0, 0]
+    async with db.work(agent) as tx:
+        await tx.execute("update memory.memories set quarantined = true where thread = $1 and place = 1", session_id)
+    assert [f.place for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)] == [0, 2]
+
+
+async def test_a_neighbour_that_was_said_later_is_not_known_at_a_moment_before(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+        for day, text in enumerate(("Where is the violin?", "Under the stairs.")):
+            line = Line(role="user", content=text, said_at=NOON)
+            by = teller(agent, now=NOON + timedelta(days=day))
+            await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+    search = Search(db=db, agent_id=agent, widths=FEW, moment=NOON + timedelta(hours=1))
+    answer = await recall("violin", embedder=None, search=search)
+    assert [f.place for f in answer.found] == [0]
+
+
+async def test_a_line_of_somebody_whom_the_input_names_counts_more(db: Database, agent: UUID) -> None:
+    # S002-9: beyond what the name does as a word
+    names = ("Ana Lima", "Ben Lima", "Cyd Lima")
+    async with db.work(agent) as tx:
+        for name in names:
+            line = Line(role="user", name=name, content="I play the violin.", said_at=NOON)
+            session_id = await sessions.session(tx, agent_id=agent, ref=name, now=NOON)
+            await sessions.append(tx, [line], session_id=session_id, by=teller(agent), count=count)
+    plain = Search(db=db, agent_id=agent, widths=FEW, weighing=replace(USUAL, named=0.0))
+    for name in names:
+        text = f"the violin of {name.split()[0]}'s"
+        first, second, third = (await asked(db, agent, text, None)).found
+        assert first.summary == f"[2026-11-21] {name}: I play the violin."
+        assert first.relevance > second.relevance == pytest.approx(third.relevance)
+        by_words = (await recall(text, embedder=None, search=plain)).found
+        assert second.relevance < by_words[1].relevance
 
 
 async def test_without_a_vector_the_words_decide_and_the_reason_is_told(db: Database, agent: UUID) -> None:

@@ -113,8 +113,8 @@ async def test_the_same_words_of_another_speaker_say_something_else(mind: Mind) 
         await mind.hear("I moved to Lisbon.", session=name, name=name)
         mind.clock.advance(timedelta(days=1))
     bundle = await mind.context("Who moved to Lisbon?")
-    assert "[2026-11-21] Ana: I moved to Lisbon." in bundle.text
-    assert "[2026-11-22] Ben: I moved to Lisbon." in bundle.text
+    assert "2026-11-21:\n- Ana: I moved to Lisbon.\n" in bundle.text
+    assert "2026-11-22:\n- Ben: I moved to Lisbon.\n" in bundle.text
 
 
 async def test_lines_in_view_stay_out_and_those_before_them_come_into_focus(mind: Mind) -> None:
@@ -142,7 +142,7 @@ async def test_a_line_out_of_view_that_the_focus_has_no_room_for_is_a_memory_lik
     others = [c for c in bundle.candidates if c.reason != "already in Current Focus"]
     assert {f"- {c.text}" for c in bundle.candidates} - {f"- {c.text}" for c in others} == set(focus)
     assert len(others) == 12 - len(focus)
-    assert all(f"- {c.text}\n" in bundle.text for c in others)
+    assert all(f"- {c.shown}\n" in bundle.text for c in others)
 
 
 async def test_a_line_of_the_session_that_is_not_sent_is_a_memory_like_any_other(mind: Mind) -> None:

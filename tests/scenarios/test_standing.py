@@ -10,7 +10,10 @@ import pytest
 from newton.agent.bearing import Bearing
 from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.refreshing import Refreshed
+from newton.heart import events
 from newton.heart.censors import Rule
+from newton.heart.events import Happening
+from newton.heart.happenings import checked
 from newton.providers import tokens
 from newton.providers.offline import BrokenEmbedder, ScriptedChat
 from tests.db.deciding import choice, recorded
@@ -190,6 +193,19 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
     assert (update.continues, len(update.entered), update.truncated) == (first.bundle.bundle_id, 1, False)
     assert second.bundle.tokens == tokens.count(second.bundle.text)
     assert (await talk.given(AGAIN)).how == "stood", "it entered once"
+
+
+async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: Talk) -> None:
+    # S001-34: a new event enters first
+    await talk.given(ASKED)
+    by = teller(talk.mind.agent_id)
+    event = checked("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
+    async with talk.mind.db.work(talk.mind.agent_id) as tx:
+        told = Happening(ref="h1", event=event, session_id=talk.session_id)
+        await events.record(tx, [told], by=by, count=tokens.count)
+    given = await talk.given(AGAIN)
+    assert given.how == "updated"
+    assert "tides.txt" in talk.told
 
 
 async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk) -> None:

@@ -10,6 +10,8 @@ from typing import Any
 import asyncpg
 import pytest
 
+from newton.content.profiles import load_profiles
+
 ROOT = Path(__file__).parents[2]
 LONG = " ".join(f"Step {n}: water the plant number {n} well." for n in range(40))
 
@@ -64,7 +66,8 @@ def bench(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[
 
 
 async def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
-    done = bench(tmp_path, "recall", str(folder), "--budget", "1", "--budget", "2000", "--json", DATABASE_URL=server)
+    words = ("recall", str(folder), "--budget", "1", "--budget", "2000", "--ablate", "--json")
+    done = bench(tmp_path, *words, DATABASE_URL=server)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
     receipt = answer["receipt"]
@@ -82,6 +85,12 @@ async def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_pat
     assert receipt["settings"]["embedding"].startswith("all-MiniLM-L6-v2/int8")
     assert receipt["settings"]["database"] == "external"
     assert await _scratch_databases(server) == []
+    ablation: dict[str, dict[str, float]] = answer["ablation"]
+    weights = load_profiles()["evidence"].weights.given
+    features = {f"without {feature}" for feature in weights if feature != "similarity"}
+    assert ablation.keys() >= features | {"relevance alone", "profile newton, to the letter", "without words"}
+    assert ablation["as it is"] == {"1": 0.0, "2000": 0.625}
+    assert ablation["without exchange"] == {"1": 0.0, "2000": 0.0}
 
 
 async def _scratch_databases(server: str) -> list[str]:

@@ -1,12 +1,13 @@
 """What goes into a context, and why the rest does not."""
 
 import random
+from collections.abc import Sequence
 from uuid import UUID
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.fill import GAP, Candidate, Policy, fill
+from newton.cognition.fill import GAP, Candidate, Placed, Policy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
@@ -23,6 +24,8 @@ ITEMS = st.lists(
         score=st.floats(0, 1),
         summary_tokens=st.integers(1, 120),
         micro_tokens=st.integers(1, 30),
+        under=st.sampled_from([None, "2026-11-19", "2026-11-20"]),
+        heading=st.just(7),
     ),
     unique_by=lambda i: i.memory_id,
     max_size=40,
@@ -31,15 +34,21 @@ CAPS = st.fixed_dictionaries({layer: st.integers(0, 2_000) for layer in LAYERS})
 HEADERS = dict.fromkeys(LAYERS, 4)
 
 
+def cost(items: list[Candidate], placed: Sequence[Placed]) -> int:
+    """With the headers of layers and the headings within them."""
+    by_id = {i.memory_id: i for i in items}
+    inside = [by_id[p.memory_id] for p in placed]
+    headings = {(i.layer, i.under) for i in inside if i.under}
+    return sum(p.tokens for p in placed) + 4 * len({i.layer for i in inside}) + 7 * len(headings)
+
+
 @given(ITEMS, st.integers(0, 3_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
 def test_the_room_is_never_passed_headers_included(
     items: list[Candidate], room: int, caps: dict[str, int], policy: Policy
 ) -> None:
     # S002-3, S000-8
     placed = [p for p in fill(items, room=room, layers=caps, headers=HEADERS, policy=policy) if p.detail]
-    layer_of = {i.memory_id: i.layer for i in items}
-    used = {layer_of[p.memory_id] for p in placed}
-    assert sum(p.tokens for p in placed) + 4 * len(used) <= room
+    assert cost(items, placed) <= room
 
 
 @given(ITEMS, st.integers(0, 3_000), CAPS)
@@ -109,6 +118,24 @@ def test_more_room_loses_nothing_that_less_kept_but_what_only_filled_a_gap(
 def test_a_sealed_layer_never_passes_its_share(items: list[Candidate], room: int, caps: dict[str, int]) -> None:
     # S004-10: what the others leave is not for it
     verdicts = fill(items, room=room, layers=caps, headers=HEADERS, sealed={"facts"})
-    layer_of = {i.memory_id: i.layer for i in items}
-    used = [p.tokens for p in verdicts if p.detail and layer_of[p.memory_id] == "facts"]
-    assert not used or sum(used) + 4 <= caps["facts"]
+    facts = [i for i in items if i.layer == "facts"]
+    placed = [p for p in verdicts if p.detail and p.memory_id in {i.memory_id for i in facts}]
+    assert not placed or cost(facts, placed) <= caps["facts"]
+
+
+def test_a_heading_is_paid_by_the_first_below_it() -> None:
+    # S002-11
+    items = [item(n, score=1 - n / 10)._replace(under=day, heading=7) for n, day in enumerate(["20", "20", "19"])]
+    exactly = 4 + 7 + 50 + 50 + 7 + 50
+    assert [v.detail for v in fill(items, room=exactly, layers={"facts": 1_000}, headers={"facts": 4})] == [
+        "summary"
+    ] * 3
+    tight = fill(items, room=exactly - 1, layers={"facts": 1_000}, headers={"facts": 4}, policy="skip")
+    assert [v.detail for v in tight] == ["summary", "summary", None]
+
+
+def test_the_same_heading_in_two_layers_is_paid_twice() -> None:
+    items = [item(n, layer)._replace(under="20", heading=7) for n, layer in enumerate(["facts", "episodes"])]
+    layers = {"facts": 500, "episodes": 500}
+    assert all(v.detail == "summary" for v in fill(items, room=2 * 57, layers=layers, headers={}))
+    assert [v.detail for v in fill(items, room=2 * 57 - 1, layers=layers, headers={}, policy="skip")].count(None) == 1

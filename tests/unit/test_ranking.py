@@ -5,7 +5,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.ids import new_id
-from newton.memory.ranking import LENT, LEXICAL_WEIGHT, LONG_FACTOR, LONG_WORDS, Hit, relevances, stretched
+from newton.memory.ranking import (
+    LENDERS,
+    LONG_FACTOR,
+    LONG_WORDS,
+    USUAL,
+    Hit,
+    Weighing,
+    beside,
+    named,
+    relevances,
+    stretched,
+)
 
 THREAD, OTHER = new_id(), new_id()
 SHARES = st.floats(0, 1)
@@ -19,18 +30,26 @@ HITS = st.lists(
         words=st.integers(0, 500),
         thread=st.sampled_from([THREAD, OTHER, None]),
         place=st.integers(0, 8),
+        speaker=st.sampled_from(["Ana", "User", None]),
     ),
     max_size=12,
     unique_by=lambda hit: (hit.thread, hit.place),
 )
 
 
-def hit(similarity: float = 0.0, *, lexical: float = 0.0, words: int = 10, place: int | None = None) -> Hit:
-    return Hit(new_id(), "exchange", words, THREAD if place is not None else None, place, similarity, lexical)
+def hit(
+    similarity: float = 0.0,
+    *,
+    lexical: float = 0.0,
+    words: int = 10,
+    place: int | None = None,
+    speaker: str | None = None,
+) -> Hit:
+    return Hit(new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical)
 
 
 def test_meaning_and_words_add_up() -> None:
-    assert relevances([hit(0.4, lexical=0.5)]) == [pytest.approx(0.4 + LEXICAL_WEIGHT * 0.5)]
+    assert relevances([hit(0.4, lexical=0.5)]) == [pytest.approx(0.4 + USUAL.words * 0.5)]
 
 
 def test_the_words_of_a_long_text_count_less() -> None:
@@ -38,7 +57,7 @@ def test_the_words_of_a_long_text_count_less() -> None:
     assert longer == pytest.approx(LONG_FACTOR * just)
 
 
-@pytest.mark.parametrize(("distance", "part"), [*LENT, (3, 0.0)])
+@pytest.mark.parametrize(("distance", "part"), [*enumerate(USUAL.lent, 1), (3, 0.0)])
 def test_a_neighbour_lends_the_less_the_further_it_stands(distance: int, part: float) -> None:
     for place in (5 - distance, 5 + distance):
         assert relevances([hit(0.8, place=5), hit(0.0, place=place)])[1] == pytest.approx(part * 0.8)
@@ -88,3 +107,43 @@ def test_nothing_and_nothing_good_stretch_to_nothing() -> None:
     assert relevances([]) == []
     assert stretched([]) == []
     assert stretched([0.0, -1.0]) == [0.0, 0.0]
+
+
+def test_a_line_of_a_speaker_whom_the_input_names_counts_more() -> None:
+    # S002-9
+    lines = [hit(0.4, speaker="Ana"), hit(0.4, speaker="Marta"), hit(0.4)]
+    speakers = named("What did Ana say to the user?", [line.speaker for line in lines])
+    assert relevances(lines, USUAL, speakers) == pytest.approx([0.4 + USUAL.named, 0.4, 0.4])
+
+
+@pytest.mark.parametrize(
+    "text", ["what will the user do", "Banana bread?", "Assistant, Tool and User", "ana-lytics", ""]
+)
+def test_neither_roles_nor_parts_of_words_nor_small_letters_name_a_speaker(text: str) -> None:
+    assert not named(text, ["Ana", "Will", "User", "Assistant", "Tool", None, "?"])
+
+
+def test_what_counts_nothing_changes_nothing() -> None:
+    hits = [hit(0.4, lexical=0.5, place=1, speaker="Ana"), hit(0.1, lexical=0.2, place=2)]
+    assert relevances(hits, Weighing(words=0, lent=(), named=0), frozenset({"Ana"})) == pytest.approx([0.4, 0.1])
+    assert relevances(hits, Weighing(meaning=0, lent=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
+
+
+def test_what_stands_beside_a_good_line_is_looked_at_unless_it_was_found() -> None:
+    # S002-9: short answers share no word with the question
+    assert sorted(beside([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [(THREAD, 1), (THREAD, 3), (THREAD, 4)]
+    assert beside([hit(0.8, place=5)], Weighing(lent=())) == []
+    assert beside([]) == []
+
+
+def test_only_the_best_lines_bring_their_neighbours() -> None:
+    hits = [hit(1 - n / 1_000, place=10 * n) for n in range(LENDERS + 5)]
+    assert max(place for _, place in beside(hits)) == 10 * (LENDERS - 1) + len(USUAL.lent)
+
+
+@given(HITS)
+def test_no_place_is_looked_at_twice_or_stands_before_the_first(hits: list[Hit]) -> None:
+    places = beside(hits)
+    assert len(set(places)) == len(places)
+    assert not {(h.thread, h.place) for h in hits} & set(places)
+    assert all(place >= 0 for _, place in places)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from newton.cognition.refresh import USUAL, Coverage, Covering, How, Outlook, judged, leans, spoken_of
+from newton.cognition.refresh import ENOUGH, Coverage, Covering, How, Outlook, judged, leans, spoken_of
 
 COVERED = Coverage(cosine=0.7, words=1.0, leaning=False)
 CALM = Outlook(
@@ -14,7 +14,7 @@ CALM = Outlook(
 
 def test_what_covers_the_input_stands() -> None:
     # S002-14: otherwise the current context stands and nothing is rebuilt
-    verdict = judged(CALM, USUAL)
+    verdict = judged(CALM, ENOUGH)
     assert (verdict.how, verdict.because) == ("stood", "it covers the input (0.70)")
 
 
@@ -50,33 +50,33 @@ TRIGGERS: dict[str, tuple[Outlook, How, str]] = {
 def test_each_trigger_has_its_consequence_and_its_reason(trigger: str) -> None:
     # S002-14: four triggers, and what is not so any more is never stated
     outlook, how, because = TRIGGERS[trigger]
-    assert judged(outlook, USUAL) == (how, because)
+    assert judged(outlook, ENOUGH) == (how, because)
 
 
 def test_what_is_wrong_is_made_anew_even_when_something_milder_would_do() -> None:
     pressed = replace(CALM, cost=2_400, entering=3, stale=["the censors changed"])
-    assert judged(pressed, USUAL).how == "built"
+    assert judged(pressed, ENOUGH).how == "built"
 
 
 def test_at_the_bounds_it_is_covered() -> None:
     # S002-14: similarity < 0.5
-    assert judged(replace(CALM, coverage=Coverage(cosine=0.5, words=0.8, leaning=False)), USUAL).how == "stood"
+    assert judged(replace(CALM, coverage=Coverage(cosine=0.5, words=0.8, leaning=False)), ENOUGH).how == "stood"
     strict = Covering(cosine=0.75, words=0.8)
     assert judged(CALM, strict).how == "built"
 
 
 def test_without_an_embedding_the_words_decide() -> None:
     blind = replace(COVERED, cosine=None)
-    assert judged(replace(CALM, coverage=blind), USUAL) == ("stood", "it covers the input")
-    assert judged(replace(CALM, coverage=replace(blind, words=0.5)), USUAL).how == "built"
+    assert judged(replace(CALM, coverage=blind), ENOUGH) == ("stood", "it covers the input")
+    assert judged(replace(CALM, coverage=replace(blind, words=0.5)), ENOUGH).how == "built"
 
 
 def test_an_input_that_leans_on_what_was_said_has_nothing_to_be_covered() -> None:
     leaning = Coverage(cosine=0.05, words=0.0, leaning=True)
     other = replace(CALM, coverage=leaning, frame="conversation")
-    assert judged(other, USUAL).how == "stood", "thanks is said in any frame"
-    assert judged(replace(other, forced=True), USUAL).how == "built", "but a person may say which"
-    assert judged(replace(CALM, coverage=leaning), USUAL) == ("stood", "the input leans on what was said before")
+    assert judged(other, ENOUGH).how == "stood", "thanks is said in any frame"
+    assert judged(replace(other, forced=True), ENOUGH).how == "built", "but a person may say which"
+    assert judged(replace(CALM, coverage=leaning), ENOUGH) == ("stood", "the input leans on what was said before")
 
 
 @pytest.mark.parametrize(
@@ -108,4 +108,4 @@ def test_words_are_compared_without_their_endings() -> None:
 def test_thanks_are_no_change_of_frame() -> None:
     # an input that says nothing of its own tells nothing of how to look at it
     thanks = replace(CALM, frame="conversation", coverage=Coverage(cosine=0.1, words=0.0, leaning=True))
-    assert judged(thanks, USUAL).how == "stood"
+    assert judged(thanks, ENOUGH).how == "stood"

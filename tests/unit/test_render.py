@@ -1,6 +1,12 @@
 """The context as text."""
 
-from newton.cognition.render import Block, approach, header, headers, item, render
+from datetime import date
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.render import Block, approach, day_tokens, header, headers, item, render, under
+from newton.memory.representations import bullet, day_in_front, forms, one_line, parted
 from newton.providers import tokens
 
 
@@ -45,3 +51,23 @@ def test_the_text_never_speaks_of_memories_being_chosen() -> None:
     # S002-13
     titles = "".join(header(layer) for layer in headers(tokens.count)).lower()
     assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
+
+
+@given(st.dates(), st.text(min_size=1), st.text())
+def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, speaker: str, said: str) -> None:
+    # S002-3, S002-12: so a line's tokens without its day are known without counting
+    in_front = day_in_front(day.isoformat())
+    form = forms(said, count=tokens.count, prefix=f"{in_front}{one_line(speaker)}: ").summary
+    found, rest = parted(form)
+    assert found is not None
+    cost = day_tokens(tokens.count)
+    assert (found, in_front + rest) == (day.isoformat(), form)
+    assert tokens.count(bullet(form)) - tokens.count(bullet(rest)) == cost.in_front
+    heading = under(found, cost)
+    assert tokens.count(heading.text) == heading.tokens
+    assert tokens.count(bullet(rest) + heading.text + bullet(rest)) == heading.tokens + 2 * tokens.count(bullet(rest))
+
+
+def test_a_day_under_a_heading_is_cheaper_from_the_first_or_second_line_on() -> None:
+    cost = day_tokens(tokens.count)
+    assert cost.heading <= cost.in_front

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import FEATURES, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
+from newton.cognition.score import FEATURES, LAYER_OF, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
 from newton.content.frames import load_frames
 from newton.content.profiles import Weights, load_profiles
 from newton.ids import new_id
@@ -16,7 +16,7 @@ from tests.support import NOON
 
 FRAME = load_frames()["decision"]
 PROFILES = load_profiles()
-NEWTON = PROFILES["newton"]
+NEWTON, EVIDENCE = PROFILES["newton"], PROFILES["evidence"]
 SCORING = {name: profile for name, profile in PROFILES.items() if not profile.by_frame}
 
 
@@ -54,6 +54,37 @@ def score(f: Found) -> float:
     return scorer(frame=FRAME, profile=NEWTON, now=NOON)(f).score
 
 
+@given(
+    st.builds(
+        dict[str, object],
+        kind=st.sampled_from(sorted(LAYER_OF)),
+        outcome=st.sampled_from([None, "success", "failure"]),
+        uses=st.integers(0, 10**6),
+        confidence=st.floats(0, 1),
+        occurred_at=st.datetimes(NOON.replace(tzinfo=None) - timedelta(days=4_000), NOON.replace(tzinfo=None)).map(
+            lambda at: at.replace(tzinfo=UTC)
+        ),
+    ),
+    st.floats(0, 0.88),
+)
+def test_by_evidence_nothing_makes_up_for_being_beside_the_point(better: dict[str, object], relevance: float) -> None:
+    # S002-25
+    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    worst = found(
+        kind="exchange",
+        relevance=relevance + 0.12,
+        outcome="failure",
+        confidence=0.0,
+        occurred_at=NOON - timedelta(days=4_000),
+    )
+    assert score(worst).score > score(found(relevance=relevance)._replace(**better)).score
+
+
+def test_by_evidence_the_later_of_two_alike_comes_first() -> None:
+    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    assert score(found()).score > score(found(occurred_at=NOON - timedelta(days=90))).score
+
+
 def test_the_newton_profile_by_the_letter() -> None:
     # S002-10
     old = found(relevance=0.8, occurred_at=NOON - timedelta(days=30), outcome="success", uses=100, confidence=0.5)
@@ -81,14 +112,14 @@ def test_never_used_is_neutral_and_use_is_capped() -> None:
 
 
 def test_relevance_beats_recency() -> None:
-    # S002-25: half a year old and on the topic, against yesterday's small talk
+    # S002-25, S000-F7: half a year old and on the topic, against yesterday's small talk
     topic = found(relevance=1.0, occurred_at=NOON - timedelta(days=182))
     chatter = found(relevance=0.3, kind="exchange", occurred_at=NOON - timedelta(days=1))
     assert score(topic) > score(chatter)
 
 
 def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
-    # S000-16
+    # S000-16, S000-F6: what is used more matters more
     important = scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
     given, core, plain = found(importance=0.9), found(importance=None, state="CORE"), found(importance=None)
     assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])

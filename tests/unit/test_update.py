@@ -10,7 +10,7 @@ from newton.cognition.assemble import Setting, assemble
 from newton.cognition.budget import allocate
 from newton.cognition.constraints import constraints
 from newton.cognition.identity import presence, room
-from newton.cognition.render import approach, headers
+from newton.cognition.render import approach, day_tokens, headers
 from newton.cognition.score import Scored, scorer
 from newton.cognition.update import LEFT, NEW, SHORTENED, Entering, Held, Renewed, renewed
 from newton.content.frames import load_frames
@@ -41,8 +41,13 @@ CENSOR = Censor(
 )
 
 
+def day_of(number: int) -> str:
+    return f"[2026-11-{1 + number % 3:02}] User: "
+
+
 def memory(number: int, *, kind: str = "fact", words: str = WORDS, relevance: float = 0.5, place: int = 0) -> Found:
-    summary, micro = f"{words} {number}", f"{words[: max(len(words) // 8, 1)]} {number}"
+    front = day_of(number) if kind == "exchange" else ""
+    summary, micro = f"{front}{words} {number}", f"{front}{words[: max(len(words) // 8, 1)]} {number}"
     return found(
         kind=kind,
         summary=summary,
@@ -83,7 +88,10 @@ def setting(total: int, *, focus: Sequence[Found] = ()) -> Setting:
         focus=focus,
         open=(),
         advice=None,
-        triggered=frozenset(),
+        called_for=frozenset(),
+        unsearched=frozenset(),
+        additional=(),
+        day_tokens=day_tokens(count),
         in_view=None,
         header_tokens=header_tokens,
     )
@@ -112,7 +120,10 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     known: list[int], lines: list[int], new: list[int], total: int, less: float
 ) -> None:
     # S001-34, S002-14: the lowest relevance leaves, censors and frame stay
-    memories = [memory(n, words=f"w{n} " * size, relevance=n / 12) for n, size in enumerate(known)]
+    memories = [
+        memory(n, words=f"w{n} " * size, relevance=n / 12, kind="exchange" if n % 2 else "fact", place=100 + n)
+        for n, size in enumerate(known)
+    ]
     said = [memory(n, kind="exchange", words=f"l{n} " * size, place=n) for n, size in enumerate(lines)]
     learnt = [memory(n, words=f"n{n} " * size) for n, size in enumerate(new)]
     most = int(total * less)
@@ -128,7 +139,7 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     assert page.tokens <= most
     assert page.tokens == count(page.text)
     assert all(block.text in page.text for block in always)
-    shown = {c.memory_id: c.text for c in done.assembly.candidates if c.detail}
+    shown = {c.memory_id: c.shown for c in done.assembly.candidates if c.detail}
     assert all(bullet(text) in page.text for text in shown.values())
     assert {c.memory_id for c in done.assembly.candidates} == {m.memory_id for m in (*memories, *learnt)}
     assert set(done.entered) <= shown.keys() | set(done.assembly.focus)

@@ -1,0 +1,127 @@
+"""Lines under their day: what is said once, what comes first, and that the sum stays the count."""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.assemble import Assembly, Setting, assemble
+from newton.cognition.budget import allocate
+from newton.cognition.identity import Presence
+from newton.cognition.render import Block, day_tokens, headers
+from newton.cognition.score import FEATURES, Scored
+from newton.content.profiles import load_profiles
+from newton.memory.memory import Kind
+from newton.memory.recall import Found
+from newton.memory.representations import bullet, day_in_front, forms
+from newton.providers import tokens
+
+MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
+THREAD = UUID(int=7)
+PROFILE = load_profiles()["evidence"]
+
+
+def found(number: int, said: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> Found:
+    at = MAY + timedelta(days=day)
+    form = forms(said, count=tokens.count, prefix=day_in_front(f"{at:%Y-%m-%d}") if dated else "")
+    lines = (THREAD, number) if kind == "exchange" else (None, None)
+    return Found(
+        UUID(int=number), kind, "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
+        None, None, None, 0, at, at, None, None, "user", False, None, *lines, 0.9, 0.5, 1.0,
+    )  # fmt: skip
+
+
+def told(*best_first: Found, budget: int = 8_000, order: str = "best_first") -> Assembly:
+    scored = [Scored(f, (1.0,) * len(FEATURES), 1 - n / 100) for n, f in enumerate(best_first)]
+    setting = Setting(
+        input="?",
+        budget=allocate(budget),
+        profile=PROFILE.model_copy(update={"order": order}),
+        identity=Presence(),
+        floor=0.0,
+        approach=Block("", 0),
+        constraints=(),
+        focus=(),
+        open=(),
+        advice=None,
+        called_for=frozenset(),
+        unsearched=frozenset(),
+        additional=(),
+        in_view=None,
+        header_tokens=headers(tokens.count),
+        day_tokens=day_tokens(tokens.count),
+    )
+    return assemble(scored, setting)
+
+
+def lines(assembly: Assembly) -> Sequence[str]:
+    return assembly.page.text.splitlines()
+
+
+def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> None:
+    # S002-12
+    best = found(5, "Ana: To Lisbon.", day=1)
+    shown = told(best, found(2, "Bo: Hi."), found(4, "Bo: Where to?", day=1), found(1, "Ana: Hello."))
+    assert lines(shown) == [
+        "## Past Experience",
+        "2026-05-09:",
+        "- Bo: Where to?",
+        "- Ana: To Lisbon.",
+        "2026-05-08:",
+        "- Ana: Hello.",
+        "- Bo: Hi.",
+    ]
+    assert shown.candidates[0].text == "[2026-05-09] Ana: To Lisbon."  # with its day for who asks
+
+
+@pytest.mark.parametrize(
+    ("order", "days"),
+    [
+        ("best_first", ["2026-05-10:", "2026-05-08:", "2026-05-09:"]),
+        ("best_last", ["2026-05-09:", "2026-05-08:", "2026-05-10:"]),
+        ("chronological", ["2026-05-08:", "2026-05-09:", "2026-05-10:"]),
+        ("edges", ["2026-05-10:", "2026-05-09:", "2026-05-08:"]),
+    ],
+)
+def test_days_come_in_the_order_of_the_profile(order: str, days: list[str]) -> None:
+    shown = told(found(3, "C: c.", day=2), found(1, "A: a."), found(2, "B: b.", day=1), order=order)
+    assert [line for line in lines(shown) if line.endswith(":") and line.startswith("2026")] == days
+
+
+def test_what_has_no_day_stands_before_the_days_and_what_spans_a_day_before_its_lines() -> None:
+    event = found(9, "The office moved.", kind="event", dated=False)
+    shown = told(found(1, "Ana: Hi."), found(8, "Moving: they packed.", kind="episode"), event)
+    assert lines(shown)[1:] == ["- The office moved.", "2026-05-08:", "- Moving: they packed.", "- Ana: Hi."]
+
+
+def test_other_sections_keep_their_dates() -> None:
+    shown = told(found(1, "Water boils at 100.", kind="passage"))
+    assert lines(shown) == ["## Known Information", "- [2026-05-08] Water boils at 100."]
+
+
+SAID = st.lists(
+    st.tuples(
+        st.text(max_size=400).map(lambda text: f"Ana: {text}"),
+        st.integers(0, 3),
+        st.sampled_from(["exchange", "episode"]),
+        st.booleans(),
+    ),
+    max_size=12,
+)
+
+
+@given(SAID, st.integers(1, 900), st.sampled_from(["best_first", "best_last", "edges", "chronological"]))
+def test_the_tokens_add_up_and_never_pass_the_budget(
+    said: list[tuple[str, int, Kind, bool]], budget: int, order: str
+) -> None:
+    # S002-3, S002-12
+    every = [found(n, text, day=day, kind=kind, dated=dated) for n, (text, day, kind, dated) in enumerate(said)]
+    shown = told(*every, budget=budget, order=order)
+    assert shown.page.tokens == tokens.count(shown.page.text) <= budget
+    inside = [c for c in shown.candidates if c.detail]
+    assert shown.page.text.count("\n- ") == len(inside)
+    assert all(bullet(c.shown) in shown.page.text for c in inside)
+    assert len({c.day for c in inside if c.day}) == sum(line.startswith("2026-") for line in lines(shown))
