@@ -1,6 +1,7 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
+import re
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -26,6 +27,8 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 SQL = load("newton.memory", "recall.sql")
+
+_ASKING = re.compile(r"[^.!?…]+\?\W*")
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
@@ -103,6 +106,11 @@ class Found(NamedTuple):
     def heard(self) -> str:
         """Who says which words, whatever the day: what says the same need not stand twice."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether it is a line of one sentence that asks: what answers it stands in another."""
+        return self.kind == "exchange" and _ASKING.fullmatch(self.said) is not None
 
     def echoes(self, text: str) -> bool:
         """Whether it is a line that only says the same words again, as a question does that was asked before."""
