@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
+from newton.cognition.constraints import Constraint
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
@@ -29,9 +30,10 @@ RAW = frozenset({"exchange", "passage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
-    with which a derived memory comes in, and `needed` says that the context is to hold what the input needs, not all
-    that fits; `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being made
+    """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
+    be done again. `identity` stands first whatever the input; `floor` is the least evidence with which a derived memory
+    comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
+    stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
     procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
 
@@ -42,7 +44,7 @@ class Setting:
     floor: float
     needed: bool
     approach: Block
-    constraints: Sequence[Block]
+    constraints: Sequence[Constraint]
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
@@ -60,7 +62,7 @@ class Assembly:
 
     page: Block
     identity: Presence
-    focus: tuple[UUID, ...]
+    focus: tuple[Found, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
 
@@ -90,7 +92,7 @@ def composed(considered: Sequence[Considered], setting: Setting, *, focus: Seque
     return Assembly(
         page=page,
         identity=setting.identity,
-        focus=tuple(found.memory_id for found in focus),
+        focus=tuple(focus),
         layers=_layers(sections, setting),
         candidates=tuple(considered),
     )
@@ -100,7 +102,7 @@ def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Bloc
     """What stands in the context whatever is chosen for it."""
     return {
         "identity": setting.identity.blocks,
-        "censors": setting.constraints,
+        "censors": [constraint.block for constraint in setting.constraints],
         "frame": [setting.approach],
         "working": [item(found.summary, found.summary_tokens) for found in focus],
         "additional": setting.additional,

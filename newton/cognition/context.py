@@ -66,6 +66,14 @@ class Plan:
     budget: Budget
 
 
+class Made(NamedTuple):
+    """A context before it is a bundle."""
+
+    plan: Plan
+    setting: Setting
+    assembly: Assembly
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
     """Makes contexts. All that it holds is fixed for the life of the process, but for `shelf`: what it made lately."""
@@ -125,15 +133,14 @@ class Contexts:
         added = self._added(request, plan.budget)
         setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
-        assembly = assemble([score(f) for f in at_hand.found], setting)
+        made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
         notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
         return Current(
-            bundle=self._bundle(request, plan, assembly, at_hand, notes),
+            bundle=self._bundle(request, made, at_hand, notes),
             searched=request,
             cue=gathered.recalled.cue,
             view=request.in_view,
-            setting=setting,
             surroundings=gathered.surroundings,
         )
 
@@ -186,7 +193,8 @@ class Contexts:
         self, request: Request, around: Surroundings, plan: Plan, at_hand: Candidates, added: Additional
     ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        found, situation, standing = at_hand.found, around.situation, around.standing
+        situation, standing = around.situation, around.standing
+        found = {f.memory_id for f in at_hand.found}
         return Setting(
             input=request.input,
             budget=plan.budget,
@@ -199,7 +207,7 @@ class Contexts:
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
             ),
             focus=situation.focus,
-            open=[one for one in situation.open if one.memory_id not in {f.memory_id for f in found}],
+            open=[one for one in situation.open if one.memory_id not in found],
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
             additional=added.blocks,
             called_for=at_hand.called_for,
@@ -212,26 +220,29 @@ class Contexts:
     def _bundle(
         self,
         request: Request,
-        plan: Plan,
-        assembly: Assembly,
+        made: Made,
         at_hand: Candidates,
         notes: Notes,
     ) -> Bundle:
+        plan, page = made.plan, made.assembly.page
         return Bundle(
             bundle_id=new_id(),
             agent_id=request.agent_id,
             session_id=request.session_id,
             created_at=self.clock.now(),
+            as_of=request.as_of,
             input=request.input,
-            identity=assembly.identity,
-            text=assembly.page.text,
-            tokens=assembly.page.tokens,
+            identity=made.assembly.identity,
+            text=page.text,
+            tokens=page.tokens,
             budget=plan.budget.total,
             frame=plan.choice,
+            frame_edition=plan.frame.edition,
             profile=plan.profile,
-            layers=assembly.layers,
-            candidates=assembly.candidates,
-            focus=assembly.focus,
+            setting=made.setting,
+            layers=made.assembly.layers,
+            candidates=made.assembly.candidates,
+            focus=made.assembly.focus,
             recent=at_hand.recent,
             filters=request.filters,
             missing=notes.missing,

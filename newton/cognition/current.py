@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from newton.cognition.assemble import Setting
 from newton.cognition.bundle import Bundle
 from newton.cognition.gather import Surroundings
 from newton.cognition.refresh import spoken_of
@@ -31,7 +30,6 @@ class Current:
     searched: Request
     cue: Cue
     view: InView | None
-    setting: Setting
     surroundings: Surroundings
 
     @property
@@ -42,9 +40,8 @@ class Current:
     @cached_property
     def stated(self) -> Mapping[UUID, Found]:
         """Every memory that stands in it."""
-        focus = {found.memory_id: found for found in (*self.setting.open, *self.setting.focus)}
         items = {c.memory_id: c.scored.found for c in self.bundle.items}
-        return items | {memory_id: focus[memory_id] for memory_id in self.bundle.focus if memory_id in focus}
+        return items | {found.memory_id: found for found in self.bundle.focus}
 
 
 class _Made(NamedTuple):

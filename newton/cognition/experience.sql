@@ -3,7 +3,7 @@
 -- another.
 select
     b.bundle_id, b.session_id, b.created_at, b.input, r.content as reply,
-    b.trace -> 'candidates' as candidates
+    b.trace, b.memory_ids, b.candidates
 from cognition.turns as t
 join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
 join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.replied

@@ -69,4 +69,4 @@ async def retell(tx: Tx, told: Sequence[tuple[Long, str]], *, by: Teller, count:
         )
         for line, words in told
     ]
-    await store.retell(tx, retold, agent_id=by.agent_id)
+    await store.retell(tx, retold, by=by)

@@ -140,9 +140,9 @@ class Conversation:
         given = self._given()
         print(f"{show.bundle_summary(given.bundle)}\n\n{show.came_about(given)}")
 
-    def _why(self, which: str) -> None:
-        bundle = self._given().bundle
-        print(show.explanation(bundle, show.picked(bundle, which)))
+    async def _why(self, which: str) -> None:
+        account = await self.newton.hindsight().why(str(self._given().bundle.bundle_id))
+        print(show.explanation(account, account.picked(which)))
 
     def _frame(self, name: str) -> None:
         if name:

@@ -24,9 +24,9 @@ async def run(
 ) -> None:
     """Run a job now. Twice is like once.
 
-    `lifecycle` moves every memory to the state that its record asks for. `extract` has the model, if one is set, read
-    the conversations that it has not read yet. `compress` has it tell long lines shorter, for contexts; the lines
-    themselves stay as they were said.
+    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the
+    model, if one is set, read the conversations that it has not read yet. `compress` has it tell long lines shorter for
+    contexts; the lines themselves stay as they were said.
 
     Example: newton jobs run lifecycle --dry-run
 
@@ -43,7 +43,7 @@ async def run(
         if job == "compress":
             _shortened(await upkeep.shorten(), json=json)
             return
-        steps = await upkeep.lifecycle(dry=dry_run)
+        steps, expired = await upkeep.lifecycle(dry=dry_run)
     if json:
         show.as_json(
             [
@@ -58,6 +58,8 @@ async def run(
         print(f"… and {len(steps) - SHOWN} more")
     done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
     print(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
+    if expired:
+        print(f"{show.counted(expired, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
 
 
 def _shortened(lines: int, *, json: bool) -> None:
