@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, timedelta
+from typing import NamedTuple
 from uuid import UUID
 
 from asyncpg import Record
 
 from newton.clock import Clock
 from newton.cognition.metrics import Context, Facts, Item, Metrics, Period, Turn, metrics
+from newton.cognition.trace import Kept, Trace, read_trace, unpacked
 from newton.cognition.usage import used_of
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
@@ -20,6 +22,13 @@ SQL = load("newton.cognition", "metrics.sql")
 
 MOST_DAYS = 3_650
 FORGOTTEN = "[forgotten]"  # what stands where a line of dialogue was
+
+
+class _Loaded(NamedTuple):
+    """What a stored context was, and the memories that stood in it."""
+
+    trace: Trace
+    items: Sequence[Kept]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,14 +65,23 @@ async def _period(tx: Tx, periods: Periods, *, agent_id: UUID) -> Period:
 
 
 async def _turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[Turn]:
-    bundle_ids = list({row["bundle_id"] for row in rows if row["bundle_id"]})
-    loaded: dict[UUID, list[Record]] = {bundle_id: [] for bundle_id in bundle_ids}
-    for item in await SQL["loaded"].all(tx, agent_id=agent_id, bundle_ids=bundle_ids):
-        loaded[item["bundle_id"]].append(item)
-    return [_turn(row, loaded.get(row["bundle_id"], ())) for row in rows]
+    loaded = [_loaded(row) if row["bundle_id"] else None for row in rows]
+    known = {kept.memory_id for one in loaded if one for kept in one.items}
+    forms = {row["memory_id"]: row for row in await SQL["forms"].all(tx, agent_id=agent_id, memory_ids=list(known))}
+    return [_turn(row, one, forms) for row, one in zip(rows, loaded, strict=True)]
 
 
-def _turn(row: Record, loaded: Sequence[Record]) -> Turn:
+def _loaded(row: Record) -> _Loaded | None:
+    """None for a bundle that another version of Newton has written."""
+    try:
+        trace = read_trace(row["trace"], said=row["made_for"])
+        candidates, _ = unpacked(trace, row["memory_ids"], row["candidates"])
+    except (ValueError, LookupError):
+        return None
+    return _Loaded(trace, [kept for kept in candidates if kept.detail])
+
+
+def _turn(row: Record, loaded: _Loaded | None, forms: Mapping[UUID, Record]) -> Turn:
     by_model = row["answered_by"] == "model"
     return Turn(
         at=row["at"],
@@ -72,23 +90,25 @@ def _turn(row: Record, loaded: Sequence[Record]) -> Turn:
         how=row["how"],
         by_model=by_model,
         telling=by_model and FORGOTTEN not in (row["reply"], row["input"]),
-        context=_context(row, loaded) if row["bundle_id"] else None,
+        context=loaded and _context(row, loaded, forms),
     )
 
 
-def _context(row: Record, loaded: Sequence[Record]) -> Context:
-    texts = {item["memory_id"]: item["text"] for item in loaded}
-    refs = {item["memory_id"]: item["ref"] for item in loaded}
+def _context(row: Record, loaded: _Loaded, forms: Mapping[UUID, Record]) -> Context:
+    shown = [kept for kept in loaded.items if kept.memory_id in forms]
+    texts = {kept.memory_id: str(forms[kept.memory_id][kept.detail or "summary"]) for kept in shown}
+    refs = {memory_id: forms[memory_id]["ref"] for memory_id in texts}
     used = used_of(row["reply"], texts, given=row["input"], refs=refs)
+    similarity, cosine = (loaded.trace.features.index(name) for name in ("similarity", "cosine"))
     return Context(
         bundle_id=row["bundle_id"],
         frame=row["frame"],
-        forced=row["forced"],
+        forced=loaded.trace.frame.forced,
         profile=row["profile"],
         budget=row["budget"],
         tokens=row["tokens"],
-        ms=row["ms"] or 0.0,
-        items=tuple(Item(item["similarity"], item["cosine"], item["memory_id"] in used) for item in loaded),
+        ms=sum(loaded.trace.timings_ms.values()),
+        items=tuple(Item(kept.features[similarity], kept.features[cosine], kept.memory_id in used) for kept in shown),
     )
 
 
