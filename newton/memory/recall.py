@@ -18,7 +18,7 @@ from newton.ids import model_id
 from newton.memory.importance import derived
 from newton.memory.memory import PAST, Kind, Trust
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
-from newton.memory.representations import day_in_front, one_line, parted
+from newton.memory.representations import IN_FRONT, one_line, parted
 from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
@@ -93,7 +93,7 @@ class Found(NamedTuple):
     def day(self) -> str | None:
         """The day that both of its forms say in front, if they do."""
         day = parted(self.summary)[0]
-        return day if day and self.micro.startswith(day_in_front(day)) else None
+        return day if day and self.micro[:IN_FRONT] == self.summary[:IN_FRONT] else None
 
     @property
     def heard(self) -> str:
