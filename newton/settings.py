@@ -50,6 +50,13 @@ class Settings(BaseModel):
         Path("~/.local/share/newton"), description="Where the embedded server, the history and caches live."
     )
     frames_dir: Path | None = Field(None, description="A folder of your own frames; a frame of the same name wins.")
+    pack: str | None = Field(
+        None, description="The kind of work: coding, support, research, or packs/NAME in your folder of frames."
+    )
+    frame_tiebreak: bool = Field(
+        default=False,
+        description="When Newton is unsure, ask the chat model which frame an input wants.",
+    )
     guardrails_dir: Path | None = Field(
         None, description="A folder of your own guardrails; a guardrail of the same name wins."
     )

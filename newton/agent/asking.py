@@ -1,5 +1,6 @@
 """Asks a model for forms off the hot path: within the day's ceiling, with every token recorded."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 from uuid import UUID
@@ -8,8 +9,10 @@ from pydantic import BaseModel
 
 from newton.agent import ledger
 from newton.clock import Clock
+from newton.cognition.tiebreak import Pick, picking_prompt
+from newton.content.frames import Frame
 from newton.db.pool import Database, in_unit_of_work
-from newton.errors import SpendError
+from newton.errors import ProviderError, SpendError
 from newton.heart.extracting import Same, judging_prompt
 from newton.memory.representations import Count
 from newton.providers.chat import ChatMessage, Reply
@@ -22,7 +25,7 @@ JUDGEMENT_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asking:
-    """For one agent. It is also the Judge of whether two statements say the same."""
+    """For one agent. It is also the Judge of whether two statements say the same, and breaks the ties of frames."""
 
     agent_id: UUID
     db: Database
@@ -54,6 +57,14 @@ class Asking:
     async def _record(self, reply: Reply, purpose: str) -> None:
         async with self.db.work(self.agent_id) as tx:
             await ledger.record(tx, reply, agent_id=self.agent_id, purpose=purpose, now=self.clock.now())
+
+    async def frame(self, text: str, close: Sequence[Frame]) -> str | None:
+        """Which of the frames the text wants; None when the model cannot say or cannot be asked."""
+        try:
+            pick = await self.fill(picking_prompt(text, close), Pick, purpose="frame", max_tokens=JUDGEMENT_TOKENS)
+        except ProviderError:
+            return None
+        return pick and pick.frame
 
     async def same(self, told: str, known: str) -> bool:
         """Whether both say the same; what the model cannot answer is no."""

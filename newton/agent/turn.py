@@ -231,8 +231,18 @@ class Turns:
 
     async def _record(self, session_id: UUID, line: Line) -> None:
         async with self.db.work(self.agent_id) as tx:
-            placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
-            await self._hold(tx, session_id, placed)
+            await self._append(tx, line, session_id=session_id, by=self._by())
+
+    async def _append(self, tx: Tx, line: Line, *, session_id: UUID, by: Teller) -> Sequence[Placed]:
+        """Adds the line to the session, and to what it has at hand."""
+        placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+        await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
+        return placed
+
+    def _sitting(self, session_id: UUID) -> Sitting:
+        return Sitting(
+            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
+        )
 
     async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> Sequence[Tenet]:
         """Keeps what the person said; returns what of it is now proposed for the identity. Nothing else of a turn
@@ -240,23 +250,14 @@ class Turns:
         by = self._by()
         line = Line(role="user", content=text, said_at=by.now)
         async with self.db.work(self.agent_id) as tx:
-            placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
-            await self._hold(tx, session_id, placed)
+            placed = await self._append(tx, line, session_id=session_id, by=by)
             if not (placed and heed):
                 return ()
             spot = Spot(session_id, placed[0].position)
             return await listen(tx, text, spot, hand=Hand(by=by, count=self.count))
 
-    async def _hold(self, tx: Tx, session_id: UUID, placed: Sequence[Placed]) -> None:
-        await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
-
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-
-    def _sitting(self, session_id: UUID) -> Sitting:
-        return Sitting(
-            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
-        )
 
 
 def spoken(lines: Sequence[Placed]) -> list[Placed]:

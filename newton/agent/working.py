@@ -14,6 +14,7 @@ from newton.cognition.workingset import Used
 from newton.content.frames import Frame
 from newton.content.profiles import Profile, profile_for
 from newton.db.pool import Database, Tx
+from newton.dialogue import sessions
 from newton.errors import InputError
 
 if TYPE_CHECKING:
@@ -92,6 +93,14 @@ class WorkingMemory:
             vectors = await workingset.vectors(tx, **where, model_id=self.model_id)
         frame = self.frames.get(seen) if seen else None
         return Desk(held=held, now=self.clock.now(), frame=frame, vectors=vectors)
+
+
+async def session_at_work(db: Database, name: str | None, *, agent_id: UUID) -> UUID:
+    """The session of that name, or without one the last that had anything at hand. Raises NotFoundError."""
+    async with db.work(agent_id) as tx:
+        if name is None:
+            return (await workingset.last_session(tx, agent_id=agent_id))[0]
+        return await sessions.known(tx, agent_id=agent_id, ref=name)
 
 
 def _quarters(hours: Sequence[float]) -> tuple[float, ...]:

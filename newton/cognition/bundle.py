@@ -153,16 +153,7 @@ class Bundle:
     def _outline(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
-            "frame": {
-                "name": self.frame.frame,
-                "confidence": round(self.frame.confidence, 4),
-                "runner_up": self.frame.runner_up,
-                "forced": self.frame.forced,
-                "evidence": {
-                    name: {part: round(getattr(e, part), 4) for part in ("pattern", "example", "prior")}
-                    for name, e in self.frame.evidence.items()
-                },
-            },
+            "frame": self.frame.outline(),
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},

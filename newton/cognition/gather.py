@@ -9,9 +9,11 @@ from uuid import UUID
 from newton.brain import snapshots
 from newton.brain.snapshots import Advice
 from newton.cognition import bundles
+from newton.cognition.opening import substance
 from newton.cognition.request import Request
 from newton.concurrency import timely, together
 from newton.db.pool import Database, Tx
+from newton.errors import ProviderError
 from newton.heart import censors, identity, procedures
 from newton.heart.censors import Censor
 from newton.heart.tenets import NOBODY, Identity
@@ -20,7 +22,7 @@ from newton.memory.ranking import USUAL, Weighing
 from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 FEW: Mapping[Kind, Width] = {
     "fact": Width(searched=30, kept=30),
@@ -63,11 +65,15 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
-    """What the sources gave. `missing` names those that gave nothing, or less, and why."""
+    """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
+
+    `missing` names those that gave nothing, or less, and why.
+    """
 
     recalled: Recollection
     standing: Standing
     situation: Situation
+    core: "Vector | None"
     missing: Mapping[str, str]
 
 
@@ -107,11 +113,13 @@ class Sources:
             situation = tasks.create_task(
                 reading.of("session", self._read(request, _situation(now)), instead=Situation())
             )
+            core = tasks.create_task(reading.of("core", self._core(request), instead=None))
         recalled = recalling.result()
         return Gathered(
             recalled=recalled,
             standing=standing.result(),
             situation=situation.result(),
+            core=core.result(),
             missing={**recalled.missing, **reading.missing},
         )
 
@@ -125,6 +133,15 @@ class Sources:
             weighing=self.weighing,
         )
         return await recall(request.input, embedder=self.embedder, search=search)
+
+    async def _core(self, request: Request) -> "Vector | None":
+        core = substance(request.input)
+        if self.embedder is None or request.frame or core == request.input:
+            return None
+        try:
+            return (await self.embedder.embed([core]))[0]
+        except ProviderError:
+            return None  # the memories were searched without it too, and that is told
 
     async def _read(self, request: Request, source: Callable[[Tx, Request], Awaitable[T]]) -> T:
         async with self.db.work(request.agent_id) as tx:

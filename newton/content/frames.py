@@ -2,16 +2,21 @@
 
 import functools
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
+from newton.content.marked import Document, load
 from newton.content.shipped import shipped
-from newton.content.yamlfile import Content, Named, pick, read_folder
+from newton.content.yamlfile import Content, Named, built, contents, pick, read_folder
 
 Stakes = Literal["low", "medium", "high", "critical"]
+
+PACK_FILE = "pack.yaml"  # what a pack is, beside the frames in its folder
+ADDED = ("patterns", "examples")  # what a frame that extends another has more of
 
 NEUTRAL = 0.5  # the priority of a kind that a frame does not speak of
 
@@ -139,18 +144,59 @@ class Frame(Named):
         plain = _plain(text)
         return tuple(pattern for pattern in self.patterns if _bounded(pattern.match).search(plain))
 
+    def phrases(self, text: str) -> tuple[str, ...]:
+        """What the patterns found in the text, the heaviest pattern's phrase first."""
+        plain = _plain(text)
+        ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
+        return tuple(found[0] for pattern in ordered if (found := _bounded(pattern.match).search(plain)))
+
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
-    """The frames that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
+    """The frames that ship with Newton, overlaid by a person's own folder.
 
     `profiles` are the names that a frame may give for its profile; without them, of those that ship.
 
     Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
     """
-    known = {path.stem for path in shipped("profiles").glob("*.yaml")} if profiles is None else set(profiles)
-    context = {"profiles": known}
-    frames = read_folder(shipped("frames"), Frame, context)
-    return frames if extra is None else {**frames, **read_folder(extra.expanduser(), Frame, context)}
+    frames = read_folder(shipped("frames"), Frame, _context(profiles))
+    return frames if extra is None else overlaid(frames, extra.expanduser(), profiles)
+
+
+def overlaid(frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
+    """The frames with those of the folder: a new name adds one, a known one takes its place.
+
+    A frame that says `extends` has all of the frame it names, but for what it says itself. Raises ConfigError as
+    `load_frames` does.
+    """
+    files, context = contents(folder, apart=PACK_FILE), _context(profiles)
+    return {**frames, **{path.stem: built(_extended(load(path), frames), Frame, context) for path in files}}
+
+
+def _context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
+    return {"profiles": set(profiles or (path.stem for path in shipped("profiles").glob("*.yaml")))}
+
+
+def _extended(document: Document, known: Mapping[str, Frame]) -> Document:
+    """What the document says on top of the frame it extends: mappings field by field, patterns and examples added."""
+    given = document.value
+    own = dict(cast("dict[str, object]", given)) if isinstance(given, dict) else dict[str, object]()
+    name = own.pop("extends", None)
+    if name is None:
+        return document
+    if not isinstance(name, str) or name not in known:
+        what = f"extends no frame: {name!r} is not one of {', '.join(sorted(known))}."
+        raise document.error(("extends",), what, "Name one of them, or leave the line out.")
+    base: dict[str, object] = known[name].model_dump(exclude_unset=True)
+    joined = {field: _joined(field, base.get(field), value) for field, value in own.items()}
+    return replace(document, value={**base, "name": document.path.stem, **joined})
+
+
+def _joined(field: str, base: object, own: object) -> object:
+    if isinstance(base, dict) and isinstance(own, dict):
+        return {**cast("dict[str, object]", base), **cast("dict[str, object]", own)}
+    if field in ADDED and isinstance(base, tuple) and isinstance(own, tuple):
+        return (*cast("tuple[object, ...]", base), *cast("tuple[object, ...]", own))
+    return own
 
 
 def frame_named(frames: dict[str, Frame], name: str) -> Frame:

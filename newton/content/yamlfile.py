@@ -39,7 +39,12 @@ _WORDS = {
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
     """Each `*.yaml` of the folder by its name, or ConfigError for the first mistake: all of them or none."""
-    return {path.stem: read(path, model, context) for path in within(folder) if _is_content(path)}
+    return {path.stem: read(path, model, context) for path in contents(folder)}
+
+
+def contents(folder: Path, *, apart: str = "") -> list[Path]:
+    """The files of the folder that are to be read, but for the one of that name."""
+    return [path for path in within(folder) if _is_content(path) and path.name != apart]
 
 
 def within(folder: Path) -> list[Path]:
@@ -51,10 +56,14 @@ def within(folder: Path) -> list[Path]:
 
 def read(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
     """The file as a model. `context` reaches the model's validators."""
-    document = load(path)
-    made = checked(document, model, context)
-    if made.name != path.stem:
-        what = f"the {_noun(model)} is named {made.name!r} but its file {path.stem!r}."
+    return built(load(path), model, context)
+
+
+def built(document: Document, model: type[M], context: Mapping[str, object] | None = None) -> M:
+    """The document as a model that is named as its file."""
+    made, stem = checked(document, model, context), document.path.stem
+    if made.name != stem:
+        what = f"the {_noun(model)} is named {made.name!r} but its file {stem!r}."
         raise document.error(("name",), what, "Rename one of them.")
     return made
 

@@ -19,16 +19,18 @@ from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
-from newton.agent.working import WorkingMemory
+from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
-from newton.cognition import workingset
 from newton.cognition.context import Contexts
-from newton.cognition.exemplars import centroids
+from newton.cognition.exemplars import learnt
+from newton.cognition.framing import Choice, choose
+from newton.cognition.opening import substance
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
 from newton.concurrency import together
-from newton.content.frames import Frame, load_frames
+from newton.content.frames import Frame
+from newton.content.packs import Pack, load_outlook
 from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
 from newton.content.skills import load_skills
@@ -69,6 +71,7 @@ class Newton:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
+    pack: Pack | None = None
 
     def verbs(self, origin: str) -> Verbs:
         return Verbs(
@@ -156,14 +159,9 @@ class Newton:
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
-        async with self.db.work(self.agent_id) as tx:
-            if session is None:
-                session_id, _ = await workingset.last_session(tx, agent_id=self.agent_id)
-            else:
-                session_id = await sessions.known(tx, agent_id=self.agent_id, ref=session)
         return WorkingMemory(
             agent_id=self.agent_id,
-            session_id=session_id,
+            session_id=await session_at_work(self.db, session, agent_id=self.agent_id),
             db=self.db,
             clock=self.clock,
             profiles=self.profiles,
@@ -191,15 +189,7 @@ class Newton:
         )
 
     def _asking(self) -> Asking | None:
-        model = chat_model(self.settings)
-        return model and Asking(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            model=model,
-            per_day=self.settings.llm_tokens_per_day,
-        )
+        return _asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -264,7 +254,7 @@ class Newton:
 async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
-    frames = load_frames(settings.frames_dir, profiles)
+    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
@@ -272,25 +262,31 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
             loading = tasks.create_task(asyncio.to_thread(_models, settings))
             opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
         (embedder, count), db = loading.result(), opening.result()
+        agent_id = await agents.agent(db, settings.agent, now=clock.now())
+        asking = (
+            _asking(settings, agent_id=agent_id, db=db, clock=clock, count=count) if settings.frame_tiebreak else None
+        )
         newton = Newton(
             settings=settings,
-            agent_id=await agents.agent(db, settings.agent, now=clock.now()),
+            agent_id=agent_id,
             db=db,
             clock=clock,
             count=count,
             embedder=embedder,
-            frames=frames,
-            profiles=profiles,
+            frames=outlook.frames,
+            profiles=outlook.profiles,
+            pack=outlook.pack,
             contexts=Contexts(
                 db=db,
                 clock=clock,
                 count=count,
-                frames=frames,
-                profiles=profiles,
+                frames=outlook.frames,
+                profiles=outlook.profiles,
                 embedder=embedder,
-                centroids=await centroids(frames, embedder, cache=settings.home / "cache"),
+                likeness=await learnt(outlook.frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
+                tiebreak=asking and asking.frame,
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)
@@ -302,6 +298,22 @@ def chat_model(settings: Settings) -> "OpenAIChat | None":
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None
     return import_module("newton.providers.openai_models").OpenAIChat(settings)
+
+
+def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, count: Count) -> Asking | None:
+    model = chat_model(settings)
+    return model and Asking(
+        agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
+    )
+
+
+async def framed(settings: Settings, text: str) -> Choice:
+    """The frame that an input of its own gets, without a database."""
+    outlook = load_outlook(load_profiles(), settings.frames_dir, settings.pack)
+    embedder, _ = await asyncio.to_thread(_models, settings)
+    likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
+    vector = (await embedder.embed([substance(text)]))[0] if embedder else None
+    return choose(outlook.frames, text, vector=vector, likeness=likeness, prior=None)
 
 
 def _models(settings: Settings) -> "tuple[Embedder | None, Count]":

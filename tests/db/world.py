@@ -164,7 +164,7 @@ def contexts(db: Database) -> Contexts:
         frames=load_frames(),
         profiles=load_profiles(),
         embedder=HashEmbedder(),
-        centroids={},
+        likeness=None,
         header_tokens=headers(count),
         source_seconds=10.0,
     )

@@ -46,7 +46,7 @@ class Mind:
             frames=load_frames(),
             profiles=load_profiles(),
             embedder=self.embedder,
-            centroids={},
+            likeness=None,
             header_tokens=headers(tokens.count),
             source_seconds=10.0,
         )

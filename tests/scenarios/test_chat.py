@@ -98,3 +98,18 @@ def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None
     history.append_string("half a \ud800 character")
     kept = list(FileHistory(str(path)).load_history_strings())
     assert kept == ["half a ? character", "/remember the key is [REDACTED:aws-key]"]
+
+
+async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    said = ("/frame", "/frame debug", "hello", "/frame", "/frame auto", "Should we use tabs or spaces?", "/frame")
+    await (await conversation(mind, HashEmbedder(), *said, "/quit")).hold()
+    told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "The last answer"))]
+    assert told[:4] == [
+        "Frame: chosen for each input.",
+        "Frame: debug.",
+        "Frame: debug.",
+        "The last answer: frame debug (forced), because it was asked for.",
+    ]
+    assert told[4:6] == ["Frame: chosen for each input."] * 2
+    assert told[6].startswith("The last answer: frame decision (")
+    assert "because it says 'Should we'" in told[6]

@@ -97,14 +97,14 @@ def learning(mind: Mind) -> Learning:
 async def talk_of_boats(mind: Mind, turns: int) -> None:
     """Each reply repeats what the input asked for by name, so similarity is what there is to learn."""
     dice = random.Random(4)
-    boats = [f"Boat{n} captain{n} harbour{n} colour{n}" for n in range(12)]
+    boats = [f"Boat{n} is the boat of captain{n} in harbour{n}, painted colour{n}" for n in range(12)]
     await mind.know(*boats)
     session_id = await mind.session()
     for n in range(turns):
         mind.clock.advance(timedelta(minutes=7))
         boat = dice.choice(boats)
         reply = ScriptedChat(f"That is {boat.lower()} indeed.")
-        said = Said(session_id=session_id, text=f"What of {boat.split()[0]}? ({n})", frame="question")
+        said = Said(session_id=session_id, text=f"What of the boat {boat.split()[0]}? ({n})", frame="question")
         await take(mind.turns(reply), said)
 
 
@@ -112,7 +112,7 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
     await talk_of_boats(mind, 3)
     session_id = await mind.session()
     mind.clock.advance(timedelta(minutes=7))
-    await take(mind.turns(None), Said(session_id=session_id, text="What of Boat7?", frame="question"))
+    await take(mind.turns(None), Said(session_id=session_id, text="What of the boat Boat7?", frame="question"))
     async with mind.db.work(mind.agent_id) as tx:
         known = await experience.cases(tx, agent_id=mind.agent_id, profile="newton", features=["similarity"])
     assert len(known) == 3, "a reply that quotes memories used nothing"
@@ -130,5 +130,5 @@ async def test_weights_are_learnt_from_replies(mind: Mind) -> None:
     made = await learning(mind).fit("newton")
     weights = dict(zip(LEARNABLE, made.weights.tolist(), strict=True))
     assert made.learnt_from + made.held_out >= 60
-    assert weights["similarity"] + weights["lexical"] > 0.5
-    assert made.after.precision >= made.before.precision - 0.02
+    assert made.before.precision > 0.9 and not made.better, "there is hardly anything to gain"
+    assert weights["similarity"] == pytest.approx(0.5, abs=0.1), "and so the profile stays as it is"

@@ -71,6 +71,8 @@ def test_a_shipped_frame_says_everything(frames: dict[str, Frame], name: str) ->
     assert frame.domains
     assert frame.censors
     assert frame.patterns
+    assert frame.priorities.model_fields_set == set(KINDS)
+    assert frame.model_fields_set >= {"profile", "budget", "default_stakes"}
     assert all(0 <= frame.priority(kind) <= 1 for kind in KINDS)
     assert frame.profile in load_profiles()
 
@@ -102,9 +104,11 @@ def test_the_decision_frame_keeps_the_published_priorities(frames: dict[str, Fra
     assert [frames["decision"].priority(kind) for kind in kinds] == [1.0, 0.8, 0.6, 0.4]
 
 
-def test_a_kind_that_a_frame_does_not_speak_of_is_neutral(frames: dict[str, Frame]) -> None:
-    assert frames["decision"].priority("passage") == 0.5
-    assert frames["decision"].priority("no such kind") == 0.5
+def test_a_kind_that_a_frame_does_not_speak_of_is_neutral(tmp_path: Path) -> None:
+    _written(tmp_path, GOOD)
+    repair = load_frames(tmp_path)["repair"]
+    assert repair.priority("passage") == 0.5
+    assert repair.priority("no such kind") == 0.5
 
 
 def test_a_question_is_answered_from_what_was_said_and_known(frames: dict[str, Frame]) -> None:

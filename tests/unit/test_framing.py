@@ -1,13 +1,35 @@
 """Which frame an input asks for."""
 
-import pytest
+import asyncio
+import functools
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from time import perf_counter
+from typing import cast
 
-from newton.cognition.framing import centroid, choose, forced
-from newton.content.frames import load_frames
+import pytest
+import yaml
+
+from newton.cognition.exemplars import learnt
+from newton.cognition.framing import DEFAULT, FLOOR, Choice, choose, forced, settled
+from newton.cognition.likeness import Likeness
+from newton.cognition.opening import substance
+from newton.content.frames import Frame, Pattern, load_frames
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
 
 FRAMES = load_frames()
+DATA = Path(__file__).parents[1] / "data"
+UNCLEAR = ["Kafka"]
+OPENINGS = [
+    "Hi, ",
+    "Hello! ",
+    "hey there - ",
+    "Good morning, ",
+    "Thanks! ",
+    "Hope you're well. ",
+    "Sorry to bother you, ",
+]
 
 
 @pytest.fixture(scope="module")
@@ -16,8 +38,10 @@ def model() -> MiniLM:
 
 
 @pytest.fixture(scope="module")
-def centroids(model: MiniLM) -> dict[str, Vector]:
-    return {name: centroid(model.embed_now(list(frame.examples))) for name, frame in FRAMES.items()}
+def learned() -> Likeness:
+    made = asyncio.run(learnt(FRAMES, MiniLM(), cache=Path("nowhere")))
+    assert made
+    return made
 
 
 @pytest.mark.parametrize(
@@ -34,45 +58,186 @@ def centroids(model: MiniLM) -> dict[str, Vector]:
         ("Hi, the deploy is broken and nothing starts", "debug"),
     ],
 )
-def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, centroids: dict[str, Vector]) -> None:
+def test_typical_inputs_get_their_frame(text: str, frame: str, model: MiniLM, learned: Likeness) -> None:
     # S002-1, S002-7
-    vector = model.embed_now([text])[0]
-    choice = choose(FRAMES, text, vector=vector, centroids=centroids, prior=None)
+    vector = vector_of(text, model)
+    choice = choose(FRAMES, text, vector=vector, likeness=learned, prior=None)
     assert choice.frame == frame, choice
     assert 0 < choice.confidence <= 1
     assert choice.runner_up != choice.frame
 
 
-def test_the_choice_is_the_same_every_time(model: MiniLM, centroids: dict[str, Vector]) -> None:
+def test_the_choice_is_the_same_every_time(model: MiniLM, learned: Likeness) -> None:
     vector = model.embed_now(["Compare the two libraries for me"])[0]
     choices = [
-        choose(FRAMES, "Compare the two libraries for me", vector=vector, centroids=centroids, prior=None)
+        choose(FRAMES, "Compare the two libraries for me", vector=vector, likeness=learned, prior=None)
         for _ in range(3)
     ]
     assert choices[0] == choices[1] == choices[2]
 
 
 def test_without_a_model_patterns_decide() -> None:
-    choice = choose(FRAMES, "Should we use tabs or spaces?", vector=None, centroids={}, prior=None)
+    choice = choose(FRAMES, "Should we use tabs or spaces?", vector=None, likeness=None, prior=None)
     assert choice.frame == "decision"
 
 
 def test_without_any_evidence_it_is_a_conversation() -> None:
-    assert choose(FRAMES, "zzz", vector=None, centroids={}, prior=None).frame == "conversation"
+    assert choose(FRAMES, "zzz", vector=None, likeness=None, prior=None).frame == "conversation"
 
 
 def test_a_session_s_frame_breaks_a_tie_but_not_a_clear_case() -> None:
-    assert choose(FRAMES, "zzz", vector=None, centroids={}, prior="planning").frame == "planning"
-    clear = choose(FRAMES, "Should we use tabs or spaces?", vector=None, centroids={}, prior="planning")
+    assert choose(FRAMES, "zzz", vector=None, likeness=None, prior="planning").frame == "planning"
+    clear = choose(FRAMES, "Should we use tabs or spaces?", vector=None, likeness=None, prior="planning")
     assert clear.frame == "decision"
 
 
 @pytest.mark.parametrize("text", ["The prefix of that affixed label", "A ladybug, a debugger and some bugle music"])
 def test_a_part_of_a_word_is_no_pattern(text: str) -> None:
     # the mistake: 'prefix' and 'ladybug' taken for fix and bug
-    assert all(choose(FRAMES, text, vector=None, centroids={}, prior=None).evidence[n].pattern == 0 for n in FRAMES)
+    assert all(choose(FRAMES, text, vector=None, likeness=None, prior=None).evidence[n].pattern == 0 for n in FRAMES)
 
 
 def test_a_forced_frame_says_so() -> None:
     assert forced("debug").forced
     assert forced("debug").confidence == 1.0
+
+
+Labelled = Mapping[str, Sequence[str]]
+
+
+def read(name: str) -> object:
+    path = DATA / name
+    if not path.exists():
+        pytest.skip(f"{name} is not here")
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+@functools.cache
+def vector_of(said: str, model: MiniLM) -> Vector:
+    return model.embed_now([said])[0]
+
+
+def chosen(text: str, model: MiniLM, learned: Likeness, prior: str | None = None) -> Choice:
+    return choose(FRAMES, text, vector=vector_of(substance(text), model), likeness=learned, prior=prior)
+
+
+@pytest.mark.parametrize("name", ["frames_dev.yaml", "frames.yaml"])
+def test_labelled_inputs_get_their_frame(name: str, model: MiniLM, learned: Likeness) -> None:
+    # S002-7: the first file was looked at while the examples were written. The second is held out: a failure says how
+    # many, not which, so that nobody writes examples for them.
+    labelled = cast("Labelled", read(name))
+    right: dict[str, list[bool]] = {}
+    for frame, texts in labelled.items():
+        vectors = model.embed_now([substance(text) for text in texts])
+        got = [choose(FRAMES, t, vector=v, likeness=learned, prior=None) for t, v in zip(texts, vectors, strict=True)]
+        right[frame] = [choice.frame == frame for choice in got]
+    shares = {frame: sum(each) / len(each) for frame, each in right.items()}
+    assert sum(map(sum, right.values())) / sum(map(len, right.values())) >= 0.9, shares
+    assert min(shares.values()) >= 0.8, shares
+
+
+def test_a_polite_opening_decides_nothing(model: MiniLM, learned: Likeness) -> None:
+    labelled = cast("Labelled", read("frames_dev.yaml"))
+    for text in [t for frame, texts in labelled.items() if frame != "conversation" for t in texts[:3]]:
+        plain = chosen(text, model, learned).frame
+        assert {chosen(opening + text, model, learned).frame for opening in OPENINGS} == {plain}, text
+
+
+def test_polite_and_plain_inputs_share_a_frame(model: MiniLM, learned: Likeness) -> None:
+    pairs = cast("Sequence[Mapping[str, str]]", read("frames_openings.yaml"))
+    flips = sum(chosen(p["plain"], model, learned).frame != chosen(p["polite"], model, learned).frame for p in pairs)
+    assert flips == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "left"),
+    [
+        ("Hi, the deploy is broken", "the deploy is broken"),
+        ("Good morning! Could you please sort these?", "sort these?"),
+        ("Thanks a lot. And what does it cost?", "what does it cost?"),
+        ("Hi there!", "Hi there!"),
+        ("Can whales sleep?", "Can whales sleep?"),
+        ("History is fun", "History is fun"),
+        ("Good morning Ana, if you have a minute: sort these", "sort these"),
+        ("Sorry to bother you again. Is there any chance you could sort these?", "sort these?"),
+        ("If you have a fever, what helps?", "If you have a fever, what helps?"),
+        ("Morning or evening run?", "Morning or evening run?"),
+        ("", ""),
+    ],
+)
+def test_the_substance_of_an_input_lies_behind_its_opening(text: str, left: str) -> None:
+    assert substance(text) == left
+
+
+def test_what_says_nothing_is_said_to_be_unsure() -> None:
+    choice = choose(FRAMES, "zzz", vector=None, likeness=None, prior=None)
+    assert (choice.frame, choice.unsure) == ("conversation", True)
+    assert choice.confidence < FLOOR
+    assert choice.reason.startswith("nothing speaks clearly enough")
+
+
+def test_a_choice_gives_its_reason(model: MiniLM, learned: Likeness) -> None:
+    choice = chosen("Should we use tabs or spaces?", model, learned, prior="decision")
+    assert not choice.unsure
+    assert "it says 'Should we'" in choice.reason
+    assert f"it is like {'Tabs or spaces?'!r}" in choice.reason
+    assert "the session is in it" in choice.reason
+    assert choice.runner_up not in (None, "decision")
+
+
+def test_without_a_pattern_the_reason_gives_the_words_that_tell(model: MiniLM, learned: Likeness) -> None:
+    choice = chosen("I talked over everyone", model, learned)
+    assert (choice.frame, choice.evidence["reflection"].pattern) == ("reflection", 0)
+    assert "it says 'i talked'" in choice.reason
+    assert "it is like 'I talked over everyone in the meeting. Again.'" in choice.reason
+
+
+def test_a_model_may_settle_only_among_the_close_frames() -> None:
+    choice = choose(FRAMES, "zzz", vector=None, likeness=None, prior="debug")
+    assert choice.unsure
+    assert choice.close[0] == "debug"
+    other = settled(choice, choice.close[1])
+    assert (other.frame, other.unsure) == (choice.close[1], False)
+    assert other.runner_up == "debug"
+    far = next(name for name in FRAMES if name not in choice.close)
+    assert settled(choice, far) is choice
+    assert settled(choice, "no such frame") is choice
+
+
+def test_a_frame_without_examples_is_chosen_by_its_patterns(model: MiniLM, learned: Likeness) -> None:
+    own = FRAMES["task"].model_copy(
+        update={"name": "sailing", "examples": (), "patterns": (Pattern(match="reef", weight=0.9),)}
+    )
+    frames: dict[str, Frame] = {**FRAMES, "sailing": own}
+    texts = ("When do we reef the sail?", "When do we fold the sail?")
+    got = [choose(frames, t, vector=model.embed_now([t])[0], likeness=learned, prior=None).frame for t in texts]
+    assert got == ["sailing", "question"]
+
+
+def test_a_vector_that_is_missing_leaves_the_words(learned: Likeness) -> None:
+    assert choose(FRAMES, "Should we sell the barn?", vector=None, likeness=learned, prior=None).frame == "decision"
+
+
+def test_a_frame_that_the_floor_refuses_is_the_neutral_one(model: MiniLM, learned: Likeness) -> None:
+    unsure = [choice for t in UNCLEAR if (choice := chosen(t, model, learned)).unsure]
+    assert unsure, "none of them is unclear any more"
+    assert {choice.frame for choice in unsure} == {DEFAULT}
+    assert all(choice.confidence < FLOOR and choice.reason.startswith("nothing speaks") for choice in unsure)
+
+
+def test_a_session_does_not_leave_its_frame_for_one_weak_signal() -> None:
+    text = "and the fox in the garden, please"
+    assert choose(FRAMES, text, vector=None, likeness=None, prior=None).evidence["task"].pattern > 0
+    assert choose(FRAMES, text, vector=None, likeness=None, prior="planning").frame == "planning"
+
+
+@pytest.mark.parametrize("times_over", [1, 100])
+def test_choosing_takes_less_than_two_milliseconds(model: MiniLM, learned: Likeness, times_over: int) -> None:
+    text = "Hello, could you find out why the nightly export is empty since the update? " * times_over
+    vector = model.embed_now([substance(text)])[0]
+    times: list[float] = []
+    for _ in range(50):
+        began = perf_counter()
+        choose(FRAMES, text, vector=vector, likeness=learned, prior=None)
+        times.append(perf_counter() - began)
+    assert min(times) < 0.002

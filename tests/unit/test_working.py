@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from newton.cognition.score import contributions
-from newton.cognition.working import JOINER, Assembled, Desk, Held, assembled, evicted
+from newton.cognition.working import BLANK_LINE, JOINER, Assembled, Desk, Held, assembled, evicted
 from newton.content.profiles import Fill, Profile, load_profiles
 from newton.ids import new_id
 from newton.memory.memory import Forms
 from newton.memory.recall import Found
-from newton.memory.representations import forms
+from newton.memory.representations import bullet, forms, one_line
 from newton.providers.tokens import count
 from tests.support import NOON
 from tests.unit.test_score import found
@@ -111,6 +111,25 @@ def test_the_same_store_within_every_limit(name: str) -> None:
         assert size <= limit
     assert sizes == sorted(set(sizes))
     assert sizes[0] > 400 and sizes[1] > 3_900, "a limit is used"
+
+
+def test_a_blank_line_that_costs_a_token_is_paid_for() -> None:
+    # S000-8, S000-10: in this encoding "&", "<" and "[" do not join two line ends
+    held = [at_hand(f"this and that{end}", importance=0.5) for end in "&<[&<["]
+    held = [
+        one._replace(summary=f"{n} {one.summary}", summary_tokens=count(f"- {n} {one.summary}\n"))
+        for n, one in enumerate(held)
+    ]
+    context = made("important", *held)
+    assert context.tokens == count(context.text) > sum(chosen.tokens for chosen in context.items)
+    less = made("important", *held, limit=context.tokens - 1)
+    assert [chosen.detail for chosen in less.items] == ["summary"] * 5 + ["micro"], "the last one has no room as it is"
+
+
+@given(st.lists(st.text(min_size=1, max_size=9).filter(str.strip), min_size=2, max_size=5))
+def test_a_blank_line_costs_a_token_at_most(texts: list[str]) -> None:
+    bullets = [bullet(one_line(text)) for text in texts]
+    assert count(BLANK_LINE.join(bullets)) <= sum(map(count, bullets)) + JOINER * (len(bullets) - 1)
 
 
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(

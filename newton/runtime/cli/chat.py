@@ -26,11 +26,14 @@ from newton.runtime.wiring import Newton, chat_model, opened
 HELP = """\
 /context          what the last answer was given, by layer, with scores
 /why NUMBER       why that item of /context is in; /why WORDS finds it by its text, left out or not
-/frame [NAME]     look at the next inputs in this frame; without a name, choose again each time
+/frame            the frame of the last answer, how surely it was chosen, and why
+/frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
 /remember TEXT    keep a fact
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
+
+AUTO = "auto"
 
 Reader = Callable[[], Awaitable[str]]
 
@@ -122,7 +125,7 @@ class Conversation:
             "/help": lambda _: print(HELP),
             "/context": self._context,
             "/why": self._why,
-            "/frame": self._set_frame,
+            "/frame": self._frame,
             "/remember": self._remember,
             "/yes": self._accept,
             "/no": self._reject,
@@ -139,9 +142,12 @@ class Conversation:
         bundle = self._last()
         print(show.explanation(bundle, show.picked(bundle, which)))
 
-    def _set_frame(self, name: str) -> None:
-        self.frame = frame_named(self.newton.frames, name).name if name else None
+    def _frame(self, name: str) -> None:
+        if name:
+            self.frame = None if name == AUTO else frame_named(self.newton.frames, name).name
         print(f"Frame: {self.frame or 'chosen for each input'}.")
+        if not name and self.bundle:
+            print(f"The last answer: {show.framed(self.bundle.frame)}, because {self.bundle.frame.reason}.")
 
     async def _remember(self, text: str) -> None:
         began = self.newton.clock.now()

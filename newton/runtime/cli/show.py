@@ -7,6 +7,7 @@ from pathlib import Path
 
 from newton.agent.verbs import Kept
 from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.framing import Choice
 from newton.cognition.identity import Presence
 from newton.cognition.score import contributions
 from newton.errors import InputError
@@ -65,6 +66,13 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}; memories were found by their words alone)")
 
 
+def framed(choice: Choice) -> str:
+    """The frame, and how surely it was chosen."""
+    next_one = f", then {choice.runner_up}" if choice.runner_up else ""
+    sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
+    return f"frame {choice.frame} ({'forced' if choice.forced else sure + next_one})"
+
+
 def unshown(identity: Presence, *, budget: int | None = None) -> None:
     """What of the identity a context of so many tokens, or of the usual number, has no room for."""
     if identity.unshown:
@@ -84,10 +92,9 @@ def proposed(tenets: Sequence[Tenet]) -> None:
 
 def bundle_summary(bundle: Bundle) -> str:
     """What the model was given, by layer, with scores."""
-    choice = bundle.frame
-    how = "forced" if choice.forced else f"{choice.confidence:.0%} sure, then {choice.runner_up}"
     lines = [
-        f"frame {choice.frame} ({how}) · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"{framed(bundle.frame)} · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        f"because {bundle.frame.reason}",
         f"bundle {bundle.bundle_id}",
     ]
     for name, layer in bundle.layers.items():

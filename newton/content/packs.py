@@ -1,0 +1,131 @@
+"""Packs: a kind of work (coding, support, research) as a folder that leans frames, budget and scoring towards it."""
+
+from pathlib import Path
+from typing import Annotated, NamedTuple
+
+from pydantic import Field, model_validator
+
+from newton.content.frames import PACK_FILE, Budget, Frame, load_frames, overlaid
+from newton.content.marked import load
+from newton.content.profiles import Profile, Weights, profile_named
+from newton.content.shipped import shipped
+from newton.content.yamlfile import Content, Named, checked, pick, within
+
+MOST_QUESTIONS = 4
+FOLDER = "packs"  # within a folder of frames
+PARTS = 1_000  # shares are whole numbers: so fine is a percentage split
+
+Percent = Annotated[int, Field(ge=0, le=100)]
+Weight = Annotated[float, Field(ge=0, le=1)]
+Type = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_.-]{0,59}$")]
+
+
+class Emphasis(Content):
+    """What recency, relevance and salience count; only the relation between them matters."""
+
+    recency: Weight
+    relevance: Weight
+    salience: Weight
+
+
+class Split(Content):
+    """How the flexible part of a context is split, in percent by where memories come from."""
+
+    recent: Percent = Field(description="What happened lately.")
+    semantic: Percent = Field(description="What means the same, whatever its kind.")
+    entity: Percent = Field(description="What is known of who and what is spoken of.")
+    patterns: Percent = Field(description="How things are done.")
+
+    @model_validator(mode="after")
+    def _is_all(self) -> "Split":
+        if (whole := self.recent + self.semantic + self.entity + self.patterns) != 100:
+            raise ValueError(f"must add up to 100, not {whole}")
+        return self
+
+
+class Pack(Named):
+    """A kind of work, and how it leans what a context is made of."""
+
+    description: str = Field(min_length=1, max_length=500, description="One sentence: the work it is for.")
+    profile: str = Field(default="newton", description="The name of a profile: how memories are scored.")
+    weights: Emphasis | None = Field(
+        default=None, description="Recency, relevance and salience from 0 to 1, in place of the profile's weights."
+    )
+    budget: Split = Field(description="Percent for recent, semantic, entity and patterns; 100 in all.")
+    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from what is spoken of.")
+    failures: bool = Field(default=True, description="Whether what failed is shown.")
+    events: tuple[Type, ...] = Field(default=(), description="Types of events that matter.")
+    entities: tuple[Type, ...] = Field(default=(), description="Types of entities that matter.")
+    relations: tuple[Type, ...] = Field(default=(), description="Types of relations that matter.")
+    questions: tuple[str, ...] = Field(default=(), max_length=2, description="Asked besides those of a frame.")
+
+    def split(self, frame: Frame) -> Budget:
+        """Shares of the flexible layers: recent goes to episodes, entity to facts, patterns to procedures.
+
+        What means the same is found among decisions and facts, so that part is theirs, in the frame's own proportion.
+        """
+        own, unit = frame.budget, PARTS // 100
+        both = own.decisions + own.facts
+        decisions = round(self.budget.semantic * unit * (own.decisions / both if both else 0.5))
+        return Budget(
+            decisions=decisions,
+            facts=(self.budget.semantic + self.budget.entity) * unit - decisions,
+            procedures=self.budget.patterns * unit,
+            episodes=self.budget.recent * unit,
+        )
+
+
+class Outlook(NamedTuple):
+    """The frames and profiles that hold, with the pack that leans them, if there is one."""
+
+    frames: dict[str, Frame]
+    profiles: dict[str, Profile]
+    pack: Pack | None = None
+
+
+def load_outlook(profiles: dict[str, Profile], extra: Path | None = None, pack: str | None = None) -> Outlook:
+    """What ships, leaned by the pack of that name, overlaid by the pack's frames and then by a person's own folder.
+
+    Raises ConfigError naming file and line for a mistake, and NotFoundError for an unknown pack or profile.
+    """
+    if pack is None:
+        return Outlook(load_frames(extra, profiles), profiles)
+    chosen = pick(load_packs(extra), pack, "pack")
+    profiles = profiles | _weighed(chosen, profiles)
+    frames = {name: _leaned(frame, chosen) for name, frame in load_frames(None, profiles).items()}
+    frames = overlaid(frames, _folders(extra)[pack], profiles)
+    return Outlook(overlaid(frames, extra.expanduser(), profiles) if extra else frames, profiles, chosen)
+
+
+def load_packs(extra: Path | None = None) -> dict[str, Pack]:
+    """The packs that ship with Newton and those of a person's own folder, where the same name wins."""
+    return {name: _read(folder) for name, folder in _folders(extra).items()}
+
+
+def _folders(extra: Path | None) -> dict[str, Path]:
+    homes = [home / FOLDER for home in (shipped("frames"), extra and extra.expanduser()) if home]
+    return {path.name: path for home in homes if home.is_dir() for path in within(home) if (path / PACK_FILE).is_file()}
+
+
+def _read(folder: Path) -> Pack:
+    document = load(folder / PACK_FILE)
+    made = checked(document, Pack)
+    if made.name != folder.name:
+        what = f"the pack is named {made.name!r} but its folder {folder.name!r}."
+        raise document.error(("name",), what, "Rename one of them.")
+    return made
+
+
+def _leaned(frame: Frame, pack: Pack) -> Frame:
+    questions = (*frame.questions, *pack.questions)[:MOST_QUESTIONS]
+    profile = pack.name if pack.weights else pack.profile
+    return frame.model_copy(update={"questions": questions, "profile": profile, "budget": pack.split(frame)})
+
+
+def _weighed(pack: Pack, profiles: dict[str, Profile]) -> dict[str, Profile]:
+    """The profile that the pack's own weights make of the one it names; none when it gives no weights."""
+    base, own = profile_named(profiles, pack.profile), pack.weights
+    if own is None:
+        return {}
+    weights = Weights(recency=own.recency, similarity=own.relevance, salience=own.salience)
+    return {pack.name: base.model_copy(update={"name": pack.name, "weights": weights})}

@@ -1,0 +1,77 @@
+"""The frame of an input in a whole Newton: behind its polite opening, and with a model to break a tie."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from newton.agent.asking import Asking
+from newton.cognition.bundle import Bundle
+from newton.cognition.context import Contexts
+from newton.cognition.request import Request
+from newton.providers import tokens
+from newton.providers.embedding import Vector
+from newton.providers.offline import HashEmbedder, ScriptedChat
+from tests.scenarios.conftest import Mind
+
+UNCLEAR, CLEAR = "zzz <input>", "Should we use tabs or spaces?"
+
+
+class Listening(HashEmbedder):
+    """Keeps the texts it was given."""
+
+    def __init__(self) -> None:
+        self.heard: list[str] = []
+
+    async def embed(self, texts: Sequence[str]) -> list[Vector]:
+        self.heard += texts
+        return await super().embed(texts)
+
+
+def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> Contexts:
+    asker = Asking(
+        agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=tokens.count, model=model, per_day=per_day
+    )
+    return replace(mind.contexts, tiebreak=asker.frame)
+
+
+async def built(contexts: Contexts, mind: Mind, text: str) -> Bundle:
+    return await contexts.build(Request(agent_id=mind.agent_id, input=text, tokens=2_000))
+
+
+async def test_a_model_breaks_a_tie_among_the_close_frames(mind: Mind) -> None:
+    model = ScriptedChat('{"frame": "creative"}')
+    choice = (await built(asking(mind, model), mind, UNCLEAR)).frame
+    assert (choice.frame, choice.unsure) == ("creative", False)
+    assert choice.reason == "a model took it out of conversation, creative, debug"
+    ((asked,),) = model.heard
+    assert "- creative: New ideas" in asked.text
+    assert "zzz ‹input›" in asked.text
+    async with mind.db.work(mind.agent_id) as tx:
+        assert await tx.fetchval("select purpose from runtime.usage") == "frame"
+
+
+async def test_a_model_is_not_asked_when_the_frame_is_clear(mind: Mind) -> None:
+    model = ScriptedChat('{"frame": "creative"}')
+    assert (await built(asking(mind, model), mind, CLEAR)).frame.frame == "decision"
+    assert model.heard == []
+
+
+async def test_a_model_that_fails_or_answers_something_else_changes_nothing(mind: Mind) -> None:
+    plain = (await built(mind.contexts, mind, UNCLEAR)).frame
+    assert plain.unsure
+    for model in (ScriptedChat(), ScriptedChat("Sure!"), ScriptedChat('{"frame": "task"}')):
+        assert (await built(asking(mind, model), mind, UNCLEAR)).frame == plain
+    spent = ScriptedChat('{"frame": "creative"}')
+    assert (await built(asking(mind, spent, per_day=1), mind, UNCLEAR)).frame == plain
+    assert spent.heard == []
+
+
+async def test_the_frame_is_chosen_by_what_stands_behind_the_opening(mind: Mind) -> None:
+    mind.embedder = embedder = Listening()
+    await mind.context("Hello, which ferry goes to Split?")
+    assert sorted(embedder.heard) == ["Hello, which ferry goes to Split?", "which ferry goes to Split?"]
+    embedder.heard.clear()
+    await mind.context("Which ferry goes to Split?")
+    assert embedder.heard == ["Which ferry goes to Split?"]
+    embedder.heard.clear()
+    await mind.context("Hello, which ferry goes to Split?", frame="question")
+    assert embedder.heard == ["Hello, which ferry goes to Split?"]
