@@ -96,6 +96,11 @@ class Settings(BaseModel):
     procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
     censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
     censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
+    most_events: int = Field(100_000, ge=1, description="More events than that: the oldest are archived.")
+    most_entities: int = Field(10_000, ge=1, description="More entities than that: the least salient are archived.")
+    most_relations: int = Field(50_000, ge=1, description="More relations than that: the lightest are archived.")
+    most_procedures: int = Field(1_000, ge=1, description="More procedures: the least successful are archived.")
+    most_passages: int = Field(100_000, ge=1, description="More passages: unread and old ones are archived.")
     verifiers: dict[str, tuple[str, ...]] = Field(
         {},
         description="Of a category of decisions, the command that says their outcome: its words; 0 success, 1 failure.",

@@ -34,10 +34,10 @@ create table memory.memories (
         (kind = 'exchange' and state = 'ACTIVE')
         or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
         or (kind = 'fact' and state in ('NEW', 'CONFIRMED', 'CORE', 'SUPERSEDED', 'INACTIVE'))
-        or (kind = 'procedure' and state in ('ACTIVE', 'EFFECTIVE', 'INEFFECTIVE', 'RETIRED'))
+        or (kind = 'procedure' and state in ('ACTIVE', 'EFFECTIVE', 'INEFFECTIVE', 'RETIRED', 'ARCHIVED'))
         or (kind = 'censor' and state in ('CREATED', 'ACTIVE', 'ESCALATED', 'RETIRED'))
         or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
-        or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED'))
+        or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED', 'ARCHIVED'))
         or (kind = 'decision' and state in ('RECORDED', 'PENDING', 'REVIEWED'))
     )
 );
@@ -58,8 +58,11 @@ create unique index memories_ref_key on memory.memories (agent_id, kind, ref, th
 nulls not distinct
 where ref is not null;
 create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
-create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state)
-where quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED');
+create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
+where
+    quarantined
+    or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+    or (state = 'ARCHIVED' and kind <> 'episode');
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');

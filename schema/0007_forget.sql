@@ -59,6 +59,7 @@ begin
 
     delete from memory.links where agent_id = own and (memory_id = any(gone) or other_id = any(gone));
     delete from memory.sources where agent_id = own and (memory_id = any(gone) or source_id = any(gone));
+    delete from heart.names where agent_id = own and entity_id = any(gone);
     delete from heart.mentions where agent_id = own and (memory_id = any(gone) or entity_id = any(gone));
     foreach part in array array[
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',

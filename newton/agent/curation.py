@@ -41,6 +41,11 @@ class Curation:
             told = await facts.told(tx, memory_id, agent_id=self.agent_id) if found.kind == "fact" else {}
         return found, changes, told
 
+    async def meant(self, given: str) -> UUID:
+        """The memory of that id, or of an id that ends so. Raises as `look`."""
+        async with self.db.work(self.agent_id) as tx:
+            return await resolve(tx, given, agent_id=self.agent_id)
+
     async def changed(self, since: datetime) -> list[Changed]:
         """What became of memories through this door from a moment on."""
         async with self.db.work(self.agent_id) as tx:

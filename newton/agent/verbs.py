@@ -18,7 +18,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.importance import share_of
-from newton.memory.memory import KINDS, Kind, Teller
+from newton.memory.memory import ARCHIVED, KINDS, Kind, Teller
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
@@ -124,7 +124,7 @@ class Verbs:
             agent_id=self.agent_id,
             widths=dict.fromkeys(kinds, width),
             quarantined=quarantined,
-            past={"INACTIVE", "RETIRED"},
+            past={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_zoned(as_of),
         )
         recalled = await recall(asked, embedder=self.embedder, search=search)

@@ -16,7 +16,7 @@ from newton.cognition.score import Scored
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
-from newton.memory.memory import PAST
+from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, day_in_front
 
@@ -31,7 +31,9 @@ RAW = frozenset({"exchange", "passage"})
 class Setting:
     """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
     with which a derived memory comes in; `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note."""
+    decisions that are being made and are no candidates; `advice` is the calibration note, `additional` what the caller
+    adds, `called_for` are the procedures that the input asks for, and `unsearched` is what came without a search: it
+    needs no evidence."""
 
     input: str
     budget: Budget
@@ -43,8 +45,10 @@ class Setting:
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
-    triggered: frozenset[UUID]
+    called_for: frozenset[UUID]
+    unsearched: frozenset[UUID]
     in_view: InView | None
+    additional: Sequence[Block]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
 
@@ -70,6 +74,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
         "censors": setting.constraints,
         "frame": [setting.approach],
         "working": working,
+        "additional": setting.additional,
         "note": _advised(setting),
     }
     fixed = render(always, header_tokens=setting.header_tokens)
@@ -128,25 +133,31 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if found.state in PAST or found.quarantined:
-        return PAST.get(found.state, f"quarantined: it comes from a {found.trust}")
+    if gone := past(found.kind, found.state) or (found.quarantined and f"quarantined: it comes from a {found.trust}"):
+        return gone
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):
         return "repeats the input"
+    return _unwanted(found, setting)
+
+
+def _unwanted(found: Found, setting: Setting) -> str | None:
+    if found.outcome == "failure" and not setting.profile.reach.failures:
+        return "a failure, which this profile leaves out"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
 
 
 def _is_far(found: Found, setting: Setting, floor: float) -> bool:
-    return found.kind not in RAW and found.evidence < floor and found.memory_id not in setting.triggered
+    return found.kind not in RAW and found.evidence < floor and found.memory_id not in setting.unsearched
 
 
 def _fits(found: Found, setting: Setting) -> bool:
-    return found.memory_id in setting.triggered or max(found.similarity, found.lexical) >= FITS
+    return found.memory_id in setting.called_for or max(found.similarity, found.lexical) >= FITS
 
 
 def _focused(setting: Setting) -> list[Found]:

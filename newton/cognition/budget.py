@@ -87,6 +87,7 @@ DEFAULT_TOTAL = 8_000
 FIXED: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
 NOTE = 100  # the calibration note comes out of the flexible part
+MOST_ADDITIONAL = 0.5  # of the whole, for what the caller adds
 
 # What a stack of tasks takes of the flexible part: the root goal, the way to the current one, what beside it is done.
 STACK: Mapping[str, float] = {"root": 5, "path": 15, "siblings": 10}
@@ -118,12 +119,14 @@ def allocate(
     complexity: float | None = None,
     stakes: Stakes = "medium",
     stack: bool = False,
+    additional: int = 0,
 ) -> Budget:
     """Splits at most `total` tokens among the layers of a context.
 
     `shares` weighs the flexible layers; without it they keep their usual proportions. With `complexity`, from 0 to 1,
     the flexible part is only as large as such an input needs, so the budget's total may be smaller than what was given;
     an involved input with high stakes weighs decisions and procedures more. `stack` leaves room for a stack of tasks.
+    What the caller adds takes so many `additional` tokens, half of the whole at most.
 
     >>> allocate(8_000).layers["decisions"]
     1966
@@ -132,7 +135,8 @@ def allocate(
     >>> allocate(8_000, complexity=0.0, stakes="low").total
     4460
     """
-    usual = split(total, [*_fixed(), Part(name="flexible")])
+    added = [Part(name="additional", fixed=additional, cap=int(total * MOST_ADDITIONAL))] if additional else []
+    usual = split(total, [*_fixed(), *added, Part(name="flexible")])
     if complexity is not None:
         spared = int(usual["flexible"] * (1 - _needed(complexity, stakes)))
         usual["flexible"] -= spared

@@ -1,5 +1,6 @@
 """A bundle: one assembled context, with everything needed to explain it."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,13 +9,17 @@ from uuid import UUID
 
 import numpy as np
 
-from newton.cognition.fill import Detail, Placed
+from newton.cognition.fill import FULL, Detail, Placed
+from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice
 from newton.cognition.identity import Presence
 from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
 from newton.memory.representations import parted
+
+# What gave it, where that was no search.
+SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
 
 
 class Considered(NamedTuple):
@@ -87,7 +92,8 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked.
+    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked, and `recent` are
+    candidates because they are of late.
 
     `missing` names the sources that could not be asked, and why.
     """
@@ -106,6 +112,8 @@ class Bundle:
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
     focus: tuple[UUID, ...]
+    recent: frozenset[UUID]
+    filters: Filters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
 
@@ -117,14 +125,28 @@ class Bundle:
     def dropped(self) -> tuple[Considered, ...]:
         return tuple(c for c in self.candidates if not c.detail)
 
+    @property
+    def truncated(self) -> bool:
+        """Whether something was left out that only wanted room."""
+        return any(c.reason == FULL for c in self.candidates)
+
+    def source(self, c: Considered) -> str:
+        """Where it came from: recent, entity, relation, pattern, or semantic for what was searched."""
+        return "recent" if c.memory_id in self.recent else SOURCE_OF.get(c.kind, "semantic")
+
     def as_json(self) -> dict[str, Any]:
         """The public form: what every door answers."""
         return {
             "bundle_id": str(self.bundle_id),
+            "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
+            "truncated": self.truncated,
             **self._outline(),
-            "items": [{**_verdict(c), **_detail(c), "features": _rounded(c)} for c in self.items],
+            "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
+            "items": [
+                {**_verdict(c), **_detail(c), "source": self.source(c), "features": _rounded(c)} for c in self.items
+            ],
             "dropped": [_verdict(c) for c in self.dropped],
         }
 
@@ -157,6 +179,7 @@ class Bundle:
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
+            **({"filters": given} if (given := self.filters.outline()) else {}),
             "missing": dict(self.missing),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }

@@ -1,15 +1,17 @@
 """The pipeline: gather, then frame, budget, score, fill and render, then keep the bundle with its reasons."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing
+from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import Budget, allocate, involved
 from newton.cognition.bundle import Bundle
+from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
 from newton.cognition.framing import Choice
 from newton.cognition.gather import Gathered, Sources
@@ -17,11 +19,10 @@ from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
-from newton.cognition.score import UNKNOWN, Bearing, scorer
-from newton.cognition.usage import keywords
+from newton.cognition.score import scorer
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, profile_for
+from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
@@ -43,6 +44,13 @@ class Laps:
 
     def end(self, stage: str) -> None:
         self.stages[stage] = stopwatch() - self.started - sum(self.stages.values())
+
+
+class Notes(NamedTuple):
+    """What was missing, and how long the stages took."""
+
+    missing: Mapping[str, str]
+    timings_ms: Mapping[str, float]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,25 +88,45 @@ class Contexts:
         _ensure_sensible(request)
         laps, now = Laps(), request.as_of or self.clock.now()
         sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
-        gathered = await sources.gather(request, now=now)
+        gathered = await sources.gather(request, reach=self._reach(request), now=now)
         laps.end("recall")
         choice = await self._settled(request, self._choice(request, gathered))
         plan = self._plan(request, choice, now)
-        assembly = self._assembly(request, gathered, plan)
+        at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
+        added = self._added(request, plan.budget)
+        assembly = self._assembly(request, gathered, plan, at_hand, added)
         laps.end("think")
-        bundle = self._bundle(request, plan, assembly, missing=gathered.missing, timings=laps.stages)
+        missing = {**gathered.missing, **left_out(added)}
+        bundle = self._bundle(request, plan, assembly, at_hand, Notes(missing, laps.stages))
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
         return bundle
 
+    def _reach(self, request: Request) -> Reach:
+        """As far as any profile looks that may come to be chosen: which one is known only after the search."""
+        names = [request.profile] if request.profile else sorted({f.profile for f in self._frames(request)})
+        named = [profile_named(self.profiles, name) for name in names]
+        chosen = {one for profile in named for one in (profile.by_frame.values() if profile.by_frame else ())}
+        chosen |= {profile.otherwise for profile in named if profile.by_frame}
+        return widest(one.reach for one in (*named, *(self.profiles[name] for name in chosen)))
+
+    def _frames(self, request: Request) -> Iterable[Frame]:
+        return [frame_named(self.frames, request.frame)] if request.frame else self.frames.values()
+
+    def _added(self, request: Request, budget: Budget) -> Additional:
+        most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
+        return fitted(lines(request.additional or "", count=self.count), most=most)
+
     def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
+        added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
         budget = allocate(
             request.tokens,
             shares=frame.budget.shares,
             complexity=involved(request.input) if request.adapt else None,
             stakes=frame.default_stakes,
+            additional=added and added + self.header_tokens["additional"],
         )
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
 
@@ -120,9 +148,11 @@ class Contexts:
             return choice
         return framing.settled(choice, name or "")
 
-    def _assembly(self, request: Request, gathered: Gathered, plan: Plan) -> Assembly:
+    def _assembly(
+        self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
+    ) -> Assembly:
         most, headers = plan.budget.layers, self.header_tokens
-        found, situation, standing = gathered.recalled.found, gathered.situation, gathered.standing
+        found, situation, standing = at_hand.found, gathered.situation, gathered.standing
         setting = Setting(
             input=request.input,
             budget=plan.budget,
@@ -136,13 +166,14 @@ class Contexts:
             focus=situation.focus,
             open=[one for one in situation.open if one.memory_id not in {f.memory_id for f in found}],
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
-            triggered=standing.triggered,
+            additional=added.blocks,
+            called_for=at_hand.called_for,
+            unsearched=at_hand.unsearched,
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
         )
-        bearing = Bearing(keywords=keywords(request.input)) if plan.profile.boosts.keyword else UNKNOWN
-        score = scorer(profile=plan.profile, now=plan.now, frame=plan.frame, bearing=bearing)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         return assemble([score(f) for f in found], setting)
 
     def _bundle(
@@ -150,9 +181,8 @@ class Contexts:
         request: Request,
         plan: Plan,
         assembly: Assembly,
-        *,
-        missing: Mapping[str, str],
-        timings: Mapping[str, float],
+        at_hand: Candidates,
+        notes: Notes,
     ) -> Bundle:
         return Bundle(
             bundle_id=new_id(),
@@ -169,9 +199,16 @@ class Contexts:
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
-            missing=missing,
-            timings_ms=timings,
+            recent=at_hand.recent,
+            filters=request.filters,
+            missing=notes.missing,
+            timings_ms=notes.timings_ms,
         )
+
+
+def left_out(added: Additional) -> Mapping[str, str]:
+    """What of the caller's words is not in the context, in the words of `missing`."""
+    return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
 
 
 def _ensure_sensible(request: Request) -> None:

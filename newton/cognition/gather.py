@@ -1,27 +1,34 @@
 """Everything one context is made from, read side by side. What is late or down is left out, and said."""
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from newton.brain import snapshots
 from newton.brain.snapshots import Advice
-from newton.cognition import bundles
+from newton.cognition import bundles, filters
+from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
-from newton.cognition.request import Request
+from newton.cognition.request import NO_FILTERS, Request
 from newton.concurrency import timely, together
+from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
 from newton.errors import ProviderError
-from newton.heart import censors, identity, procedures
+from newton.heart import censors, events, identity, known, procedures
 from newton.heart.censors import Censor
+from newton.heart.events import Around, Recent
+from newton.heart.known import Enquiry, Known
+from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
 from newton.memory.ranking import USUAL, Weighing
-from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, recall
+from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
 
 if TYPE_CHECKING:
+    from asyncio import Task
+
     from newton.providers.embedding import Embedder, Vector
 
 FEW: Mapping[Kind, Width] = {
@@ -38,18 +45,25 @@ FEWEST_LINES, MOST_LINES = 40, 300
 FOCUS_LINES = 12
 DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
 MOST_OPEN = 3
+MOST_CALLED_FOR = 10  # procedures
 
 T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What holds whatever the input is: who the agent is, what is forbidden, and the procedures that ask for it by
-    name."""
+    """What holds whatever the input is: who the agent is, and what is forbidden."""
 
     identity: Identity = NOBODY
     censors: Sequence[Censor] = ()
-    triggered: frozenset[UUID] = frozenset()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Knowledge:
+    """Whom and what the input names, and what each procedure is asked for by: by a name, by words, by a type."""
+
+    known: Known = field(default_factory=Known)
+    patterns: Sequence[Pattern] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,7 +81,8 @@ class Situation:
 class Gathered:
     """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
 
-    `missing` names those that gave nothing, or less, and why.
+    `practice` are procedures that the input seems to ask for and that no search has found; `missing` names the sources
+    that gave nothing, or less, and why.
     """
 
     recalled: Recollection
@@ -75,6 +90,10 @@ class Gathered:
     situation: Situation
     core: "Vector | None"
     missing: Mapping[str, str]
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    recent: Recent = field(default_factory=Recent)
+    practice: Sequence[Found] = ()
+    filters: Filters = NO_FILTERS
 
 
 @dataclass(slots=True)
@@ -93,6 +112,16 @@ class _Reading:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Asked:
+    """A request with what every source needs to know of it: how far to look, what is hidden, and what time it is."""
+
+    request: Request
+    reach: Reach
+    hidden: Sequence[UUID]
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Where a context comes from. `seconds` is the deadline of each source."""
 
@@ -101,34 +130,50 @@ class Sources:
     seconds: float
     weighing: Weighing = USUAL
 
-    async def gather(self, request: Request, *, now: datetime) -> Gathered:
-        """Asks all sources at once. `now` is the moment for which the context is made."""
+    async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
+        """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
+        context is made."""
+        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now)
         reading = _Reading(self.seconds)
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
-            recalling = tasks.create_task(reading.of("memories", self._recall(request), instead=nothing))
-            standing = tasks.create_task(
-                reading.of("identity and constraints", self._read(request, _standing), instead=Standing())
-            )
-            situation = tasks.create_task(
-                reading.of("session", self._read(request, _situation(now)), instead=Situation())
-            )
+
+            def ask(name: str, source: Callable[[Tx, Asked], Awaitable[T]], *, instead: T) -> "Task[T]":
+                return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
+
+            recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
+            standing = ask("identity and constraints", _standing, instead=Standing())
+            situation = ask("session", _situation, instead=Situation())
+            knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
+            happened = ask("events", _recent, instead=Recent()) if request.session_id else None
             core = tasks.create_task(reading.of("core", self._core(request), instead=None))
         recalled = recalling.result()
-        return Gathered(
+        gathered = Gathered(
             recalled=recalled,
             standing=standing.result(),
-            situation=situation.result(),
+            situation=_admitted(situation.result(), request.filters),
             core=core.result(),
+            knowledge=knowing.result(),
+            recent=happened.result() if happened else Recent(),
+            filters=request.filters,
             missing={**recalled.missing, **reading.missing},
         )
+        return await self._practised(gathered, asked, reading)
 
-    async def _recall(self, request: Request) -> Recollection:
+    async def _hidden(self, request: Request) -> Sequence[UUID]:
+        if request.filters == NO_FILTERS:
+            return ()
+        async with self.db.work(request.agent_id) as tx:
+            return await filters.hidden(tx, request.filters, agent_id=request.agent_id)
+
+    async def _recall(self, asked: Asked) -> Recollection:
+        request = asked.request
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
-            widths={k: width for k, width in widths(request.tokens).items() if k not in self.weighing.without},
+            widths=self._widths(request),
             moment=request.as_of,
+            hidden=asked.hidden,
             seconds=self.seconds / 2,
             weighing=self.weighing,
         )
@@ -143,31 +188,77 @@ class Sources:
         except ProviderError:
             return None  # the memories were searched without it too, and that is told
 
-    async def _read(self, request: Request, source: Callable[[Tx, Request], Awaitable[T]]) -> T:
-        async with self.db.work(request.agent_id) as tx:
-            return await source(tx, request)
+    def _widths(self, request: Request) -> dict[Kind, Width]:
+        """How widely each kind is searched that the request admits."""
+        wanted = widths(request.tokens)
+        return {k: w for k, w in wanted.items() if request.filters.admits(k) and k not in self.weighing.without}
+
+    async def _read(self, asked: Asked, source: Callable[[Tx, Asked], Awaitable[T]]) -> T:
+        async with self.db.work(asked.request.agent_id) as tx:
+            return await source(tx, asked)
+
+    async def _practised(self, gathered: Gathered, asked: Asked, reading: _Reading) -> Gathered:
+        """With the procedures that are asked for and that no search has found; hardly ever is there one."""
+        met = {found.memory_id for found in gathered.recalled.found} | set(asked.hidden)
+        patterns, types = gathered.knowledge.patterns, gathered.knowledge.known.types
+        meant = called_for(patterns, asked.request.input, types=types)[:MOST_CALLED_FOR]
+        unmet = [pattern.memory_id for pattern in meant if pattern.memory_id not in met]
+        if not unmet:
+            return gathered
+
+        async def read(tx: Tx, asked: Asked) -> Sequence[Found]:
+            return await details(tx, unmet, agent_id=asked.request.agent_id, moment=asked.request.as_of)
+
+        found = await reading.of("procedures", self._read(asked, read), instead=())
+        missing = {**gathered.missing, **reading.missing}
+        return replace(gathered, practice=found, missing=missing)
 
 
-async def _standing(tx: Tx, request: Request) -> Standing:
-    triggers = await procedures.triggers(tx, agent_id=request.agent_id)
+async def _standing(tx: Tx, asked: Asked) -> Standing:
+    agent_id = asked.request.agent_id
     return Standing(
-        identity=await identity.read(tx, agent_id=request.agent_id, moment=request.as_of),
-        censors=await censors.in_force(tx, agent_id=request.agent_id, model_id=None),
-        triggered=procedures.triggered(triggers, request.input),
+        identity=await identity.read(tx, agent_id=agent_id, moment=asked.request.as_of),
+        censors=await censors.in_force(tx, agent_id=agent_id, model_id=None),
     )
 
 
-def _situation(now: datetime) -> Callable[[Tx, Request], Awaitable[Situation]]:
-    async def read(tx: Tx, request: Request) -> Situation:
-        agent_id, session_id = request.agent_id, request.session_id
-        return Situation(
-            frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
-            focus=await _focus(tx, request),
-            open=await being_made(tx, agent_id=agent_id, since=now - DECIDING, most=MOST_OPEN),
-            advice=await snapshots.advice(tx, agent_id=agent_id),
-        )
+async def _knowledge(tx: Tx, asked: Asked) -> Knowledge:
+    request = asked.request
+    enquiry = Enquiry(
+        agent_id=request.agent_id,
+        text=request.input,
+        now=asked.now,
+        salient=asked.reach.salient,
+        depth=asked.reach.depth,
+        moment=request.as_of,
+        hidden=asked.hidden,
+    )
+    patterns = await procedures.patterns(tx, agent_id=request.agent_id)
+    return Knowledge(known=await known.known(tx, enquiry), patterns=patterns)
 
-    return read
+
+async def _recent(tx: Tx, asked: Asked) -> Recent:
+    request, reach = asked.request, asked.reach
+    assert request.session_id is not None, "nothing is late without a session"
+    around = Around(
+        agent_id=request.agent_id,
+        session_id=request.session_id,
+        events=reach.events,
+        sessions=reach.sessions,
+        moment=request.as_of,
+        hidden=asked.hidden,
+    )
+    return await events.recent(tx, around)
+
+
+async def _situation(tx: Tx, asked: Asked) -> Situation:
+    agent_id, session_id = asked.request.agent_id, asked.request.session_id
+    return Situation(
+        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
+        focus=await _focus(tx, asked.request),
+        open=await being_made(tx, agent_id=agent_id, since=asked.now - DECIDING, most=MOST_OPEN),
+        advice=await snapshots.advice(tx, agent_id=agent_id),
+    )
 
 
 async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
@@ -175,6 +266,14 @@ async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
     if view is None:
         return ()
     return await before(tx, agent_id=request.agent_id, thread=view.session_id, place=view.first, most=FOCUS_LINES)
+
+
+def _admitted(situation: Situation, wanted: Filters) -> Situation:
+    return replace(
+        situation,
+        focus=[found for found in situation.focus if wanted.passes(found)],
+        open=[found for found in situation.open if wanted.passes(found)],
+    )
 
 
 def widths(tokens: int) -> dict[Kind, Width]:

@@ -20,6 +20,7 @@ TITLES: Mapping[str, str] = {
     "facts": "Known Information",
     "procedures": "",  # each has a header of its own
     "episodes": "Past Experience",
+    "additional": "Additional Context",
     "note": "Note",
 }
 

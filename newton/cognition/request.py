@@ -5,7 +5,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from newton.cognition.filters import Filters
 from newton.memory.recall import Found
+
+NO_FILTERS = Filters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,7 +30,8 @@ class Request:
     """One input that wants a context of at most `tokens`.
 
     `frame` and `profile` force what is otherwise chosen. With `adapt` a plain input gets less than `tokens`. `as_of`
-    asks for the context as it would have been at that moment.
+    asks for the context as it would have been at that moment. `filters` say what may be in it, and `additional` are
+    words of the caller's own that stand in it, as far as half of it holds them.
     """
 
     agent_id: UUID
@@ -39,3 +43,5 @@ class Request:
     session_id: UUID | None = None
     in_view: InView | None = None
     as_of: datetime | None = None
+    filters: Filters = NO_FILTERS
+    additional: str | None = None

@@ -23,6 +23,8 @@ LAYER_OF: Mapping[str, str] = {
     "exchange": "episodes",
     "episode": "episodes",
     "event": "episodes",
+    "entity": "facts",
+    "relation": "facts",
 }
 
 # A procedure's own outcome is what its record says of it.

@@ -14,7 +14,7 @@ from newton.cognition.order import arranged, clustered
 from newton.cognition.score import Scored, scorer
 from newton.content.frames import Frame
 from newton.content.profiles import Fill, Profile
-from newton.memory.memory import PAST
+from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
 
@@ -142,7 +142,7 @@ def _filled(ranked: Sequence[Scored], *, limit: int, policy: Fill) -> Iterator[C
 def _excluded(found: Found) -> str | None:
     if found.quarantined:
         return f"quarantined: it comes from a {found.trust}"
-    return PAST.get(found.state)
+    return past(found.kind, found.state)
 
 
 def _ordered(chosen: Sequence[Chosen], profile: Profile, desk: Desk) -> list[Chosen]:

@@ -2,7 +2,7 @@
 
 import functools
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import timedelta
 from pathlib import Path
 from typing import Annotated, Literal, cast
@@ -172,6 +172,28 @@ class Boosts(Content):
     mentioned: Multiplier = Field(default=1.0, description="The factor on the salience of what the input names.")
 
 
+class Reach(Content):
+    """How far it is looked beside what is searched for. What the input names is always looked up."""
+
+    depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from what the input names.")
+    salient: int = Field(default=0, ge=0, le=100, description="So many of the most salient entities come unasked.")
+    events: int = Field(default=10, ge=0, le=200, description="So many of the session's last events come unasked.")
+    sessions: int = Field(default=0, ge=0, le=50, description="The highlights of so many other sessions come unasked.")
+    failures: bool = Field(default=True, description="Whether what has failed may be in the context.")
+
+
+def widest(reaches: Iterable[Reach]) -> Reach:
+    """As far as any of them."""
+    every = list(reaches) or [Reach()]
+    return Reach(
+        depth=max(reach.depth for reach in every),
+        salient=max(reach.salient for reach in every),
+        events=max(reach.events for reach in every),
+        sessions=max(reach.sessions for reach in every),
+        failures=any(reach.failures for reach in every),
+    )
+
+
 class Profile(Named):
     """A named way to turn a memory's features into a score, and scores into a context.
 
@@ -190,6 +212,7 @@ class Profile(Named):
     outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
     usage: Usage = Field(default=Usage(), description="How use counts.")
     boosts: Boosts = Field(default=Boosts(), description="Factors for words, freshness and names.")
+    reach: Reach = Field(default=Reach(), description="How far it is looked beside what is searched for.")
     floor: Share = Field(
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",

@@ -11,7 +11,7 @@ from newton.db.queries import load
 from newton.heart.chunking import Chunk
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import OUTSIDE, Draft, Teller, digest
+from newton.memory.memory import ARCHIVED, OUTSIDE, Draft, Teller, digest
 from newton.memory.representations import Count, forms, one_line
 from newton.memory.transitions import Step, move
 
@@ -111,7 +111,7 @@ def _hashes(source: Source, chunks: Sequence[Chunk]) -> list[bytes]:
 
 def _steps(known: Mapping[bytes, _Passage], kept: set[bytes]) -> list[Step]:
     """Passages that the document no longer has go out, and those that it has again come back."""
-    gone = [p for content_hash, p in known.items() if content_hash not in kept and p.state == "ACTIVE"]
+    gone = [p for content_hash, p in known.items() if content_hash not in kept and p.state != "SUPERSEDED"]
     back = [p for content_hash, p in known.items() if content_hash in kept and p.state == "SUPERSEDED"]
     return [
         *(_step(passage, "replaced", "SUPERSEDED", "the document does not say it any more") for passage in gone),
@@ -123,7 +123,10 @@ def _releases(known: Mapping[bytes, _Passage], kept: set[bytes]) -> list[Step]:
     """What came from outside and is in a document that a person takes in."""
     why = "a person took the document in"
     held = [p for content_hash, p in known.items() if content_hash in kept and p.quarantined]
-    return [replace(_step(passage, "released", "ACTIVE", why), before="ACTIVE", releases=True) for passage in held]
+    # one that was not there has just come back; an archived one stays so
+    stays = {passage.memory_id: ARCHIVED if passage.state == ARCHIVED else "ACTIVE" for passage in held}
+    steps = [_step(passage, "released", stays[passage.memory_id], why) for passage in held]
+    return [replace(step, before=step.after, releases=True) for step in steps]
 
 
 def _step(passage: _Passage, event: str, after: str, because: str) -> Step:

@@ -13,7 +13,7 @@ from newton.db.queries import load
 from newton.errors import InputError
 from newton.heart.attributes import normal
 from newton.heart.happenings import Json, Payload, entity_line, relation_line
-from newton.heart.naming import Index, Known, key, names_in, salience
+from newton.heart.naming import Index, Known, key, names_in, salience, spellings
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Kind, Teller, digest
@@ -212,7 +212,20 @@ async def insert(tx: Tx, introductions: Sequence[Introduction], *, by: Teller, c
         for one, draft in zip(introductions, drafts, strict=True)
     ]
     await SQL["insert_entities"].run(tx, agent_id=by.agent_id, entities=json.dumps(rows))
-    return [draft.memory_id for draft in drafts]
+    ids = [draft.memory_id for draft in drafts]
+    await spell(tx, [Known(i, one.name, one.aliases) for i, one in zip(ids, introductions, strict=True)], by=by)
+    return ids
+
+
+async def spell(tx: Tx, known: Sequence[Known], *, by: Teller) -> None:
+    """Notes the words by which entities may be meant, so that they are found in a text without reading all of them."""
+    spelt = [(words, one.entity_id) for one in known for words in sorted(spellings(one.name, one.aliases))]
+    await SQL["spell"].run(
+        tx,
+        agent_id=by.agent_id,
+        spellings=[words for words, _ in spelt],
+        entity_ids=[entity for _, entity in spelt],
+    )
 
 
 async def _mention(

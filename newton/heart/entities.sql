@@ -22,10 +22,10 @@ order by m.memory_id
 limit $3;
 
 -- name: known(agent_id)
-select e.memory_id, e.name, e.aliases
-from heart.entities as e
-join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
-where e.agent_id = $1 and m.state = 'ACTIVE';
+select memory_id, name, aliases
+from heart.entities
+where agent_id = $1
+order by memory_id;
 
 -- name: lock_entities(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 3));
@@ -38,6 +38,12 @@ select $1, d.memory_id, d.name, d.key, d.type, d.aliases, d.properties, 0, d.men
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, key text, type text, aliases text[], properties jsonb, mentioned_at timestamptz
 );
+
+-- name: spell(agent_id, spellings, entity_ids)
+insert into heart.names (agent_id, spelling, entity_id)
+select $1, n.spelling, n.entity_id
+from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
+on conflict do nothing;
 
 -- name: mention(agent_id, entity_ids, memory_ids, times)
 with met as (

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -11,9 +12,13 @@ from newton.heart.happenings import Event, carries_output, told
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
+from newton.memory.recall import Found, details
 from newton.memory.representations import Count, forms
+from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart", "events.sql")
+
+HIGHLIGHTS = 3  # events of another session that tell most of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,6 +55,46 @@ async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: 
     ]
     await SQL["insert_events"].run(tx, agent_id=by.agent_id, events=json.dumps(rows))
     return len(rows)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Around:
+    """What is looked for around a session: so many of its latest events, and the highlights of so many others."""
+
+    agent_id: UUID
+    session_id: UUID
+    events: int
+    sessions: int
+    moment: datetime | None = None
+    hidden: Sequence[UUID] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recent:
+    """The latest events of the session, the last first, and the highlights of others, the last session first. Each
+    memory stands here once."""
+
+    own: Sequence[Found] = ()
+    others: Sequence[Sequence[Found]] = ()
+
+
+async def recent(tx: Tx, around: Around) -> Recent:
+    rows = await SQL["latest"].all(
+        tx,
+        agent_id=around.agent_id,
+        session_id=around.session_id,
+        moment=around.moment or END_OF_TIME,
+        hidden=around.hidden,
+        most=around.events,
+        sessions=around.sessions,
+        few=HIGHLIGHTS,
+    )
+    of = {row["memory_id"]: row["nth"] for row in rows}
+    sessions: dict[int, list[Found]] = {}
+    for found in await details(tx, list(of), agent_id=around.agent_id, moment=around.moment):
+        sessions.setdefault(of[found.memory_id], []).append(found)
+    own = sessions.pop(0, [])
+    return Recent(own=own, others=[sessions[nth] for nth in sorted(sessions)])
 
 
 def _draft(happening: Happening, *, by: Teller, count: Count) -> Draft:

@@ -2,3 +2,50 @@
 insert into heart.events (agent_id, memory_id, session_id, type, payload)
 select $1, d.memory_id, d.session_id, d.type, d.payload
 from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type text, payload jsonb);
+
+-- name: latest(agent_id, session_id, moment, hidden, most, sessions, few)
+-- The latest events of a session, and the highlights of the latest other sessions: the last episode of each, and what
+-- went wrong or was changed in it before what was only looked at.
+with others as materialized (
+    select session_id, row_number() over (order by created_at desc, session_id desc) as nth
+    from dialogue.sessions
+    where agent_id = $1 and session_id <> $2 and created_at <= $3
+    order by created_at desc, session_id desc
+    limit $6
+),
+own as materialized (
+    select memory_id
+    from heart.events
+    where agent_id = $1 and session_id = $2 and memory_id <> all($4::uuid[])
+    order by memory_id desc
+    limit $5
+)
+select memory_id, 0 as nth
+from own
+union all
+select h.memory_id, o.nth::integer
+from others as o
+cross join lateral (
+    (
+        select e.memory_id
+        from heart.episodes as e
+        where e.agent_id = $1 and e.session_id = o.session_id and e.memory_id <> all($4::uuid[])
+        order by e.last_position desc
+        limit 1
+    )
+    union all
+    (
+        select last.memory_id
+        from (
+            select memory_id, type
+            from heart.events
+            where agent_id = $1 and session_id = o.session_id and memory_id <> all($4::uuid[])
+            order by memory_id desc
+            limit 50
+        ) as last
+        order by
+            case last.type when 'error' then 0 when 'file_write' then 1 when 'shell_exec' then 2 else 3 end,
+            last.memory_id desc
+        limit $7
+    )
+) as h;

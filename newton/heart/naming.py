@@ -6,6 +6,8 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.heart.plainwords import NEVER, ORDINARY, PLAIN, SHARED, STARTERS, TITLES, listed
+
 HALF_LIFE_DAYS = 90.0
 ENOUGH = 5.0  # so many mentions make an entity half as salient as it can be
 LONGEST = 5  # words of a name
@@ -14,79 +16,12 @@ HEADLINE = 4  # so many words with capitals may be a headline
 LONGEST_WORD = 30  # letters
 LONGEST_ACRONYM = 5  # letters; a longer word in capitals may only be loud
 
-
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
-
-
-# Words that name nobody by themselves, however they are written.
-_NEVER = _words("""
-a about above after again against ah aha ain alas all almost already alright also although always am an and another any
-anybody anymore anyone anything anytime anyway anyways apr april are aren as asap assistant at aug august aw awesome aww
-because been before behind being below besides between both btw bummer but by bye can cannot cheers congrats
-congratulations could couldn dec december definitely did didn do does doesn doing don done down during each eh either
-else especially eta etc even eventually ever every everybody everyone everything exactly except faq feb february few
-finally for fri friday fridays from fyi gonna goodbye gotcha gotta ha had haha hahaha has have haven having he hello
-hence her here hers herself hey hi him himself his hm hmm hooray how however huh i if in indeed instead into is isn it
-its itself jan january jul july jun june just kinda kudos lately later lemme less let lmao lol many mar march may maybe
-me mhm mine mm mmm mon monday mondays more most mostly much must my myself nah nb neither never nevertheless no nobody
-none nope nor not nothing nov november now oct october of off oh ok okay omg on once one ones only onto oof ooh oops or
-other otherwise ouch our ours ourselves out over own per perhaps phew please plus pm probably ps quite rather really
-recently same sat saturday saturdays sep sept september seriously several shall she should since so some somebody
-somehow someone something sometimes somewhere soon sorry still such sun sunday sundays system tbd than thank thanks that
-the their theirs them themselves then there therefore these they this those though through thu thur thurs thursday
-thursdays thus thx till to today todo together tomorrow tonight too tool toward towards tue tues tuesday tuesdays tv two
-type u ugh uh um under unfortunately unless unlike until up upon us user very via wait wanna was wasn we wed wednesday
-wednesdays welcome well went were weren what whatever when whenever where whereas wherever whether which whichever while
-who whoa whoever whole whom whose why with within without woah wont woo woohoo would wouldn wow wtf y ya yay yea yeah
-year yep yes yesterday yet yo you your yours yourself yum yup
-""")
-# Words that often begin a sentence. Within one they may name somebody or be a part of a name: Will, New York.
-_STARTERS = _words("""
-absolutely according actual actually add agreed amazing appreciate ask ate back beautiful believe best better big bought
-bring brought busy call called came care change check chose come coming cool count couple course crazy create created
-cute dear decided depends different dinner dude easy enjoy enjoyed ensure excellent excited exciting experience fair
-fantastic far feel feels felt figured find fine first fix follow food found free friends fun funny generally get gets
-give glad go goes good got grab great guess guys half hang happy hard hear heard help hold home honestly hope hoped
-hopefully hug hugs image imagine important incredible initially interesting join keep kept kids kind knew know last
-learn learned left life like likely list listen little live long look looked looks lots love loved lovely luckily lucky
-made make makes meet mention met mixed moved music name need needed new next nice normally note obviously often old open
-overall part people perfect photo pick picked picture plan plans played possibly pretty pros proud put quick quickly
-read ready remember respect right run sad said saw say says second see seem seems seen send sent set share shared show
-similarly simply sleep slowly small sound sounds special spend spent start started stay stop strong stuff suddenly super
-support sure take talk tell terrible thing things think third thought three throw time times told took totally tough
-tried true truly trust try turn turned use used usually visit visited walk want wanted warm watch watched way week will
-wish wonderful work worked works worry worst worth write writing wrote
-""")
-_PLAIN = _NEVER | _STARTERS
-# Words that name products and people, and that stand in any text as themselves too.
-_ORDINARY = _PLAIN | _words("""
-access air amber angel apple arrow art ash autumn bank base bear bill bolt book books boot box bridge brook buddy cash
-chance chase chip clay cliff cloud coach cookie copper coral daisy dash dawn dean digit dot dove drew drive dusty echo
-edge element excel express faith figure fish flash flask forest forge fox frank gap gem gene ginger glass glide grace
-grant grid harbor harmony hawk hazel honey hood house hunter ivy jack jade jet joy judge kit lake lance light lily line
-linear lock loop mail mall maps mark mason melody mercy mint monarch moss nature node notes notion oak office olive
-oracle orange outlook pages pat patience pay pearl penny poppy prime prince prism python queen rail rain ray react red
-reed rich ridge ring river rob robin rocket rocky rose royal ruby rust rusty sage sandy scout shadow shell shield signal
-silver skip sky slack snap snow soul spark spike spot spring square star steam stone storm stream stripe summer sun
-swift table tandem target teams temple tide tiger toast tune unity valve vault victory violet visa vision wade wave web
-whisper willow wind windows winter wise wolf word zoom
-""")
-_TITLES = _words("dr mr mrs ms prof st sir jr sr mt")
-# Words shared by many names: by them alone no one of these is meant.
-_SHARED = (
-    (_PLAIN - _words("will hope"))
-    | _TITLES
-    | _words("""
-cape city east el fort la lake las los mount north port saint san santa south united west
-""")
-)
-_PLACED = _words("new great little")  # begin names of places as well as sentences
-_JOINERS = _words("of de da del di du van von der den la le el al bin ibn dos")
-_ARTICLES = _words("the la der den")  # stand after a joiner: "of the", "van der"
+_PLACED = listed("new great little")  # begin names of places as well as sentences
+_JOINERS = listed("of de da del di du van von der den la le el al bin ibn dos")
+_ARTICLES = listed("the la der den")  # stand after a joiner: "of the", "van der"
 # What a headline writes small.
-_SMALL = _JOINERS | _words("a an and as at by for from in into is nor on or over the to up via vs with")
-_SMALL_RAISED = frozenset(word.title() for word in _NEVER) - _words("I")
+_SMALL = _JOINERS | listed("a an and as at by for from in into is nor on or over the to up via vs with")
+_SMALL_RAISED = frozenset(word.title() for word in NEVER) - listed("I")
 
 _CAPITALS = "".join(c for c in map(chr, (*range(0x590), *range(0x1E00, 0x2000))) if c.isupper())
 # A word from its first capital on; a dot joins Node.js and U.S., not the end of one sentence and the next.
@@ -105,7 +40,8 @@ _GOING_ON = frozenset(",;&+/%@)]}")  # a capital behind it begins no sentence
 _POSSESSIVE = ("'s", "’s")
 _EDGES = " \t\n.,;:!?…()[]{}\"'“”‘’*_-"
 _ARTICLE = re.compile(rf"^(?:(?:the|a|an) [{re.escape(_EDGES)}]*)+")
-_MEANT = _words("US")  # these capitals are no loud word
+_STOPS = frozenset(".!?,;:\n")
+_MEANT = listed("US")  # these capitals are no loud word
 
 
 class Name(NamedTuple):
@@ -173,6 +109,24 @@ def salience(mentions: int, days: float) -> float:
     (0.5, 0.25, 0.0)
     """
     return mentions / (mentions + ENOUGH) * 0.5 ** (max(days, 0.0) / HALF_LIFE_DAYS)
+
+
+def spellings(name: str, aliases: Iterable[str]) -> set[str]:
+    """The words by which an entity may be meant in a text: its names, and its first and last name alone."""
+    keys = {key(one) for one in (name, *aliases)}
+    parts = {part for one in keys for part in _parts(one)}
+    return ({_words_of(one) for one in keys | parts} | parts) - {""}
+
+
+def spelt_in(text: str) -> list[str]:
+    """Every run of words of a text that could be the spelling of a name, each once."""
+    lows = [low for low, _ in _spelt(text)]
+    runs: dict[str, None] = {}
+    for place, first in enumerate(lows):
+        if first not in _STOPS:
+            for end in range(place + 1, min(place + MOST_SPELT, len(lows)) + 1):
+                runs[" ".join(lows[place:end])] = None
+    return list(runs)
 
 
 class Index:
@@ -246,9 +200,9 @@ class Index:
     def _alone(self, word: tuple[str, str], before: str) -> Known | None:
         low, written = word
         entity = self._spelt(low)
-        if entity is not None and low not in _ORDINARY:
+        if entity is not None and low not in ORDINARY:
             return entity
-        if written[0].islower() or (low in _PLAIN and before in ".!?:\n"):
+        if written[0].islower() or (low in PLAIN and before in ".!?:\n"):
             return None
         return entity or self._by_part.get(low)
 
@@ -265,7 +219,7 @@ def _parts(name: str) -> set[str]:
     if len(words) < 2 or "of" in words:
         return set()
     ends = words[-1:] if words[0].endswith("ing") else (words[0], words[-1])
-    return {word for word in ends if len(word) > 1 and word.strip(".") not in _SHARED}
+    return {word for word in ends if len(word) > 1 and word.strip(".") not in SHARED}
 
 
 def _spelt(text: str) -> Iterator[tuple[str, str]]:
@@ -273,6 +227,10 @@ def _spelt(text: str) -> Iterator[tuple[str, str]]:
     for written in _WORD.findall(text):
         low = written.casefold()
         yield low[:-2] if low.endswith(_POSSESSIVE) else low, written
+
+
+def _words_of(name: str) -> str:
+    return " ".join(low for low, _ in _spelt(name))
 
 
 def _without_addresses(text: str) -> str:
@@ -307,7 +265,7 @@ def _name_words(line: str, found: Iterable[re.Match[str]]) -> list[_Word]:
         written = line[begin:end]
         bare = _ENDING.sub("", written) if "'" in written or "’" in written else written.rstrip("_")
         low = bare.lower()
-        if low not in _NEVER or bare in _MEANT:
+        if low not in NEVER or bare in _MEANT:
             begins = _begins(line[max(0, begin - 8) : begin])
             word = _Word(bare, low, begin, begin + len(bare), begins)
             if _is_shaped(word):
@@ -326,7 +284,7 @@ def _is_shaped(word: _Word) -> bool:
     text = word.text
     if text[0].isupper() and text.isalpha() and not text.isupper() and len(text) <= LONGEST_WORD:
         return not _STRETCHED.search(text)
-    return not (_SHAPELESS.search(text) or (text.isupper() and word.low in _STARTERS))
+    return not (_SHAPELESS.search(text) or (text.isupper() and word.low in STARTERS))
 
 
 def _is_headline(line: str) -> bool:
@@ -370,7 +328,7 @@ def _joined(one: _Word, other: _Word, line: str) -> bool:
     if between == " ":
         return True
     if between.rstrip(" ") == ".":
-        return one.low in _TITLES or _INITIALS.fullmatch(one.text) is not None
+        return one.low in TITLES or _INITIALS.fullmatch(one.text) is not None
     first, *rest = between.lower().split() or [""]
     return first in _JOINERS and (not rest or (len(rest) == 1 and rest[0] in _ARTICLES))
 
@@ -379,7 +337,7 @@ def _named(run: list[_Word], line: _Line, heard: Set[str]) -> Name | None:
     """The run as a name, if it is one: without a word before it that only begins the sentence."""
     if _leads(run, heard):
         run = run[1:]
-    if not run or len(run) > LONGEST or (len(run) == 1 and (len(run[0].text) < 2 or run[0].low in _TITLES)):
+    if not run or len(run) > LONGEST or (len(run) == 1 and (len(run[0].text) < 2 or run[0].low in TITLES)):
         return None
     first, start = run[0], run[0].start
     if len(run) > 1:
@@ -394,6 +352,6 @@ def _leads(run: Sequence[_Word], heard: Set[str]) -> bool:
     first, alone = run[0], len(run) == 1
     if not first.begins or first.low in heard:
         return False
-    if first.low in _STARTERS:
+    if first.low in STARTERS:
         return alone or first.low not in _PLACED
     return not alone and len(first.low) > 5 and first.low.endswith("ing")

@@ -1,7 +1,6 @@
 """Procedures: how something is done, from disk or learnt. A changed one is a new version in the place of the old."""
 
 import json
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from uuid import UUID
@@ -12,6 +11,7 @@ from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
 from newton.heart.lifecycle import procedures as rules
 from newton.heart.lifecycle.engine import Ground, review
+from newton.heart.matching import Pattern
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Forms, digest
@@ -21,7 +21,6 @@ SQL = load("newton.heart", "procedures.sql")
 
 FROM_DISK = "skills"  # the origin of those that follow a folder
 CORE_TOKENS = 300
-_WORD = re.compile(r"\w+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,19 +114,9 @@ async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
     return versions[-1]
 
 
-async def triggers(tx: Tx, *, agent_id: UUID) -> dict[UUID, tuple[str, ...]]:
-    """What people say when they want each procedure."""
-    return {row["memory_id"]: tuple(row["triggers"]) for row in await SQL["triggers"].all(tx, agent_id=agent_id)}
-
-
-def triggered(known: Mapping[UUID, Sequence[str]], text: str) -> frozenset[UUID]:
-    """Those of which a trigger stands in the text, as whole words in any case. Pure."""
-    said = f" {' '.join(_WORD.findall(text.casefold()))} "
-    return frozenset(
-        memory_id
-        for memory_id, phrases in known.items()
-        if any(f" {' '.join(_WORD.findall(phrase.casefold()))} " in said for phrase in phrases)
-    )
+async def patterns(tx: Tx, *, agent_id: UUID) -> list[Pattern]:
+    """What each procedure in use is asked for by, with its record."""
+    return [Pattern(**row) for row in await SQL["patterns"].all(tx, agent_id=agent_id)]
 
 
 async def _latest(tx: Tx, ground: Ground) -> dict[str, _Version]:

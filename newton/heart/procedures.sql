@@ -41,7 +41,15 @@ group by
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.core, p.details, m.state, m.origin
 order by p.name, p.version;
 
--- name: triggers(agent_id)
-select memory_id, triggers
-from heart.procedures
-where agent_id = $1 and not retired and cardinality(triggers) > 0;
+-- name: patterns(agent_id)
+-- What each procedure in use is asked for by, with its record.
+select
+    p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames,
+    count(a.activation_id)::integer as applications,
+    count(*) filter (where a.result = 'success')::integer as successes,
+    count(*) filter (where a.result = 'failure')::integer as failures
+from heart.procedures as p
+join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
+left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
+where p.agent_id = $1 and not p.retired and m.state <> 'ARCHIVED'
+group by p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames;

@@ -19,6 +19,8 @@ def _changes(kind: Kind, befores: str, event: str, afters: str) -> Iterable[Chan
     return [Change(kind, before, event, after) for before in befores.split() for after in afters.split()]
 
 
+CAPPED: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
+
 CHANGES: frozenset[Change] = frozenset(
     change
     for changes in (
@@ -48,11 +50,12 @@ CHANGES: frozenset[Change] = frozenset(
         _changes("passage", "ACTIVE", "released", "ACTIVE"),
         _changes("decision", "RECORDED", "done", "PENDING"),
         _changes("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
-        _changes("event", "ACTIVE", "archived", "ARCHIVED"),
-        _changes("entity", "ACTIVE", "archived", "ARCHIVED"),
-        _changes("relation", "ACTIVE", "archived", "ARCHIVED"),
-        _changes("entity", "ARCHIVED", "restored", "ACTIVE"),
-        _changes("relation", "ARCHIVED", "restored", "ACTIVE"),
+        _changes("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),
+        _changes("procedure", "ARCHIVED", "retired", "RETIRED"),
+        *(_changes(kind, "ACTIVE", "archived", "ARCHIVED") for kind in CAPPED),
+        *(_changes(kind, "ARCHIVED", "restored", "ACTIVE") for kind in (*CAPPED, "procedure")),
+        _changes("passage", "ARCHIVED", "replaced", "SUPERSEDED"),
+        _changes("passage", "ARCHIVED", "released", "ARCHIVED"),
     )
     for change in changes
 )

@@ -25,6 +25,17 @@ OUTSIDE: frozenset[Trust] = frozenset({"tool", "web"})
 PAST: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
 
+# What there are too many of: kept, and not searched. An archived episode has only lost its details.
+ARCHIVED = "ARCHIVED"
+
+
+def past(kind: Kind, state: str) -> str | None:
+    """Why a memory in that state is not to be shown as current knowledge; None when it is."""
+    if state == ARCHIVED and kind != "episode":
+        return "archived: there are too many of its kind"
+    return PAST.get(state)
+
+
 def least(tiers: Iterable[Trust]) -> Trust:
     """The trust of what is derived from several sources: that of the least trusted.
 

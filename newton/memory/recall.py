@@ -16,7 +16,7 @@ from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
 from newton.memory.importance import derived
-from newton.memory.memory import PAST, Kind, Trust
+from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
 from newton.memory.representations import IN_FRONT, one_line, parted
 from newton.memory.transitions import states_at
@@ -135,7 +135,7 @@ class Search:
     agent_id: UUID
     widths: Mapping[Kind, Width]
     quarantined: bool = False
-    past: Set[str] = frozenset(PAST)
+    past: Set[str] = frozenset({*PAST, ARCHIVED})
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
     seconds: float | None = None
@@ -194,7 +194,7 @@ async def _as_of(search: Search, moment: datetime) -> Search:
             tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
         )
     # what is quarantined or past by now may have been neither then
-    return replace(search, hidden=[row[0] for row in rows], quarantined=True)
+    return replace(search, hidden=[*search.hidden, *(row[0] for row in rows)], quarantined=True)
 
 
 async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
@@ -208,7 +208,7 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
         if search.moment is not None:
             were = await states_at(tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment)
             found = [f._replace(state=were[f.memory_id][0], quarantined=were[f.memory_id][1]) for f in found]
-    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if f.state in PAST else f for f in found]
+    found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past(f.kind, f.state) else f for f in found]
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
 
 
@@ -317,6 +317,17 @@ def _united(near: Mapping[UUID, Record], worded: Mapping[UUID, Record], far: Map
         for memory_id, row in worded.items()
         if memory_id not in near
     ]
+
+
+async def details(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None) -> list[Found]:
+    """These memories in their order, as they were at a moment; what was not there yet is left out. Nothing is known of
+    their relevance."""
+    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
+    found = {row[0]: Found._make((*row, 0.0, 0.0, 0.0)) for row in rows}
+    if moment is not None:
+        were = await states_at(tx, agent_id=agent_id, memory_ids=list(found), moment=moment)
+        found = {i: found[i]._replace(state=state, quarantined=held) for i, (state, held) in were.items()}
+    return [found[memory_id] for memory_id in memory_ids if memory_id in found]
 
 
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:

@@ -6,8 +6,15 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
-        and ((quarantined and not $6::boolean) or state = any($7::text[]))
+        and (
+            quarantined
+            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+            or (state = 'ARCHIVED' and kind <> 'episode')
+        )
+        and (
+            (quarantined and not $6::boolean)
+            or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
+        )
 )
 select hit.memory_id, wanted.kind, m.words, m.thread, m.place, m.speaker, -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, most)
@@ -42,8 +49,15 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED'))
-        and ((quarantined and not $7::boolean) or state = any($8::text[]))
+        and (
+            quarantined
+            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
+            or (state = 'ARCHIVED' and kind <> 'episode')
+        )
+        and (
+            (quarantined and not $7::boolean)
+            or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
+        )
 ),
 corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
@@ -170,6 +184,7 @@ limit $3;
 with was as (
     select
         m.memory_id,
+        m.kind,
         m.created_at,
         coalesce(later.from_state, m.state) as state,
         m.quarantined or coalesce(later.released, false) as quarantined
@@ -187,4 +202,7 @@ with was as (
 )
 select memory_id
 from was
-where created_at > $2 or (quarantined and not $3::boolean) or state = any($4::text[]);
+where
+    created_at > $2
+    or (quarantined and not $3::boolean)
+    or (state = any($4::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'));

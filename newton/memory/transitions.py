@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,6 +12,8 @@ from newton.ids import new_id
 from newton.memory.memory import Teller
 
 SQL = load("newton.memory", "transitions.sql")
+
+END_OF_TIME = datetime(9999, 1, 1, tzinfo=UTC)  # as of then everything is as it is
 
 
 @dataclass(frozen=True, slots=True)

@@ -193,18 +193,7 @@ class Newton:
 
     @property
     def thresholds(self) -> Thresholds:
-        given = self.settings
-        return Thresholds(
-            core_sources=given.core_sources,
-            facts_per_attribute=given.facts_per_attribute,
-            summarized_after=timedelta(days=given.summarized_days),
-            archived_after=timedelta(days=given.archived_days),
-            procedure_trials=given.procedure_trials,
-            effective_above=given.procedure_effective,
-            ineffective_below=given.procedure_ineffective,
-            censor_trials=given.censor_trials,
-            false_positives_above=given.censor_false_share,
-        )
+        return thresholds(self.settings)
 
     def importer(self) -> Importer:
         outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
@@ -293,6 +282,26 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
         yield newton
 
 
+def thresholds(given: Settings) -> Thresholds:
+    """At which memories change their state, as the settings say."""
+    return Thresholds(
+        core_sources=given.core_sources,
+        facts_per_attribute=given.facts_per_attribute,
+        summarized_after=timedelta(days=given.summarized_days),
+        archived_after=timedelta(days=given.archived_days),
+        procedure_trials=given.procedure_trials,
+        effective_above=given.procedure_effective,
+        ineffective_below=given.procedure_ineffective,
+        censor_trials=given.censor_trials,
+        false_positives_above=given.censor_false_share,
+        most_events=given.most_events,
+        most_entities=given.most_entities,
+        most_relations=given.most_relations,
+        most_procedures=given.most_procedures,
+        most_passages=given.most_passages,
+    )
+
+
 def chat_model(settings: Settings) -> "OpenAIChat | None":
     """The model to talk with, or None when neither a key nor an endpoint is set."""
     if settings.openai_api_key is None and settings.openai_base_url is None:
@@ -309,7 +318,8 @@ def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, c
 
 async def framed(settings: Settings, text: str) -> Choice:
     """The frame that an input of its own gets, without a database."""
-    outlook = load_outlook(load_profiles(), settings.frames_dir, settings.pack)
+    profiles = load_profiles(settings.profiles_dir, check_expression)
+    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     embedder, _ = await asyncio.to_thread(_models, settings)
     likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
     vector = (await embedder.embed([substance(text)]))[0] if embedder else None

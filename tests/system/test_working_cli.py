@@ -14,6 +14,7 @@ from tests.system.typed import ok, typed
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("home")
     with EmbeddedServer.start(folder, durable=False):
+        ok(typed(folder, "ask", "Which ferry?", "--agent", "early"))
         yield folder
     discard(folder)
 
@@ -37,12 +38,12 @@ def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["working", "--strategy", "importent"], "Did you mean 'important'?"),  # S000-7
-        (["working", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
-        (["working", "--decay-hours", "0"], "Give a number above 0"),
+        (["working", "--agent", "early", "--strategy", "importent"], "Did you mean 'important'?"),  # S000-7
+        (["working", "--agent", "early", "--max-tokens", "0"], "A limit of 0 tokens is not possible"),
+        (["working", "--agent", "early", "--decay-hours", "0"], "Give a number above 0"),
         (["working", "--session", "nowhere"], "There is no session 'nowhere'"),
         (["working", "--agent", "nobody"], "No session has anything at hand"),
-        (["working", "--why", "--stats"], "two questions"),
+        (["working", "--agent", "early", "--why", "--stats"], "two questions"),
         (["profiles", "show", "newtn"], "Did you mean 'newton'?"),
         (["profiles", "fit"], "Fitting takes 60"),
         (["profiles", "fit", "--save", "mine"], "Set NEWTON_PROFILES_DIR"),

@@ -71,7 +71,7 @@ def every_fact() -> Iterator[facts.Life]:
 
 
 def every_procedure() -> Iterator[procedures.Life]:
-    for state, retired in product(("ACTIVE", "EFFECTIVE", "INEFFECTIVE", "RETIRED"), (False, True)):
+    for state, retired in product(("ACTIVE", "EFFECTIVE", "INEFFECTIVE", "RETIRED", "ARCHIVED"), (False, True)):
         for activations in range(12):
             for successes in range(activations + 1):
                 for failures in range(activations - successes + 1):

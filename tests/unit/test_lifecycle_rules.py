@@ -63,7 +63,9 @@ def test_the_table_has_every_change_that_the_rules_of_episodes_make_and_no_other
 
 def test_the_table_has_every_change_that_the_rules_of_procedures_make_and_no_other() -> None:
     # S002-18
-    assert made_by(every_procedure(), lambda life: procedures.plan([life], USUAL), "procedure") == table("procedure")
+    made = made_by(every_procedure(), lambda life: procedures.plan([life], USUAL), "procedure")
+    capped = {c for c in table("procedure") if "ARCHIVED" in (c.before, c.after) and c.event != "retired"}
+    assert made == table("procedure") - capped, "what there are too many of is set aside by the cap"
 
 
 def test_the_table_has_every_change_that_the_rules_of_censors_make_and_no_other() -> None:

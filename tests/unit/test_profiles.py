@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from datetime import timedelta
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import ValidationError
@@ -13,6 +14,8 @@ from newton.content.profiles import (
     FEATURES,
     PRESETS,
     Decay,
+    Fill,
+    Order,
     Outcomes,
     Profile,
     Usage,
@@ -346,3 +349,10 @@ def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profi
         write_profile(mine.model_copy(update={"name": "Not One"}), tmp_path)
     with pytest.raises(ConfigError, match="cannot be written"):
         write_profile(mine, path / "nowhere")
+
+
+def test_the_document_tells_of_every_profile_decay_and_order(profiles: dict[str, Profile]) -> None:  # S000-24
+    told = (shipped("profiles").parent / "docs" / "profiles.md").read_text(encoding="utf-8")
+    for name in (*profiles, *PRESETS, *get_args(Order), *get_args(Fill)):
+        assert f"`{name}`" in told, name
+    assert "(importance.md)" in told and "| 16.6 h |" in told

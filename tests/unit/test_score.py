@@ -112,14 +112,14 @@ def test_never_used_is_neutral_and_use_is_capped() -> None:
 
 
 def test_relevance_beats_recency() -> None:
-    # S002-25: half a year old and on the topic, against yesterday's small talk
+    # S002-25, S000-F7: half a year old and on the topic, against yesterday's small talk
     topic = found(relevance=1.0, occurred_at=NOON - timedelta(days=182))
     chatter = found(relevance=0.3, kind="exchange", occurred_at=NOON - timedelta(days=1))
     assert score(topic) > score(chatter)
 
 
 def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
-    # S000-16
+    # S000-16, S000-F6: what is used more matters more
     important = scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
     given, core, plain = found(importance=0.9), found(importance=None, state="CORE"), found(importance=None)
     assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])

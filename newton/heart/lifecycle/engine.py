@@ -11,6 +11,7 @@ from asyncpg import Record
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.lifecycle import censors, episodes, facts, procedures
+from newton.heart.lifecycle.caps import caps, crossing
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Kind, Teller
 from newton.memory.transitions import Step, move
@@ -75,6 +76,21 @@ async def _steps(db: Database, ground: Ground, *, dry: bool) -> AsyncIterator[St
                     steps = await review(tx, ground, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
+    for kind, most in caps(ground.thresholds).items():
+        for step in await _capped(db, ground, kind, most, dry=dry):
+            yield step
+
+
+async def _capped(db: Database, ground: Ground, kind: Kind, most: int, *, dry: bool) -> list[Step]:
+    async with db.work(ground.by.agent_id) as tx:
+        due = await crossing(tx, kind, most, by=ground.by)
+    if dry:
+        return due
+    taken = set[UUID]()
+    for start in range(0, len(due), BATCH):
+        async with db.work(ground.by.agent_id) as tx:
+            taken |= await move(tx, due[start : start + BATCH], by=ground.by)
+    return [step for step in due if step.memory_id in taken]
 
 
 def batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.heart.lifecycle.thresholds import Thresholds
+from newton.memory.memory import ARCHIVED
 from newton.memory.transitions import Step
 
 Z = 1.959963984540054  # the two-sided 95 % of a normal distribution
@@ -55,7 +56,7 @@ def plan(lives: Sequence[Life], thresholds: Thresholds) -> list[Step]:
 
 def _due(life: Life, thresholds: Thresholds) -> Step | None:
     after, event, because = _fate(life, thresholds)
-    if after == life.state:
+    if after == life.state or (life.state == ARCHIVED and after != "RETIRED"):
         return None
     if life.state == "RETIRED":
         event = "restored"

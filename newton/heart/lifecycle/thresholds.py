@@ -17,3 +17,8 @@ class Thresholds:
     ineffective_below: float = 0.4
     censor_trials: int = 5
     false_positives_above: float = 0.5
+    most_events: int = 100_000
+    most_entities: int = 10_000
+    most_relations: int = 50_000
+    most_procedures: int = 1_000
+    most_passages: int = 100_000

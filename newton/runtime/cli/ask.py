@@ -1,12 +1,19 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
+from datetime import datetime
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
 from newton.memory.hygiene import clean
 from newton.memory.lookup import short
+from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, session_name, settings
+from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, day, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -58,12 +65,22 @@ async def context(
     budget: Budget = None,
     frame: FrameName = None,
     profile: ProfileName = None,
+    since: Annotated[datetime | None, Parameter(help="Only what happened or was said from then on.")] = None,
+    kind: Annotated[
+        list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
+    ] = None,
+    event_type: Annotated[list[str] | None, Parameter(negative=(), help="Of events only these types.")] = None,
+    entity_type: Annotated[list[str] | None, Parameter(negative=(), help="Of entities only these types.")] = None,
+    exclude: Annotated[
+        list[str] | None, Parameter(negative=(), help="Not this memory; the end of its id does.")
+    ] = None,
+    additional: Annotated[str | None, Parameter("--with", help="Words of yours that stand in it too.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
     """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
 
-    Example: newton context "Should we use Redis for caching?" --budget 2000 --json
+    Example: newton context "Should we use Redis for caching?" --since 2026-05-01 --kind fact --kind decision
 
     Parameters
     ----------
@@ -80,6 +97,14 @@ async def context(
                 adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
+                filters=Filters(
+                    since=day(since),
+                    kinds=frozenset(kind or ()),
+                    event_types=frozenset(event_type or ()),
+                    entity_types=frozenset(entity_type or ()),
+                    exclude=frozenset([await newton.curation("cli").meant(one) for one in exclude or ()]),
+                ),
+                additional=additional and clean(additional, what="text"),
             )
         )
         await newton.verbs("cli").read([item.memory_id for item in bundle.items])

@@ -46,7 +46,7 @@ async def frames(
         else:
             print(f"{show.framed(choice)}\nbecause {choice.reason}")
     else:
-        known = load_outlook(load_profiles(), chosen.frames_dir, chosen.pack).frames
+        known = load_outlook(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
         _list_frames(list(known.values()) if name is None else [frame_named(known, name)], full=bool(name), json=json)
 
 

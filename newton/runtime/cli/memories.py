@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from newton.agent.verbs import Remark
 from newton.errors import InputError
 from newton.memory.lookup import short
-from newton.memory.memory import KINDS, PAST, Kind
+from newton.memory.memory import KINDS, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
@@ -107,9 +107,9 @@ async def recall(
         show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
         return
     for f in found.found:
-        past = f"  ({PAST[f.state]})" if f.state in PAST else ""
+        gone = past(f.kind, f.state)
         shown = f.micro if f.kind == "procedure" else f.summary  # its summary is all of its steps
-        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<9}  {shown}{past}")
+        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
     if not found.found:
         print("Nothing like that is in memory.")
     show.missing(found.missing)

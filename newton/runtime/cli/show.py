@@ -61,9 +61,22 @@ def page(path: Path, content: str) -> None:
     notice(f"Written to {path}.")
 
 
+# What it means for an answer that a source gave nothing.
+WITHOUT = {
+    "embeddings": "memories were found by their words alone",
+    "words": "memories were found by their meaning alone",
+    "memories": "nothing was searched for",
+    "identity and constraints": "who you are to it and what is forbidden is not in it",
+    "session": "where the conversation stands is not known",
+    "entities and procedures": "nothing was looked up by name or trigger",
+    "events": "what happened last was not looked up",
+    "procedures": "one that was asked for may not be in it",
+}
+
+
 def missing(sources: Mapping[str, str]) -> None:
     for source, why in sources.items():
-        notice(f"({source} missing: {why}; memories were found by their words alone)")
+        notice(f"({source} missing: {why}" + (f"; {WITHOUT[source]})" if source in WITHOUT else ")"))
 
 
 def framed(choice: Choice) -> str:

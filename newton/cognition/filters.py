@@ -1,0 +1,62 @@
+"""What a caller wants left out of a context: found out before anything is searched, so that it crowds out nothing."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.memory import Kind
+from newton.memory.recall import Found
+
+SQL = load("newton.cognition", "filters.sql")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filters:
+    """What may be in the context; nothing said, everything. Identity, censors and frame stand in it in any case.
+
+    `since` is about what happened or was said: who there is and how things are done is of no time. Types of events and
+    of entities say nothing of other kinds.
+    """
+
+    since: datetime | None = None
+    kinds: frozenset[Kind] = frozenset()
+    event_types: frozenset[str] = frozenset()
+    entity_types: frozenset[str] = frozenset()
+    exclude: frozenset[UUID] = frozenset()
+
+    def admits(self, kind: Kind) -> bool:
+        return not self.kinds or kind in self.kinds
+
+    def passes(self, found: Found) -> bool:
+        """Whether a line or a decision, which have no type, may be in the context."""
+        late = self.since is None or found.occurred_at >= self.since
+        return late and self.admits(found.kind) and found.memory_id not in self.exclude
+
+    def outline(self) -> dict[str, Any]:
+        """Those that were given."""
+        given = {
+            "since": self.since and self.since.isoformat(),
+            "kinds": sorted(self.kinds),
+            "event_types": sorted(self.event_types),
+            "entity_types": sorted(self.entity_types),
+            "exclude": sorted(map(str, self.exclude)),
+        }
+        return {name: value for name, value in given.items() if value}
+
+
+async def hidden(tx: Tx, filters: Filters, *, agent_id: UUID) -> Sequence[UUID]:
+    """The memories that may not be found. Which kinds may is told apart: those are not searched at all."""
+    if not (filters.since or filters.event_types or filters.entity_types):
+        return sorted(filters.exclude)
+    rows = await SQL["hidden"].all(
+        tx,
+        agent_id=agent_id,
+        since=filters.since,
+        event_types=sorted(filters.event_types),
+        entity_types=sorted(filters.entity_types),
+    )
+    return sorted(filters.exclude | {row["memory_id"] for row in rows})

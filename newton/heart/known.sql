@@ -1,0 +1,86 @@
+-- name: named(agent_id, spellings)
+-- The entities that may be meant by one of these words.
+select e.memory_id, e.name, e.aliases
+from heart.entities as e
+where
+    e.agent_id = $1
+    and e.memory_id in (
+        select entity_id
+        from heart.names
+        where agent_id = $1 and spelling = any($2::text[])
+    )
+order by e.memory_id;
+
+-- name: most_salient(agent_id, now, enough, half_life, hidden, most)
+-- Of which more is known than the name.
+select e.memory_id
+from heart.entities as e
+join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
+where
+    e.agent_id = $1
+    and m.state = 'ACTIVE'
+    and not m.quarantined
+    and (e.type <> 'thing' or e.properties <> '{}')
+    and e.memory_id <> all($5::uuid[])
+order by
+    e.mentions / (e.mentions + $3::float8)
+    * 0.5 ^ greatest(extract(epoch from ($2::timestamptz - e.mentioned_at)) / 86400 / $4::float8, 0) desc,
+    e.memory_id
+limit $6;
+
+-- name: about(agent_id, entity_ids)
+select memory_id, type, mentions, mentioned_at, type <> 'thing' or properties <> '{}' as told
+from heart.entities
+where agent_id = $1 and memory_id = any($2::uuid[]);
+
+-- name: bound(agent_id, entity_ids, moment, hidden, most)
+-- The weightiest relations of these entities, in both directions, that were held to be so at a moment: a person said so,
+-- or one of the facts that are evidence for them was current knowledge then.
+select r.memory_id, r.source_id, r.type, r.target_id, r.weight
+from heart.relations as r
+join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id
+where
+    r.agent_id = $1
+    and (r.source_id = any($2::uuid[]) or r.target_id = any($2::uuid[]))
+    and not m.quarantined
+    and m.created_at <= $3
+    and r.memory_id <> all($4::uuid[])
+    and coalesce(
+        (
+            select t.from_state
+            from memory.transitions as t
+            where t.agent_id = $1 and t.memory_id = r.memory_id and t.at > $3
+            order by t.at, t.transition_id
+            limit 1
+        ),
+        m.state
+    ) = 'ACTIVE'
+    and (
+        exists (
+            select
+            from memory.confirmations as c
+            where c.agent_id = $1 and c.memory_id = r.memory_id and c.at <= $3
+        )
+        or exists (
+            select
+            from memory.links as l
+            join memory.memories as f on f.agent_id = $1 and f.memory_id = l.memory_id
+            where
+                l.agent_id = $1
+                and l.other_id = r.memory_id
+                and l.link = 'evidence'
+                and l.at <= $3
+                and coalesce(
+                    (
+                        select t.from_state
+                        from memory.transitions as t
+                        where t.agent_id = $1 and t.memory_id = f.memory_id and t.at > $3
+                        order by t.at, t.transition_id
+                        limit 1
+                    ),
+                    f.state
+                ) not in ('SUPERSEDED', 'INACTIVE')
+        )
+    )
+order by r.weight desc, r.memory_id
+limit $5;

@@ -1,0 +1,71 @@
+"""The latest events of a session and the highlights of others."""
+
+from datetime import timedelta
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.dialogue import closing, sessions
+from newton.dialogue.lines import Line
+from newton.heart.events import Around, Happening, recent, record
+from newton.heart.happenings import checked
+from newton.memory.recall import Found
+from tests.support import ANA, NOON, count, teller
+
+
+async def session(tx: Tx, ref: str, day: int = 0) -> UUID:
+    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON + timedelta(days=day))
+
+
+async def happen(tx: Tx, session_id: UUID, *kinds: str) -> None:
+    """One after the other; an id is as old as its writing."""
+    for n, kind in enumerate(kinds):
+        payload = {"path": f"{kind}{n}.py"} if kind != "error" else {"message": f"boom {n}"}
+        event = checked(kind, NOON + timedelta(minutes=n), payload)
+        await record(
+            tx, [Happening(ref=f"{session_id} {n}", event=event, session_id=session_id)], by=teller(), count=count
+        )
+
+
+def said(found: list[Found] | tuple[Found, ...]) -> list[str]:
+    return [one.summary.partition("] ")[2] for one in found]
+
+
+async def test_the_last_events_of_the_session_come_the_last_first(tx: Tx) -> None:
+    # S001-16: 50 events of this session; S001-28
+    here = await session(tx, "here")
+    await happen(tx, here, *["file_read"] * 60)
+    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=50, sessions=5))
+    assert said(list(found.own)) == [f"read file_read{n}.py" for n in range(59, 9, -1)]
+    assert found.own[0].summary.startswith("[2026-11-21T12:59:00+00:00] ")
+    assert found.others == []
+
+
+async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx) -> None:
+    # S001-16: highlights of the 5 latest other sessions, deduplicated by id
+    here = await session(tx, "here", day=99)
+    for day in range(7):
+        other = await session(tx, f"s{day}", day=day)
+        await happen(tx, other, "file_read", "error", "file_read", "file_write", "file_read")
+        lines = [Line(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
+        await sessions.append(tx, lines, session_id=other, by=teller(), count=count)
+        await closing.close(tx, session_id=other, by=teller(), count=count)
+    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=50, sessions=5))
+    assert [len(one) for one in found.others] == [4] * 5
+    episode, *told = found.others[0]
+    assert episode.kind == "episode"
+    assert "of day 6" in episode.summary
+    assert said(told) == ["error: boom 1", "wrote file_write3.py", "read file_read4.py"]
+    ids = [one.memory_id for other in found.others for one in other]
+    assert len(ids) == len(set(ids))
+
+
+async def test_what_is_hidden_crowds_out_nothing_and_later_things_were_not_known(tx: Tx) -> None:
+    # S001-5
+    here = await session(tx, "here")
+    await happen(tx, here, "file_read", "file_write", "file_read")
+    around = Around(agent_id=ANA, session_id=here, events=2, sessions=0)
+    last = (await recent(tx, around)).own[0].memory_id
+    hidden = Around(agent_id=ANA, session_id=here, events=2, sessions=0, hidden=[last])
+    assert said(list((await recent(tx, hidden)).own)) == ["wrote file_write1.py", "read file_read0.py"]
+    before = Around(agent_id=ANA, session_id=here, events=2, sessions=0, moment=NOON - timedelta(days=1))
+    assert (await recent(tx, before)).own == []
