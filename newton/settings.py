@@ -96,6 +96,7 @@ class Settings(BaseModel):
     procedure_ineffective: float = Field(0.4, ge=0, le=1, description="A share of successes below it: ineffective.")
     censor_trials: int = Field(5, ge=1, description="Activations before false positives can retire a censor.")
     censor_false_share: float = Field(0.5, ge=0, le=1, description="A share of false positives above it retires it.")
+    bundle_days: int = Field(90, ge=0, description="So many days a context is kept to be explained; 0: for ever.")
     most_events: int = Field(100_000, ge=1, description="More events than that: the oldest are archived.")
     most_entities: int = Field(10_000, ge=1, description="More entities than that: the least salient are archived.")
     most_relations: int = Field(50_000, ge=1, description="More relations than that: the lightest are archived.")

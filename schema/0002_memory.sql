@@ -167,6 +167,27 @@ comment on column memory.cold.packed is 'zlib of the UTF-8 text.';
 call runtime.isolate('memory.cold');
 grant select, insert on memory.cold to newton_app;
 
+-- The short forms that a memory had before: a stored context replays, and a past one is rebuilt, in the words of then.
+-- The form after the last one that ended by a moment was the form then. Whatever takes words away empties it too.
+create table memory.former_forms (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    form_id uuid not null,
+    until timestamptz not null,
+    micro text not null,
+    summary text not null,
+    micro_tokens integer not null,
+    summary_tokens integer not null,
+    outcome text,
+    primary key (agent_id, memory_id, form_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+comment on column memory.former_forms.outcome is 'What the memory had turned out until then: it changes with the forms that tell of it.';
+
+call runtime.isolate('memory.former_forms');
+grant select, insert on memory.former_forms to newton_app;
+
 -- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (
     agent_id uuid not null,

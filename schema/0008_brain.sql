@@ -182,7 +182,9 @@ begin
 
     call cognition.let_go(own, gone);
 
-    foreach part in array array['memory.cold', 'memory.postings', 'memory.embeddings', 'memory.outbox'] loop
+    foreach part in array array[
+        'memory.cold', 'memory.former_forms', 'memory.postings', 'memory.embeddings', 'memory.outbox'
+    ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;
 end

@@ -65,7 +65,7 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
                     learnt += await _learn(tx, conversation, extracted, ground=own, asking=asking)
                     practised += await _practise(tx, conversation, extracted, ground=own, asking=asking)
                     proposed += await _propose(tx, extracted, ground=own, asking=asking)
-                    await _entitle(tx, conversation, extracted, asking=asking)
+                    await _entitle(tx, conversation, extracted, ground=own, asking=asking)
     if refused and not read:
         raise refused
     return Harvest(read, learnt, practised, proposed)
@@ -119,11 +119,11 @@ def _skill(proposed: ProposedProcedure) -> Skill:
         raise InputError("That is no procedure.", hint=str(error)) from None
 
 
-async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, asking: Asking) -> None:
+async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> None:
     title, summary = mended(extracted.title or ""), mended(extracted.summary or "")
     if title and summary:
         told = Told(title=title, summary=summary, outcome=extracted.outcome)
-        await episodes.structure(tx, conversation.memory_id, told, agent_id=asking.agent_id, count=asking.count)
+        await episodes.structure(tx, conversation.memory_id, told, by=ground.by, count=asking.count)
 
 
 async def _propose(tx: Tx, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:

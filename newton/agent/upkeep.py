@@ -3,14 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.agent.asking import Asking
 from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
-from newton.cognition import workingset
-from newton.db.pool import Database
+from newton.cognition import bundles, workingset
+from newton.db.pool import Database, Tx
 from newton.errors import ConfigError
 from newton.heart import entities
 from newton.heart.comparing import Bounds, compare
@@ -31,9 +31,16 @@ if TYPE_CHECKING:
 AT_ONCE = 64
 
 
+class Lived(NamedTuple):
+    """What the daily job did: the steps it took, and how many old contexts it let go of."""
+
+    steps: Sequence[Step]
+    expired: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upkeep:
-    """For one agent; `origin` names who asks for it."""
+    """For one agent; `origin` names who asks for it. Contexts are kept for `bundle_days`, or for ever if that is 0."""
 
     agent_id: UUID
     origin: str
@@ -41,6 +48,7 @@ class Upkeep:
     clock: Clock
     count: Count
     thresholds: Thresholds
+    bundle_days: int
     bounds: Bounds
     embedder: "Embedder | None"
     asking: Asking | None
@@ -69,12 +77,12 @@ class Upkeep:
                 return
             after = read.last
 
-    async def lifecycle(self, *, dry: bool = False) -> Sequence[Step]:
+    async def lifecycle(self, *, dry: bool = False) -> Lived:
         """The daily job: joins facts that say the same, generalises what has grown too many, takes every step that is
-        due, and empties the working sets that nobody touches any more. Returns all steps taken, or with `dry` those
-        that the record asks for as it is."""
+        due, empties the working sets that nobody touches any more, and lets go of contexts that are too old. Returns
+        all steps taken, or with `dry` those that the record asks for as it is."""
         if dry:
-            return await engine.live(self.db, self._ground(), dry=True)
+            return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
         began = self.clock.now()
         if self.embedder:
             await Outbox(self.db, self.embedder, self.agent_id).requeue()
@@ -85,7 +93,14 @@ class Upkeep:
             await workingset.lapse(tx, agent_id=self.agent_id, before=began - timedelta(days=self.working_days))
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
-        return [change.step for change in changed]
+            expired = await self._expire(tx)
+        return Lived([change.step for change in changed], expired)
+
+    async def _expire(self, tx: Tx) -> int:
+        if not self.bundle_days:
+            return 0
+        before = self.clock.now() - timedelta(days=self.bundle_days)
+        return await bundles.expire(tx, agent_id=self.agent_id, before=before)
 
     async def extract(self) -> Harvest:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""

@@ -66,7 +66,7 @@ async def _timed(newton: Newton) -> dict[str, Any]:
     figures: dict[str, Any] = {}
     for name in ("busy", "quiet"):
         started, cpu = stopwatch(), time.process_time()
-        steps = await newton.upkeep("bench").lifecycle()
+        steps = (await newton.upkeep("bench").lifecycle()).steps
         figures[name] = {
             "steps": len(steps),
             "ms": round(stopwatch() - started, 1),

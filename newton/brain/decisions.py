@@ -221,7 +221,7 @@ async def erase(tx: Tx, decision_id: UUID, *, because: str, by: Teller, count: C
     await SQL["unwait"].run(tx, agent_id=by.agent_id, memory_id=decision_id)
     await SQL["erase"].run(tx, agent_id=by.agent_id)
     erased = _retold(was._replace(choice=None), was.review, count=count)
-    await store.retell(tx, [erased], agent_id=by.agent_id)
+    await store.retell(tx, [erased], by=by)
     return True
 
 
@@ -310,7 +310,7 @@ async def _review(tx: Tx, was: Known, given: Review, *, cause: UUID | None = Non
     await ledger.append(tx, [_outcome(was.decision_id, given, cause)], by=by)
     (row,) = await SQL["states"].all(tx, agent_id=by.agent_id, memory_ids=[was.decision_id])
     await move(tx, [_reviewed(was.decision_id, row["state"], given)], by=by)
-    await store.retell(tx, [_retold(was, given, count=count)], agent_id=by.agent_id)
+    await store.retell(tx, [_retold(was, given, count=count)], by=by)
 
 
 def _reviewed(decision_id: UUID, state: str, given: Review) -> Step:

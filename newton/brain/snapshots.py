@@ -45,7 +45,7 @@ async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
     )
 
 
-async def advice(tx: Tx, *, agent_id: UUID) -> Advice | None:
-    """What the latest snapshot advises; None when it advises nothing."""
-    row = await SQL["latest"].one(tx, agent_id=agent_id)
+async def advice(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> Advice | None:
+    """What the latest snapshot, or the latest by a moment, advises; None when it advises nothing."""
+    row = await SQL["latest"].one(tx, agent_id=agent_id, moment=moment)
     return Advice(row["note"], row["note_tokens"]) if row and row["note"] else None

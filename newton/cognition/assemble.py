@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
+from newton.cognition.constraints import Constraint
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
@@ -29,11 +30,11 @@ RAW = frozenset({"exchange", "passage"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Setting:
-    """What the candidates are placed into. `identity` stands first whatever the input; `floor` is the least evidence
-    with which a derived memory comes in; `focus` is what stands just out of view, the nearest first; `open` are the
-    decisions that are being made and are no candidates; `advice` is the calibration note, `additional` what the caller
-    adds, `called_for` are the procedures that the input asks for, and `unsearched` is what came without a search: it
-    needs no evidence."""
+    """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
+    be done again. `identity` stands first whatever the input; `floor` is the least evidence with which a derived memory
+    comes in; `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being made
+    and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
+    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
 
     input: str
     budget: Budget
@@ -41,7 +42,7 @@ class Setting:
     identity: Presence
     floor: float
     approach: Block
-    constraints: Sequence[Block]
+    constraints: Sequence[Constraint]
     focus: Sequence[Found]
     open: Sequence[Found]
     advice: Block | None
@@ -59,7 +60,7 @@ class Assembly:
 
     page: Block
     identity: Presence
-    focus: tuple[UUID, ...]
+    focus: tuple[Found, ...]
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
 
@@ -71,7 +72,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     working = [item(found.summary, found.summary_tokens) for found in focus]
     always = {
         "identity": setting.identity.blocks,
-        "censors": setting.constraints,
+        "censors": [constraint.block for constraint in setting.constraints],
         "frame": [setting.approach],
         "working": working,
         "additional": setting.additional,
@@ -94,7 +95,7 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     return Assembly(
         page=page,
         identity=setting.identity,
-        focus=tuple(found.memory_id for found in focus),
+        focus=tuple(focus),
         layers=_layers(sections, setting),
         candidates=tuple(considered),
     )

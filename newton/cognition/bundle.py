@@ -4,10 +4,8 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
-
-import numpy as np
 
 from newton.cognition.fill import FULL, Detail, Placed
 from newton.cognition.filters import Filters
@@ -16,7 +14,11 @@ from newton.cognition.identity import Presence
 from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.recall import Found
 from newton.memory.representations import parted
+
+if TYPE_CHECKING:
+    from newton.cognition.assemble import Setting
 
 # What gave it, where that was no search.
 SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
@@ -92,26 +94,30 @@ class Layer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
-    """One context. `identity` is what of it stood first, `focus` is what else stood in it unasked, and `recent` are
-    candidates because they are of late.
+    """One context. `setting` is what its candidates were placed into, `identity` what stood first, `focus` what else
+    stood in it unasked, and `recent` are candidates because they are of late.
 
-    `missing` names the sources that could not be asked, and why.
+    `as_of` is the moment it was rebuilt for, None for the present; `frame_edition` tells its frame from one of the same
+    name. `missing` names the sources that could not be asked, and why.
     """
 
     bundle_id: UUID
     agent_id: UUID
     session_id: UUID | None
     created_at: datetime
+    as_of: datetime | None
     input: str
     identity: Presence
     text: str
     tokens: int
     budget: int
     frame: Choice
+    frame_edition: str
     profile: Profile
+    setting: "Setting"
     layers: Mapping[str, Layer]
     candidates: tuple[Considered, ...]
-    focus: tuple[UUID, ...]
+    focus: tuple[Found, ...]
     recent: frozenset[UUID]
     filters: Filters
     missing: Mapping[str, str]
@@ -138,6 +144,7 @@ class Bundle:
         """The public form: what every door answers."""
         return {
             "bundle_id": str(self.bundle_id),
+            "as_of": self.as_of and self.as_of.isoformat(),
             "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
@@ -149,28 +156,6 @@ class Bundle:
             ],
             "dropped": [_verdict(c) for c in self.dropped],
         }
-
-    def trace(self) -> dict[str, Any]:
-        """The stored form: one column of values for all candidates, best first. A candidate's line stands in the text
-        or with its memory, and is not said here again."""
-        reasons = list(dict.fromkeys(c.reason for c in self.candidates))
-        place = {reason: n for n, reason in enumerate(reasons)}
-        return {
-            **self._outline(),
-            "focus": [str(memory_id) for memory_id in self.focus],
-            "reasons": reasons,
-            "candidates": {
-                "memory_id": [str(c.memory_id) for c in self.candidates],
-                "detail": [c.detail for c in self.candidates],
-                "reason": [place[c.reason] for c in self.candidates],
-                "score": [round(c.score, 6) for c in self.candidates],
-                "features": self._feature_columns(),
-            },
-        }
-
-    def _feature_columns(self) -> dict[str, list[float]]:
-        table = np.array([c.scored.features for c in self.candidates]).reshape(-1, len(FEATURES)).round(4)
-        return dict(zip(FEATURES, table.T.tolist(), strict=True))
 
     def _outline(self) -> dict[str, Any]:
         return {

@@ -1,34 +1,146 @@
 """Bundles at rest."""
 
+import functools
+import hashlib
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from types import ModuleType
 from uuid import UUID
 
-from pydantic_core import to_json
-
+from newton.cognition import assemble, fill, render, score
 from newton.cognition.bundle import Bundle
+from newton.cognition.replay import Remembered
+from newton.cognition.trace import Stored, read_trace, unpacked, written
+from newton.content import profiles
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.memory import formerly, recall
+from newton.memory.lookup import FEWEST_LETTERS
 
 SQL = load("newton.cognition", "bundles.sql")
 
+LATEST = "latest"
+RULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Listed:
+    """A bundle as a list shows it."""
+
+    bundle_id: UUID
+    created_at: datetime
+    as_of: datetime | None
+    session: str | None
+    frame: str
+    tokens: int
+    budget: int
+    input: str
+
 
 async def keep(tx: Tx, bundle: Bundle) -> None:
+    kept = written(bundle, rules=rules())
     await SQL["insert_bundle"].run(
         tx,
         agent_id=bundle.agent_id,
         bundle_id=bundle.bundle_id,
         session_id=bundle.session_id,
         created_at=bundle.created_at,
+        as_of=bundle.as_of,
         input=bundle.input,
         frame=bundle.frame.frame,
         profile=bundle.profile.name,
         budget=bundle.budget,
         tokens=bundle.tokens,
         text=bundle.text,
-        trace=to_json(bundle.trace()).decode(),
+        memory_ids=kept.memory_ids,
+        candidates=kept.candidates,
+        trace=kept.trace.decode(),
     )
 
 
-async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str | None:
-    """The frame the session was last looked at in."""
-    row = await SQL["session_frame"].one(tx, agent_id=agent_id, session_id=session_id)
+@functools.cache
+def rules() -> str:
+    """The edition of the code that makes a context of features: eight letters that follow from all of it."""
+    told = hashlib.sha256()
+    for module in RULES:
+        assert module.__file__
+        told.update(Path(module.__file__).read_bytes())
+    return told.hexdigest()[:8]
+
+
+async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
+    """The frame the session was last looked at in, or last by a moment."""
+    row = await SQL["session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None
+
+
+async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
+    """The bundle that is meant: by `latest`, by an id, or by at least six letters of its beginning or its end.
+
+    Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
+    """
+    if given == LATEST:
+        rows = await SQL["last"].all(tx, agent_id=agent_id)
+        if not rows:
+            raise NotFoundError("There is no context yet.", hint='`newton context "…"` makes one.')
+        return rows[0]["bundle_id"]
+    letters = given.strip().lower().replace("-", "")
+    if len(letters) < FEWEST_LETTERS or not set(letters) <= set("0123456789abcdef"):
+        raise InputError(
+            f"{given!r} is no id of a bundle.",
+            hint=f"Give `latest`, the whole id or {FEWEST_LETTERS} letters of its end; `newton bundles` shows them.",
+        )
+    rows = await SQL["matching"].all(tx, agent_id=agent_id, letters=letters, most=2)
+    if not rows:
+        raise NotFoundError(
+            f"There is no bundle {given}.",
+            hint="`newton bundles` lists them. One that held what was forgotten since, or that is too old, is gone.",
+        )
+    if len(rows) > 1:
+        raise ConflictError(f"Several bundles are meant by {given}.", hint="Give more letters of the id.")
+    return rows[0]["bundle_id"]
+
+
+async def stored(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> Stored:
+    """Raises NotFoundError, and ConflictError for one that cannot be read."""
+    row = await SQL["bundle"].one(tx, agent_id=agent_id, bundle_id=bundle_id)
+    if row is None:
+        raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
+    plain = dict(row)
+    ids, packed, written_trace = (plain.pop(name) for name in ("memory_ids", "candidates", "trace"))
+    try:
+        trace = read_trace(written_trace, said=plain["input"])
+        candidates, focus = unpacked(trace, ids, packed)
+    except (ValueError, LookupError) as error:
+        raise ConflictError(
+            f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
+            hint="Another version of Newton has written it, or it was changed in the database.",
+        ) from None
+    return Stored(**plain, trace=trace, candidates=candidates, focus=focus)
+
+
+async def recent(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
+    """The latest ones, the last first."""
+    return [Listed(**row) for row in await SQL["recent"].all(tx, agent_id=agent_id, most=most)]
+
+
+async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, Remembered]:
+    """What is known today of those memories that are still there: all their forms, and what they were made from."""
+    details = await recall.details(tx, memory_ids, agent_id=agent_id, moment=None)
+    found = {one.memory_id: one for one in details}
+    forms = await formerly.forms(tx, agent_id=agent_id, memory_ids=memory_ids)
+    sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
+    for memory_id, source_id in await SQL["sources"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        sources[memory_id].append(source_id)
+    return {one: Remembered(found[one], forms[one], tuple(sources[one])) for one in found}
+
+
+async def expire(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+    """Takes away the bundles that were made before a moment; returns how many those were."""
+    row = await SQL["expire"].one(tx, agent_id=agent_id, moment=before)
+    assert row is not None
+    return row[0]

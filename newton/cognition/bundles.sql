@@ -1,12 +1,67 @@
--- name: insert_bundle(agent_id, bundle_id, session_id, created_at, input, frame, profile, budget, tokens, text, trace)
+-- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
 insert into cognition.bundles (
-    agent_id, bundle_id, session_id, created_at, input, frame, profile, budget, tokens, text, trace
+    agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
+    candidates, trace
 )
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11::jsonb);
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb);
 
--- name: session_frame(agent_id, session_id)
+-- name: session_frame(agent_id, session_id, moment)
+-- Of the last context by a moment, or of all; one that was rebuilt later says nothing of where the session is.
 select frame
 from cognition.bundles
-where agent_id = $1 and session_id = $2
+where agent_id = $1 and session_id = $2 and as_of is null and ($3::timestamptz is null or created_at <= $3)
 order by created_at desc, bundle_id desc
 limit 1;
+
+-- name: bundle(agent_id, bundle_id)
+select
+    b.bundle_id, s.ref as session, b.created_at, b.as_of, b.input, b.frame, b.profile, b.budget, b.tokens, b.text,
+    b.memory_ids, b.candidates, b.trace
+from cognition.bundles as b
+left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
+where b.agent_id = $1 and b.bundle_id = $2;
+
+-- name: last(agent_id)
+select bundle_id
+from cognition.bundles
+where agent_id = $1
+order by created_at desc, bundle_id desc
+limit 1;
+
+-- name: matching(agent_id, letters, most)
+-- Those whose id begins or ends so.
+select bundle_id
+from cognition.bundles
+where
+    agent_id = $1
+    and (
+        right(replace(bundle_id::text, '-', ''), length($2)) = $2
+        or left(replace(bundle_id::text, '-', ''), length($2)) = $2
+    )
+limit $3;
+
+-- name: recent(agent_id, most)
+select b.bundle_id, b.created_at, b.as_of, s.ref as session, b.frame, b.tokens, b.budget, b.input
+from cognition.bundles as b
+left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
+where b.agent_id = $1
+order by b.created_at desc, b.bundle_id desc
+limit $2;
+
+-- name: sources(agent_id, memory_ids)
+-- What each was made from, or is known by: of an episode the lines of its session.
+select s.memory_id, s.source_id
+from memory.sources as s
+where s.agent_id = $1 and s.memory_id = any($2::uuid[])
+union
+select l.other_id, l.memory_id
+from memory.links as l
+where l.agent_id = $1 and l.link = 'evidence' and l.other_id = any($2::uuid[])
+union
+select l.memory_id, l.other_id
+from memory.links as l
+where l.agent_id = $1 and l.link = 'part_of' and l.memory_id = any($2::uuid[])
+order by 1, 2;
+
+-- name: expire(agent_id, moment)
+select cognition.expire($1, $2);

@@ -64,6 +64,14 @@ class Plan:
     budget: Budget
 
 
+class Made(NamedTuple):
+    """A context before it is a bundle."""
+
+    plan: Plan
+    setting: Setting
+    assembly: Assembly
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
     """Makes contexts. Everything it holds is fixed for the life of the process."""
@@ -94,10 +102,12 @@ class Contexts:
         plan = self._plan(request, choice, now)
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
-        assembly = self._assembly(request, gathered, plan, at_hand, added)
+        setting = self._setting(request, gathered, plan, at_hand, added)
+        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
+        made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
         missing = {**gathered.missing, **left_out(added)}
-        bundle = self._bundle(request, plan, assembly, at_hand, Notes(missing, laps.stages))
+        bundle = self._bundle(request, made, at_hand, Notes(missing, laps.stages))
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
         return bundle
@@ -148,12 +158,13 @@ class Contexts:
             return choice
         return framing.settled(choice, name or "")
 
-    def _assembly(
+    def _setting(
         self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
-    ) -> Assembly:
+    ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        found, situation, standing = at_hand.found, gathered.situation, gathered.standing
-        setting = Setting(
+        situation, standing = gathered.situation, gathered.standing
+        found = {f.memory_id for f in at_hand.found}
+        return Setting(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
@@ -164,7 +175,7 @@ class Contexts:
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
             ),
             focus=situation.focus,
-            open=[one for one in situation.open if one.memory_id not in {f.memory_id for f in found}],
+            open=[one for one in situation.open if one.memory_id not in found],
             advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
             additional=added.blocks,
             called_for=at_hand.called_for,
@@ -173,32 +184,33 @@ class Contexts:
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
         )
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
-        return assemble([score(f) for f in found], setting)
 
     def _bundle(
         self,
         request: Request,
-        plan: Plan,
-        assembly: Assembly,
+        made: Made,
         at_hand: Candidates,
         notes: Notes,
     ) -> Bundle:
+        plan, page = made.plan, made.assembly.page
         return Bundle(
             bundle_id=new_id(),
             agent_id=request.agent_id,
             session_id=request.session_id,
             created_at=self.clock.now(),
+            as_of=request.as_of,
             input=request.input,
-            identity=assembly.identity,
-            text=assembly.page.text,
-            tokens=assembly.page.tokens,
+            identity=made.assembly.identity,
+            text=page.text,
+            tokens=page.tokens,
             budget=plan.budget.total,
             frame=plan.choice,
+            frame_edition=plan.frame.edition,
             profile=plan.profile,
-            layers=assembly.layers,
-            candidates=assembly.candidates,
-            focus=assembly.focus,
+            setting=made.setting,
+            layers=made.assembly.layers,
+            candidates=made.assembly.candidates,
+            focus=made.assembly.focus,
             recent=at_hand.recent,
             filters=request.filters,
             missing=notes.missing,

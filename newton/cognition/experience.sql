@@ -3,7 +3,7 @@
 -- memory itself.
 select
     b.bundle_id, b.session_id, b.created_at, b.input, r.content as reply,
-    b.trace -> 'candidates' as candidates
+    b.trace, b.memory_ids, b.candidates
 from cognition.bundles as b
 cross join lateral (
     select d.position, d.content

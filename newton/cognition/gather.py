@@ -24,7 +24,18 @@ from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
 from newton.memory.ranking import USUAL, Weighing
-from newton.memory.recall import Cue, Found, Recollection, Search, Width, before, being_made, details, recall
+from newton.memory.recall import (
+    Cue,
+    Found,
+    Recollection,
+    Search,
+    Width,
+    before,
+    being_made,
+    details,
+    made_then,
+    recall,
+)
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -218,8 +229,14 @@ async def _standing(tx: Tx, asked: Asked) -> Standing:
     agent_id = asked.request.agent_id
     return Standing(
         identity=await identity.read(tx, agent_id=agent_id, moment=asked.request.as_of),
-        censors=await censors.in_force(tx, agent_id=agent_id, model_id=None),
+        censors=await _forbidden(tx, asked.request),
     )
+
+
+async def _forbidden(tx: Tx, request: Request) -> Sequence[Censor]:
+    if request.as_of is None:
+        return await censors.in_force(tx, agent_id=request.agent_id, model_id=None)
+    return await censors.in_force_at(tx, agent_id=request.agent_id, moment=request.as_of)
 
 
 async def _knowledge(tx: Tx, asked: Asked) -> Knowledge:
@@ -252,13 +269,19 @@ async def _recent(tx: Tx, asked: Asked) -> Recent:
 
 
 async def _situation(tx: Tx, asked: Asked) -> Situation:
-    agent_id, session_id = asked.request.agent_id, asked.request.session_id
+    request, agent_id, session_id = asked.request, asked.request.agent_id, asked.request.session_id
     return Situation(
-        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id),
-        focus=await _focus(tx, asked.request),
-        open=await being_made(tx, agent_id=agent_id, since=asked.now - DECIDING, most=MOST_OPEN),
-        advice=await snapshots.advice(tx, agent_id=agent_id),
+        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
+        focus=await _focus(tx, request),
+        open=await _open(tx, request, since=asked.now - DECIDING),
+        advice=await snapshots.advice(tx, agent_id=agent_id, moment=request.as_of),
     )
+
+
+async def _open(tx: Tx, request: Request, *, since: datetime) -> Sequence[Found]:
+    if request.as_of is None:
+        return await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN)
+    return await made_then(tx, agent_id=request.agent_id, since=since, moment=request.as_of, most=MOST_OPEN)
 
 
 async def _focus(tx: Tx, request: Request) -> Sequence[Found]:

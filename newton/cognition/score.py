@@ -2,6 +2,7 @@
 
 import math
 import re
+import struct
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -94,6 +95,11 @@ class Bearing:
 UNKNOWN = Bearing()
 
 
+# Features are as exact as a float of four bytes before anything is made of them: so many bytes keep them, and what is
+# made of the kept ones is what was made of them then.
+_KEPT = struct.Struct(f"<{len(FEATURES)}f")
+
+
 class Scored(NamedTuple):
     """A memory with its features in about [0, 1], and the score the profile makes of them."""
 
@@ -104,6 +110,11 @@ class Scored(NamedTuple):
     @property
     def layer(self) -> str:
         return LAYER_OF[self.found.kind]
+
+
+def rescored(found: Found, features: tuple[float, ...], profile: Profile) -> Scored:
+    """The memory with the score that the profile makes of features that are known."""
+    return Scored(found, features, combiner(profile)(features))
 
 
 def scorer(
@@ -119,7 +130,7 @@ def scorer(
 
     def scored(found: Found) -> Scored:
         hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_AN_HOUR
-        features = (
+        precise = (
             boosted(found, hours),
             found.similarity,
             found.lexical,
@@ -135,6 +146,7 @@ def scorer(
             hours,
             float(found.uses),
         )
+        features = _KEPT.unpack(_KEPT.pack(*precise))
         return Scored(found, features, combine(features))
 
     return scored

@@ -1,6 +1,8 @@
 """Turns YAML files into frozen models; every mistake names its file, its line and the way out."""
 
 import difflib
+import functools
+import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import TypeVar, get_args
@@ -22,6 +24,11 @@ class Named(Content):
     """A file's whole content; the file is called after it."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file's name, in lower case.")
+
+    @functools.cached_property
+    def edition(self) -> str:
+        """Tells it from another one of the same name: eight letters that follow from all it says."""
+        return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
 
 
 C = TypeVar("C", bound=Content)

@@ -4,6 +4,7 @@ import functools
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING, Literal
 from uuid import UUID
 
@@ -187,6 +188,11 @@ async def in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Cen
     """Every censor in force, those that block first."""
     rows = await SQL["in_force"].all(tx, agent_id=agent_id, model_id=model_id)
     return [Censor(**{**row, "embedding": row["embedding"] and row["embedding"].to_numpy()}) for row in rows]
+
+
+async def in_force_at(tx: Tx, *, agent_id: UUID, moment: datetime) -> list[Censor]:
+    """Every censor that was in force at a moment, as `in_force` gave them then."""
+    return [Censor(**row) for row in await SQL["in_force_at"].all(tx, agent_id=agent_id, moment=moment)]
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:

@@ -22,6 +22,44 @@ left join memory.embeddings as e
 where m.agent_id = $1 and m.kind = 'censor' and m.state <> 'RETIRED' and not m.quarantined
 order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations desc, m.memory_id;
 
+-- name: in_force_at(agent_id, moment)
+-- The same at a moment that is over, without vectors.
+select
+    m.memory_id, was.state, m.summary, m.summary_tokens, c.sense, c.trigger, c.action, c.reason, c.domain,
+    null as embedding
+from memory.memories as m
+join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+cross join lateral (
+    select
+        coalesce(
+            (
+                select t.from_state
+                from memory.transitions as t
+                where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $2
+                order by t.at, t.transition_id
+                limit 1
+            ),
+            m.state
+        ) as state,
+        m.quarantined or exists (
+            select
+            from memory.transitions as r
+            where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.at > $2
+        ) as quarantined,
+        (
+            select count(*)
+            from memory.confirmations as f
+            where f.agent_id = $1 and f.memory_id = m.memory_id and f.at <= $2
+        ) as confirmations
+) as was
+where
+    m.agent_id = $1
+    and m.kind = 'censor'
+    and m.created_at <= $2
+    and was.state <> 'RETIRED'
+    and not was.quarantined
+order by (c.action = 'block' or was.state = 'ESCALATED') desc, was.confirmations desc, m.memory_id;
+
 -- name: listed(agent_id)
 select
     m.memory_id, m.state, m.quarantined, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold,

@@ -78,13 +78,13 @@ async def telling(tx: Tx, experience: Experience, *, agent_id: UUID) -> UUID:
     return row["memory_id"]
 
 
-async def structure(tx: Tx, memory_id: UUID, told: Told, *, agent_id: UUID, count: Count) -> None:
+async def structure(tx: Tx, memory_id: UUID, told: Told, *, by: Teller, count: Count) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
-    row = await SQL["entitle"].one(tx, agent_id=agent_id, memory_id=memory_id, title=one_line(told.title))
+    row = await SQL["entitle"].one(tx, agent_id=by.agent_id, memory_id=memory_id, title=one_line(told.title))
     assert row is not None, "whoever has read an episode has its id"
     line = f"{told.title}: {one_line(told.summary)}"
     prefixed = forms(line, count=count, prefix=_day(row["started_at"]))
-    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], agent_id=agent_id)
+    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], by=by)
 
 
 def _day(at: datetime) -> str:

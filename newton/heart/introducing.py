@@ -83,7 +83,7 @@ async def _enrich(tx: Tx, met: Known, introduction: Introduction, *, by: Teller,
     await entities.spell(tx, [Known(met.entity_id, met.name, tuple(sorted(aliases)))], by=by)
     line = entity_line(met.name, kind, properties)
     retold = Retold(memory_id=met.entity_id, forms=forms(line, count=count), full_text=line)
-    await store.retell(tx, [retold], agent_id=by.agent_id)
+    await store.retell(tx, [retold], by=by)
     return True
 
 

@@ -1,6 +1,7 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
+import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, replace
@@ -15,11 +16,11 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
+from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
 from newton.memory.representations import IN_FRONT, one_line, parted
-from newton.memory.transitions import states_at
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -29,6 +30,9 @@ SQL = load("newton.memory", "recall.sql")
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
 PAST_FACTOR = 0.5  # what is past ranks lower, for those who ask for it
+
+# Evidence is as exact as a float of four bytes before anything is made of it: so a stored context keeps it.
+EXACT = struct.Struct("<3f")
 
 WIDER, MOST_WIDENED = 4, 2  # so much wider, and so many times, when most of what is found says the same
 
@@ -138,6 +142,7 @@ class Search:
     past: Set[str] = frozenset({*PAST, ARCHIVED})
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
+    unborn: Sequence[UUID] = ()
     seconds: float | None = None
     weighing: Weighing = USUAL
 
@@ -194,7 +199,8 @@ async def _as_of(search: Search, moment: datetime) -> Search:
             tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
         )
     # what is quarantined or past by now may have been neither then
-    return replace(search, hidden=[*search.hidden, *(row[0] for row in rows)], quarantined=True)
+    hidden, unborn = [row[0] for row in rows], [row[0] for row in rows if row["unborn"]]
+    return replace(search, hidden=[*search.hidden, *hidden], unborn=unborn, quarantined=True)
 
 
 async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
@@ -206,10 +212,15 @@ async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Re
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
-            were = await states_at(tx, agent_id=search.agent_id, memory_ids=list(kept), moment=search.moment)
-            found = [f._replace(state=were[f.memory_id][0], quarantined=were[f.memory_id][1]) for f in found]
+            found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past(f.kind, f.state) else f for f in found]
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
+
+
+async def _as_then(tx: Tx, found: Sequence[Found], *, agent_id: UUID, moment: datetime) -> list[Found]:
+    """The memories as they were at a moment. How often they had been used by then nobody knows: it counts for none."""
+    were = await as_they_were(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in found], moment=moment)
+    return [f._replace(**were[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in found if f.memory_id in were]
 
 
 def best(
@@ -223,7 +234,7 @@ def best(
         hit = hits[place]
         if left[hit.kind] > 0:
             left[hit.kind] -= 1
-            kept[hit.memory_id] = (hit.similarity, hit.lexical, relevance[place])
+            kept[hit.memory_id] = EXACT.unpack(EXACT.pack(hit.similarity, hit.lexical, relevance[place]))
     return kept
 
 
@@ -291,7 +302,7 @@ async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
     if not search.weighing.words:
         return {}
     async with search.db.work(search.agent_id) as tx:
-        rows = await SQL["by_words"].all(tx, **search.spread, input=text, k1=K1, b=B)
+        rows = await SQL["by_words"].all(tx, **search.spread, unborn=search.unborn, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 
@@ -324,10 +335,8 @@ async def details(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment:
     their relevance."""
     rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
     found = {row[0]: Found._make((*row, 0.0, 0.0, 0.0)) for row in rows}
-    if moment is not None:
-        were = await states_at(tx, agent_id=agent_id, memory_ids=list(found), moment=moment)
-        found = {i: found[i]._replace(state=state, quarantined=held) for i, (state, held) in were.items()}
-    return [found[memory_id] for memory_id in memory_ids if memory_id in found]
+    ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
+    return ordered if moment is None else await _as_then(tx, ordered, agent_id=agent_id, moment=moment)
 
 
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:
@@ -340,3 +349,10 @@ async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> t
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
     rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
+
+
+async def made_then(tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, most: int) -> tuple[Found, ...]:
+    """The same as they were at a moment that is over."""
+    rows = await SQL["being_made_at"].all(tx, agent_id=agent_id, since=since, moment=moment, most=most)
+    found = [Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows)]
+    return tuple(await _as_then(tx, found, agent_id=agent_id, moment=moment))

@@ -42,7 +42,7 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: by_words(agent_id, input, kinds, limits, k1, b, quarantined, past, hidden)
+-- name: by_words(agent_id, input, kinds, limits, k1, b, quarantined, past, hidden, unborn)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
 with past as materialized (
     select memory_id
@@ -59,15 +59,27 @@ with past as materialized (
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 ),
-corpus as materialized (
-    select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
+-- what came later than the moment that is asked about is no part of what was known
+later as (
+    select count(*) as texts, coalesce(sum(words), 0) as words
     from memory.memories
-    where agent_id = $1 and words > 0
+    where agent_id = $1 and memory_id = any($10::uuid[]) and words > 0
+),
+corpus as materialized (
+    select
+        (count(*) - max(l.texts))::float8 as texts,
+        greatest((sum(m.words) - max(l.words))::float8 / nullif(count(*) - max(l.texts), 0), 1) as mean
+    from memory.memories as m
+    cross join later as l
+    where m.agent_id = $1 and m.words > 0
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
     from memory.postings as p
-    where p.agent_id = $1 and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
+    where
+        p.agent_id = $1
+        and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
+        and p.memory_id <> all($10::uuid[])
 ),
 weight as materialized (
     select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf
@@ -179,8 +191,32 @@ where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at
 order by occurred_at desc, memory_id
 limit $3;
 
+-- name: being_made_at(agent_id, since, moment, most)
+-- The same at a moment that is over: of what was known then, what had not been carried out by then.
+select
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
+    m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
+    m.quarantined, m.ref, m.thread, m.place
+from memory.memories as m
+left join lateral (
+    select t.from_state
+    from memory.transitions as t
+    where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $3
+    order by t.at, t.transition_id
+    limit 1
+) as moved on true
+where
+    m.agent_id = $1
+    and m.kind = 'decision'
+    and coalesce(moved.from_state, m.state) = 'RECORDED'
+    and m.occurred_at >= $2
+    and m.created_at <= $3
+    and not m.quarantined
+order by m.occurred_at desc, m.memory_id
+limit $4;
+
 -- name: hidden_at(agent_id, moment, quarantined, past)
--- What was not there at a moment, or was not to be found then.
+-- What was not there yet at a moment, or was not to be found then.
 with was as (
     select
         m.memory_id,
@@ -200,7 +236,7 @@ with was as (
     ) as later on later.memory_id = m.memory_id
     where m.agent_id = $1
 )
-select memory_id
+select memory_id, created_at > $2 as unborn
 from was
 where
     created_at > $2

@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError
+from newton.ids import new_id
 from newton.memory.memory import OUTSIDE, Draft, Forms, Kind, Outcome, Teller
 
 SQL = load("newton.memory", "store.sql")
@@ -113,14 +114,17 @@ class Retold:
     outcome: Outcome | None = None
 
 
-async def retell(tx: Tx, retold: Sequence[Retold], *, agent_id: UUID) -> None:
-    """Puts other short forms in the place of a memory's own; a full text or an outcome of None stays as it was.
+async def retell(tx: Tx, retold: Sequence[Retold], *, by: Teller) -> None:
+    """Puts other short forms in the place of a memory's own, which are kept as its former ones; a full text or an
+    outcome of None stays as it was.
 
     It is found by the words that it was written with.
     """
     await SQL["retell"].run(
         tx,
-        agent_id=agent_id,
+        agent_id=by.agent_id,
+        form_ids=[new_id() for _ in retold],
+        now=by.now,
         memory_ids=[one.memory_id for one in retold],
         micros=[one.forms.micro for one in retold],
         summaries=[one.forms.summary for one in retold],

@@ -111,19 +111,41 @@ select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
--- name: retell(agent_id, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
+-- name: retell(agent_id, form_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
+-- What a memory was called until now is kept beside it: contexts that were made in those words tell them still.
+with told as materialized (
+    select *
+    from unnest(
+        $2::uuid[], $4::uuid[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::text[], $10::text[]
+    ) as t (form_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
+),
+was as materialized (
+    select
+        t.form_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
+        (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
+    from told as t
+    join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
+    for update of m
+),
+kept as (
+    insert into memory.former_forms (
+        agent_id, memory_id, form_id, until, micro, summary, micro_tokens, summary_tokens, outcome
+    )
+    select $1, memory_id, form_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
+    from was
+    where changes
+)
 update memory.memories as m
 set
-    micro = r.micro,
-    summary = r.summary,
-    micro_tokens = r.micro_tokens,
-    summary_tokens = r.summary_tokens,
-    full_text = coalesce(r.full_text, m.full_text),
-    outcome = coalesce(r.outcome, m.outcome)
-from unnest($2::uuid[], $3::text[], $4::text[], $5::integer[], $6::integer[], $7::text[], $8::text[]) as r (
-    memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome
-)
-where m.agent_id = $1 and m.memory_id = r.memory_id;
+    micro = t.micro,
+    summary = t.summary,
+    micro_tokens = t.micro_tokens,
+    summary_tokens = t.summary_tokens,
+    full_text = coalesce(t.full_text, m.full_text),
+    outcome = coalesce(t.outcome, m.outcome)
+from told as t
+join was on was.memory_id = t.memory_id
+where m.agent_id = $1 and m.memory_id = t.memory_id;
 
 -- name: read(agent_id, memory_ids, now)
 update memory.memories

@@ -80,11 +80,3 @@ async def changed_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str
     """What became of memories from a moment on by whoever goes by that name, the oldest change first."""
     rows = await SQL["changed_since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
     return [Changed(Step(*step), micro) for *step, micro in rows]
-
-
-async def states_at(
-    tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime
-) -> dict[UUID, tuple[str, bool]]:
-    """State and quarantine of each memory as they were at a moment; what was not there yet is left out."""
-    rows = await SQL["states_at"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
-    return {row["memory_id"]: (row["state"], row["quarantined"]) for row in rows}

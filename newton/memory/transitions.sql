@@ -37,23 +37,3 @@ from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
 where t.agent_id = $1 and t.origin = $2 and t.at >= $3
 order by t.transition_id;
-
--- name: states_at(agent_id, memory_ids, moment)
--- The state before the first change after a moment was the state then; without such a change it is the state now.
-select
-    m.memory_id,
-    coalesce(later.from_state, m.state) as state,
-    m.quarantined or exists (
-        select
-        from memory.transitions as r
-        where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.at > $3
-    ) as quarantined
-from memory.memories as m
-left join lateral (
-    select t.from_state
-    from memory.transitions as t
-    where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $3
-    order by t.at, t.transition_id
-    limit 1
-) as later on true
-where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.created_at <= $3;

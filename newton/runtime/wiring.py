@@ -15,6 +15,7 @@ from newton.agent.bearing import Bearing
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
+from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.turn import Limits, Turns
 from newton.agent.upkeep import Upkeep
@@ -143,6 +144,9 @@ class Newton:
             verifier_seconds=self.settings.verifier_seconds,
         )
 
+    def hindsight(self) -> Hindsight:
+        return Hindsight(agent_id=self.agent_id, db=self.db, frames=self.frames, profiles=self.profiles)
+
     def growing(self) -> "Growing":
         module = import_module("newton.agent.growing")
         return module.Growing(agent_id=self.agent_id, db=self.db, clock=self.clock)
@@ -182,6 +186,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             thresholds=self.thresholds,
+            bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
             asking=self._asking(),

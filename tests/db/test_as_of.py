@@ -1,7 +1,7 @@
 """What was known at a past moment is what a replay of everything told up to then comes to.
 
-Planted and seen to fail: `states_at` that takes the last change before the moment for the state after it, that leaves
-out releases, or that counts a change made at the moment itself as a later one.
+Planted and seen to fail: `as_they_were` that takes the last change before the moment for the state after it, that
+leaves out releases, or that counts a change made at the moment itself as a later one.
 """
 
 import random
@@ -15,9 +15,9 @@ from newton.db.pool import Database
 from newton.errors import ConflictError
 from newton.heart.facts import corroborate, disprove, mark, retract, supersede
 from newton.heart.lifecycle import engine
+from newton.memory.formerly import as_they_were
 from newton.memory.memory import Trust
 from newton.memory.recall import SQL as RECALL
-from newton.memory.transitions import states_at
 from tests.db.telling import day, known, on, says, tell
 
 DAYS = 40
@@ -186,7 +186,8 @@ async def test_the_states_at_a_past_moment_are_those_of_a_replay_up_to_it(db: Da
         ids = {words: await known(tx, words, agent) for words in log.facts}
         told = [said.told for fact in log.facts.values() for said in fact.said]
         for moment in [*moments, *told[:5], DAYS - 0.001]:
-            at = await states_at(tx, agent_id=agent, memory_ids=list(ids.values()), moment=day(moment))
+            were = await as_they_were(tx, agent_id=agent, memory_ids=list(ids.values()), moment=day(moment))
+            at = {memory_id: (was.state, was.quarantined) for memory_id, was in were.items()}
             expected = log.at(moment)
             assert {words: at[ids[words]] for words in ids if ids[words] in at} == expected, moment
             rows = await RECALL["hidden_at"].all(

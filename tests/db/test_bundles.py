@@ -7,10 +7,12 @@ from tests.support import ANA, NOON
 
 OTHERS = """
 insert into cognition.bundles (
-    agent_id, bundle_id, session_id, created_at, input, frame, profile, budget, tokens, text, trace
+    agent_id, bundle_id, session_id, created_at, input, frame, profile, budget, tokens, text, memory_ids,
+    candidates, trace
 )
 select
-    $1, gen_random_uuid(), s.session_id, $2::timestamptz + n * interval '1 s', '', 'of ' || s.ref, 'p', 1, 0, '', '{}'
+    $1, gen_random_uuid(), s.session_id, $2::timestamptz + n * interval '1 s', '', 'of ' || s.ref, 'p', 1, 0, '', '{}',
+    '', '{}'
 from dialogue.sessions as s, generate_series(1, $3) as n
 where s.agent_id = $1
 """
@@ -27,7 +29,7 @@ async def test_the_frame_of_a_session_is_looked_up_among_its_own_bundles(tx: Tx)
     for session_id in (old, new):
         query = SQL["session_frame"]
         rows = await tx.fetch(
-            f"explain (analyze, buffers off) {query.sql}", *query.bind(agent_id=ANA, session_id=session_id)
+            f"explain (analyze, buffers off) {query.sql}", *query.bind(agent_id=ANA, session_id=session_id, moment=None)
         )
         plan = "\n".join(row[0] for row in rows)
         assert "bundles_session_idx" in plan

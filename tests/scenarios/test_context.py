@@ -1,11 +1,11 @@
 """From an input to a context, on a real database."""
 
-import json
 from collections import Counter
 from datetime import timedelta
 
 import pytest
 
+from newton.cognition import bundles
 from newton.cognition.budget import FIXED, FLEXIBLE
 from newton.cognition.bundle import Bundle
 from newton.cognition.request import InView
@@ -66,12 +66,11 @@ async def test_every_candidate_has_features_and_a_reason_and_the_bundle_is_store
     assert bundle.items and bundle.dropped
     assert all(c.reason and c.features for c in bundle.candidates)
     async with mind.db.work(mind.agent_id) as tx:
-        row = await tx.fetchrow("select text, trace from cognition.bundles where bundle_id = $1", bundle.bundle_id)
-    assert row is not None and row["text"] == bundle.text
-    trace = json.loads(row["trace"])
-    kept = trace["candidates"]
-    assert [trace["reasons"][n] for n in kept["reason"]] == [c.reason for c in bundle.candidates]
-    assert all(len(column) == len(bundle.candidates) for column in (kept["memory_id"], *kept["features"].values()))
+        kept = await bundles.stored(tx, bundle.bundle_id, agent_id=mind.agent_id)
+    assert kept.text == bundle.text
+    assert [(k.memory_id, k.detail, k.reason, k.features, k.tokens) for k in kept.candidates] == [
+        (c.memory_id, c.detail, c.reason, c.scored.features, c.tokens) for c in bundle.candidates
+    ]
 
 
 async def test_candidates_are_limited_by_kind(mind: Mind) -> None:

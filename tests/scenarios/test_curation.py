@@ -24,7 +24,7 @@ def curation(mind: Mind) -> Curation:
     )
 
 
-def upkeep(mind: Mind) -> Upkeep:
+def upkeep(mind: Mind, *, bundle_days: int = 90) -> Upkeep:
     return Upkeep(
         agent_id=mind.agent_id,
         origin="job lifecycle",
@@ -32,6 +32,7 @@ def upkeep(mind: Mind) -> Upkeep:
         clock=mind.clock,
         count=count,
         thresholds=Thresholds(),
+        bundle_days=bundle_days,
         bounds=Bounds(same=0.95, near=0.85),
         embedder=mind.embedder,
         asking=None,
@@ -75,13 +76,13 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     # S002-16: those that say the same become one, those that grew too many are told in few
     await tell(mind, *((f"Ana likes thing number {n}", "Ana", "likes") for n in range(12)))
     await tell(mind, ("Ben owns a boat.", "Ben", "owns"), ("Ben owns the boat", "Ben", "owns"))
-    steps = await upkeep(mind).lifecycle()
+    steps = (await upkeep(mind).lifecycle()).steps
     async with mind.db.work(mind.agent_id) as tx:
         kept = await tx.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
     assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
     assert {step.event for step in steps} >= {"merged", "generalised"}
     mind.clock.advance(timedelta(seconds=1))
-    assert await upkeep(mind).lifecycle() == [], "twice is like once"
+    assert (await upkeep(mind).lifecycle()).steps == [], "twice is like once"
 
 
 async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) -> None:

@@ -188,7 +188,7 @@ def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:
     assert answer.startswith("From memory:\n- The ferry is called Artemis\n")
     for part in ("facts  ", "similarity 1.000", "Frame: debug.", "/why NUMBER"):
         assert part in done.stdout
-    for part in ("No memory of the last context", "There is no frame 'nope'", "There is no command /nope"):
+    for part in ("No memory of this context", "There is no frame 'nope'", "There is no command /nope"):
         assert part in done.stderr
 
 

@@ -9,6 +9,7 @@ from newton.agent.turn import Answer, Said, Turns
 from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
+from newton.errors import InputError
 from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
@@ -65,6 +66,9 @@ async def context(
     budget: Budget = None,
     frame: FrameName = None,
     profile: ProfileName = None,
+    as_of: Annotated[
+        datetime | None, Parameter(help="The context as it would have been then: a day, or a time with zone.")
+    ] = None,
     since: Annotated[datetime | None, Parameter(help="Only what happened or was said from then on.")] = None,
     kind: Annotated[
         list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
@@ -87,8 +91,9 @@ async def context(
     question:
         The input.
     """
-    chosen, question = settings(agent), clean(question, what="question")
+    chosen, question, moment = settings(agent), clean(question, what="question"), day(as_of)
     async with opened(chosen) as newton:
+        _ensure_over(moment, newton.clock.now())
         bundle = await newton.contexts.build(
             Request(
                 agent_id=newton.agent_id,
@@ -97,6 +102,7 @@ async def context(
                 adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
+                as_of=moment,
                 filters=Filters(
                     since=day(since),
                     kinds=frozenset(kind or ()),
@@ -107,7 +113,8 @@ async def context(
                 additional=additional and clean(additional, what="text"),
             )
         )
-        await newton.verbs("cli").read([item.memory_id for item in bundle.items])
+        if moment is None:  # a look at the past is no use of what it shows
+            await newton.verbs("cli").read([item.memory_id for item in bundle.items])
     if json:
         show.as_json(bundle.as_json())
     else:
@@ -115,6 +122,11 @@ async def context(
         show.missing(bundle.missing)
         show.unshown(bundle.identity, budget=budget)
         show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+
+
+def _ensure_over(moment: datetime | None, now: datetime) -> None:
+    if moment is not None and moment > now:
+        raise InputError(f"{moment:%Y-%m-%d %H:%M} has not been yet.", hint="Leave --as-of out for the present.")
 
 
 async def _printed(turns: Turns, said: Said) -> Answer:

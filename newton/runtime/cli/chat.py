@@ -138,9 +138,9 @@ class Conversation:
     def _context(self, _: str) -> None:
         print(show.bundle_summary(self._last()))
 
-    def _why(self, which: str) -> None:
-        bundle = self._last()
-        print(show.explanation(bundle, show.picked(bundle, which)))
+    async def _why(self, which: str) -> None:
+        account = await self.newton.hindsight().why(str(self._last().bundle_id))
+        print(show.explanation(account, account.picked(which)))
 
     def _frame(self, name: str) -> None:
         if name:

@@ -24,8 +24,8 @@ async def run(
 ) -> None:
     """Run a job now. Twice is like once.
 
-    `lifecycle` moves every memory to the state that its record asks for. `extract` has the model, if one is set, read
-    the conversations that it has not read yet.
+    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the
+    model, if one is set, read the conversations that it has not read yet.
 
     Example: newton jobs run lifecycle --dry-run
 
@@ -39,7 +39,7 @@ async def run(
         if job == "extract":
             _harvested(await upkeep.extract(), json=json)
             return
-        steps = await upkeep.lifecycle(dry=dry_run)
+        steps, expired = await upkeep.lifecycle(dry=dry_run)
     if json:
         show.as_json(
             [
@@ -54,6 +54,8 @@ async def run(
         print(f"… and {len(steps) - SHOWN} more")
     done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
     print(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
+    if expired:
+        print(f"{show.counted(expired, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
 
 
 def _harvested(harvest: Harvest, *, json: bool) -> None:

@@ -2,14 +2,17 @@
 
 import json
 import sys
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from newton.agent.verbs import Kept
-from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.framing import Choice
+from newton.cognition.bundle import Bundle
+from newton.cognition.explaining import Account, Item
+from newton.cognition.framing import Choice, Evidence
 from newton.cognition.identity import Presence
-from newton.cognition.score import contributions
+from newton.cognition.replay import verdict
+from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
@@ -123,27 +126,80 @@ def bundle_summary(bundle: Bundle) -> str:
     return "\n".join(lines)
 
 
-def explanation(bundle: Bundle, item: Considered) -> str:
-    """Why a memory is in the context, or is not: what each feature gave, and who came next."""
-    verdict = f"in, as {item.detail} ({item.reason})" if item.detail else f"out ({item.reason})"
-    parts = sorted(contributions(item.scored.features, bundle.profile).items(), key=lambda part: -abs(part[1]))
+def beginning(text: str, most: int) -> str:
+    """
+    >>> beginning("What is\\nthis?", 8)
+    'What is …'
+    """
+    line = " ".join(text.split())
+    return line if len(line) <= most else f"{line[: most - 1].rstrip()} …"
+
+
+def account(given: Account) -> str:
+    """Why a context is as it is: the frame, the profile, each layer with what is in, and what just missed."""
+    stored, trace = given.stored, given.stored.trace
+    choice = trace.frame
+    moment = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
+    session = f" · session {stored.session}" if stored.session else ""
     lines = [
-        item.text,
-        f"{item.kind} {item.memory_id}" + (f" · ref {', '.join(item.refs)}" if item.refs else ""),
-        f"{verdict} · {item.tokens} tokens · score {item.score:.4f} =",
-        *(f"  {given:+.4f}  {name} {item.features[name]:.3f}" for name, given in parts),
-        f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
+        f"bundle {stored.bundle_id}",
+        f"{stored.created_at:%Y-%m-%d %H:%M}{moment}{session} · {stored.tokens} of {stored.budget} tokens",
+        f"input: {beginning(stored.input, 200)}",
+        framed(choice),
+        f"  because {choice.reason}",
+        *(f"  {name}: {_evidence(choice.evidence[name])}" for name in _ahead(choice)),
+        f"profile {stored.profile}: {_weights(trace.setting.profile)}",
+        *(f"{source} missing: {why}" for source, why in trace.missing.items()),
     ]
-    if missed := next((c for c in bundle.dropped if c.reason == "no room left"), None):
-        lines.append(f"just missed: {missed.score:.4f}  {missed.text}")
+    for name, layer in trace.layers.items():
+        if layer.used or name in given.missed:
+            lines += ["", f"{name}  {layer.used} tokens used, {layer.budget} allotted", *_layer(given, name)]
+    out = Counter(item.kept.reason for item in given.items if not item.kept.detail)
+    if out:
+        lines += ["", f"{out.total()} left out: {', '.join(f'{number} {why}' for why, number in out.most_common())}"]
     return "\n".join(lines)
 
 
-def picked(bundle: Bundle, which: str) -> Considered:
-    """The candidate meant by a number of the summary, an id, a ref, or words of its text."""
-    if which.isdigit() and 1 <= int(which) <= len(bundle.items):
-        return bundle.items[int(which) - 1]
-    for candidate in bundle.candidates:
-        if which and (which in (str(candidate.memory_id), *candidate.refs) or which.lower() in candidate.text.lower()):
-            return candidate
-    raise InputError(f"No memory of the last context is {which!r}.", hint="/context numbers them.")
+def _weights(profile: Profile) -> str:
+    return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.given.items())
+
+
+def _ahead(choice: Choice) -> list[str]:
+    return [name for name in (choice.frame, choice.runner_up) if name in choice.evidence and name is not None]
+
+
+def _evidence(evidence: Evidence) -> str:
+    return f"patterns {evidence.pattern:.2f}, like its examples {evidence.example:.2f}, session's {evidence.prior:g}"
+
+
+def _layer(given: Account, name: str) -> list[str]:
+    shown = [item for item in given.items if item.layer == name and item.number]
+    lines = [
+        f"  {item.number:>3}. {item.kept.score:.3f}  {item.text}  ({item.kept.tokens} tokens, {item.kept.reason})"
+        for item in shown
+    ]
+    if missed := given.missed.get(name):
+        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.text}")
+    return lines
+
+
+def _by(weight: float | None) -> str:
+    return "" if weight is None else f" × {weight:g}"
+
+
+def explanation(given: Account, item: Item) -> str:
+    """Why a memory is in the context, or is not: what each feature gave, what it rests on, and who came next."""
+    kept, found, weights = item.kept, item.found, given.stored.trace.setting.profile.weights.given
+    parts = sorted(item.given.items(), key=lambda part: -abs(part[1]))
+    lines = [
+        item.text,
+        f"{found.kind} {kept.memory_id}" + (f" · ref {found.ref}" if found.ref else ""),
+        f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
+        *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
+        f"{verdict(kept.detail, kept.reason)} · {kept.tokens} tokens · score {kept.score:.4f} =",
+        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(weights.get(name))}" for name, gave in parts),
+        f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
+    ]
+    if missed := given.missed.get(item.layer):
+        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.text}")
+    return "\n".join(lines)

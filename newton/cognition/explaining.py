@@ -1,0 +1,132 @@
+"""Why a stored context is as it is: what each candidate was, scored and became, and what just missed. Pure."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+from uuid import UUID
+
+from newton.cognition.bundle import SOURCE_OF
+from newton.cognition.fill import FULL
+from newton.cognition.replay import Remembered, features_of, then
+from newton.cognition.score import FEATURES, LAYER_OF, contributions
+from newton.cognition.trace import Kept, Stored
+from newton.errors import InputError
+from newton.memory.recall import Found
+
+LOST = "[its words of then are gone]"
+
+
+class Item(NamedTuple):
+    """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
+    `given` what each feature gave to the score; `sources` are what it was made from."""
+
+    number: int | None
+    kept: Kept
+    found: Found
+    source: str
+    sources: tuple[UUID, ...]
+    features: Mapping[str, float]
+    given: Mapping[str, float]
+
+    @property
+    def layer(self) -> str:
+        return LAYER_OF[self.found.kind]
+
+    @property
+    def text(self) -> str:
+        """Its line in the context, or the one it would have had."""
+        return self.found.micro if self.kept.detail == "micro" else self.found.summary
+
+    def as_json(self) -> dict[str, Any]:
+        kept, found = self.kept, self.found
+        return {
+            "number": self.number,
+            "memory_id": str(kept.memory_id),
+            "kind": found.kind,
+            "layer": self.layer,
+            "state": kept.state,
+            "trust": found.trust,
+            "quarantined": kept.quarantined,
+            "source": self.source,
+            "refs": [found.ref] if found.ref else [],
+            "sources": [str(source) for source in self.sources],
+            "detail": kept.detail,
+            "reason": kept.reason,
+            "tokens": kept.tokens,
+            "score": round(kept.score, 6),
+            "features": {name: round(value, 6) for name, value in self.features.items()},
+            "contributions": {name: round(value, 6) for name, value in self.given.items()},
+            "text": self.text,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Account:
+    """A stored bundle with all its candidates, best first."""
+
+    stored: Stored
+    items: Sequence[Item]
+
+    @property
+    def missed(self) -> Mapping[str, Item]:
+        """Of each layer the best that would have been in, had there been room."""
+        found: dict[str, Item] = {}
+        for item in self.items:
+            if item.kept.detail is None and item.kept.reason == FULL:
+                found.setdefault(item.layer, item)
+        return found
+
+    def picked(self, which: str) -> Item:
+        """The candidate that is meant by its number, by its id or six letters of its beginning or end, by its ref, or
+        by words of its text. Raises InputError when there is none."""
+        if which.isdecimal() and (numbered := [item for item in self.items if item.number == int(which)]):
+            return numbered[0]
+        letters, words = which.lower().replace("-", ""), which.casefold()
+        for item in self.items:
+            name = item.kept.memory_id.hex
+            named = len(letters) >= 6 and (name.startswith(letters) or name.endswith(letters))
+            if which and (named or which == item.found.ref or words in item.text.casefold()):
+                return item
+        raise InputError(f"No memory of this context is {which!r}.", hint="`newton why` and /context number them.")
+
+    def as_json(self) -> dict[str, Any]:
+        stored, trace = self.stored, self.stored.trace
+        return {
+            "bundle_id": str(stored.bundle_id),
+            "created_at": stored.created_at.isoformat(),
+            "as_of": stored.as_of and stored.as_of.isoformat(),
+            "session": stored.session,
+            "input": stored.input,
+            "text": stored.text,
+            "tokens": stored.tokens,
+            "budget": stored.budget,
+            "frame": trace.frame.outline(),
+            "profile": trace.setting.profile.model_dump(mode="json"),
+            "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in trace.layers.items()},
+            "missing": dict(trace.missing),
+            "candidates": [item.as_json() for item in self.items],
+            "missed": {layer: str(item.kept.memory_id) for layer, item in self.missed.items()},
+        }
+
+
+def account(stored: Stored, memories: Mapping[UUID, Remembered]) -> Account:
+    """Of what was forgotten nothing can be told; what has lost its words is told without."""
+    number, items = 0, list[Item]()
+    for kept in stored.candidates:
+        number += kept.detail is not None
+        if known := memories.get(kept.memory_id):
+            items.append(_item(kept, known, stored, number if kept.detail else None))
+    return Account(stored=stored, items=items)
+
+
+def _item(kept: Kept, known: Remembered, stored: Stored, number: int | None) -> Item:
+    features = features_of(kept, stored.trace.features)
+    return Item(
+        number,
+        kept,
+        then(kept, known) or known.found._replace(state=kept.state, micro=LOST, summary=LOST),
+        "recent" if kept.memory_id in stored.trace.recent else SOURCE_OF.get(known.found.kind, "semantic"),
+        known.sources,
+        dict(zip(FEATURES, features, strict=True)),
+        contributions(features, stored.trace.setting.profile),
+    )

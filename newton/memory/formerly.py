@@ -1,0 +1,43 @@
+"""What memories were at a moment that is over: their state, their words, what had become of them."""
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.memory import Forms
+
+SQL = load("newton.memory", "formerly.sql")
+
+
+class Was(NamedTuple):
+    """All of a memory that may change and of which it is known what it was. How often it was used is not."""
+
+    state: str
+    quarantined: bool
+    micro: str
+    summary: str
+    micro_tokens: int
+    summary_tokens: int
+    outcome: str | None
+    confirmed_at: datetime | None
+
+
+async def as_they_were(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, Was]:
+    """Each memory as it was at a moment; what was not there yet is left out."""
+    rows = await SQL["as_they_were"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
+    return {row[0]: Was(*row[1:]) for row in rows}
+
+
+async def forms(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Forms]]:
+    """Every form that each memory has had, the present one last; of what is gone, none."""
+    had: defaultdict[UUID, list[Forms]] = defaultdict(list)
+    for row in await SQL["forms"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+        memory_id, micro, summary, micro_tokens, summary_tokens = row
+        had[memory_id].append(
+            Forms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
+        )
+    return had

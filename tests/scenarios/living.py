@@ -1,0 +1,171 @@
+"""A mind that lives on at random: it is told, corrected, taught, forbidden; it decides, learns and forgets."""
+
+import random
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from datetime import timedelta
+from uuid import UUID
+
+from newton.brain import decisions, snapshots
+from newton.clock import SteppedClock
+from newton.content.skills import Skill
+from newton.db.pool import Database, Tx
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.errors import ConflictError
+from newton.heart import activations, censors, episodes, facts, procedures
+from newton.heart.censors import Rule
+from newton.heart.episodes import Experience, Told
+from newton.heart.facts import Statement
+from newton.heart.lifecycle.engine import Ground
+from newton.memory.forgetting import forget
+from newton.memory.memory import Teller
+from tests.db.deciding import choice, recorded, reviewed
+from tests.support import count, ground, teller
+
+PLACES = ("Lisbon", "Bergen", "Porto", "Turin", "Graz", "Lyon", "Ghent", "Cork")
+PEOPLE = ("Ana", "Ben", "Carla", "Dmitri", "Edda")
+THINGS = ("ferry", "kettle", "ledger", "deploy", "garden", "migration", "cache", "harbour")
+Act = Callable[[Tx], Awaitable[None]]
+
+
+@dataclass(slots=True)
+class Living:
+    """One mind on a clock. `known` has the ids of what something may still happen to, by what it is. With `uses` its
+    procedures are followed."""
+
+    db: Database
+    agent_id: UUID
+    clock: SteppedClock
+    chosen: random.Random
+    uses: bool = True
+    known: dict[str, list[UUID]] = field(default_factory=dict[str, list[UUID]])
+    number: int = 0
+
+    async def go_on(self, writes: int, *, at_once: int = 25, forgetting: bool = False) -> None:
+        """So many happenings, each a minute after the one before; with `forgetting` some take away what is new."""
+        acts: list[Act] = [*self._tellings(), *self._changes()] + ([self._forget] if forgetting else [])
+        first = self.number
+        while self.number < first + writes:
+            async with self.db.work(self.agent_id) as tx:
+                for _ in range(min(at_once, first + writes - self.number)):
+                    self.clock.advance(timedelta(minutes=1))
+                    self.number += 1
+                    with suppress(ConflictError):
+                        async with tx.transaction():
+                            await self.chosen.choice(acts)(tx)
+
+    @property
+    def by(self) -> Teller:
+        return teller(self.agent_id, now=self.clock.now())
+
+    @property
+    def ground(self) -> Ground:
+        return ground(self.by)
+
+    def _tellings(self) -> Sequence[Act]:
+        return (self._fact, self._fact, self._line, self._line, self._episode, self._decision, self._skill, self._rule)
+
+    def _changes(self) -> Sequence[Act]:
+        return (
+            self._again, self._correct, self._take_back, self._structure, self._outcome, self._outcome, self._done,
+            self._lift, *([self._use] if self.uses else []),
+        )  # fmt: skip
+
+    def _words(self) -> str:
+        person, thing, place = self.chosen.choice(PEOPLE), self.chosen.choice(THINGS), self.chosen.choice(PLACES)
+        return f"{person} moved the {thing} number {self.number} to {place}"
+
+    def _one(self, kind: str) -> UUID | None:
+        known = self.known.get(kind)
+        return self.chosen.choice(known) if known else None
+
+    def _note(self, kind: str, memory_id: UUID) -> None:
+        self.known.setdefault(kind, []).append(memory_id)
+
+    async def _tell(self, tx: Tx) -> UUID:
+        told = Statement(
+            ref=f"f{self.number}",
+            content=self._words(),
+            at=self.clock.now(),
+            subject=self.chosen.choice(PEOPLE),
+            attribute=self.chosen.choice(("lives in", "likes", "works at")),
+            confidence=self.chosen.choice((None, 0.4, 0.9)),
+        )
+        await facts.learn(tx, [told], ground=self.ground, count=count)
+        return await facts.telling(tx, told, agent_id=self.agent_id)
+
+    async def _fact(self, tx: Tx) -> None:
+        self._note("fact", await self._tell(tx))
+
+    async def _line(self, tx: Tx) -> None:
+        session_id = await sessions.session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.by.now)
+        line = Line(role="user", content=f"{self._words()}, they say.", said_at=self.by.now)
+        await sessions.append(tx, [line], session_id=session_id, by=self.by, count=count)
+
+    async def _episode(self, tx: Tx) -> None:
+        now = self.by.now
+        lived = Experience(
+            ref=f"e{self.number}", title="A day", content=f"{self._words()}. " * 9, started_at=now, ended_at=now
+        )
+        await episodes.keep(tx, [lived], by=self.by, count=count)
+        self._note("episode", await episodes.telling(tx, lived, agent_id=self.agent_id))
+
+    async def _decision(self, tx: Tx) -> None:
+        made = choice(f"Whether {self._words()}", at=self.by.now, ref=f"d{self.number}")
+        self._note("decision", (await recorded(tx, made, by=self.by))[0])
+
+    async def _skill(self, tx: Tx) -> None:
+        skill = Skill(name=f"skill-{self.number % 7}", description=f"How {self._words()}.", core=(self._words(),))
+        if learnt := await procedures.learn(tx, skill, ground=self.ground, count=count):
+            self._note("procedure", learnt)
+
+    async def _rule(self, tx: Tx) -> None:
+        rule = Rule(trigger=f"sink the {self.chosen.choice(THINGS)} {self.number % 5}", reason="it is needed")
+        for memory_id in await censors.forbid(tx, [rule], ground=self.ground, count=count):
+            self._note("censor", memory_id)
+
+    async def _again(self, tx: Tx) -> None:
+        if one := self._one("fact"):
+            await facts.corroborate(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ground=self.ground)
+
+    async def _correct(self, tx: Tx) -> None:
+        if one := self._one("fact"):
+            await facts.supersede(tx, one, by_fact=await self._tell(tx), ground=self.ground)
+
+    async def _take_back(self, tx: Tx) -> None:
+        if one := self._one("fact"):
+            await facts.retract(tx, one, ground=self.ground)
+
+    async def _structure(self, tx: Tx) -> None:
+        if one := self._one("episode"):
+            told = Told(
+                title=f"Day {self.number}", summary=self._words(), outcome=self.chosen.choice((None, "failure"))
+            )
+            await episodes.structure(tx, one, told, by=self.by, count=count)
+
+    async def _outcome(self, tx: Tx) -> None:
+        if one := self._one("decision"):
+            verdict = self.chosen.choice(("success", "failure", "partial"))
+            given = reviewed(verdict, at=self.by.now, lesson=self._words())
+            await decisions.review(tx, one, given, by=self.by, count=count)
+            await snapshots.take(tx, agent_id=self.agent_id, now=self.by.now, count=count)
+
+    async def _done(self, tx: Tx) -> None:
+        if one := self._one("decision"):
+            await decisions.done(tx, one, by=self.by)
+
+    async def _use(self, tx: Tx) -> None:
+        if one := self._one("procedure"):
+            await activations.activate(tx, "procedure", [one], place="action", ground=self.ground)
+            result = self.chosen.choice(("success", "failure"))
+            await activations.judge(tx, "procedure", one, result, ground=self.ground)
+
+    async def _lift(self, tx: Tx) -> None:
+        if one := self._one("censor"):
+            await censors.retire(tx, one, ground=self.ground)
+
+    async def _forget(self, tx: Tx) -> None:
+        """Something that was told just now goes again."""
+        await forget(tx, [await self._tell(tx)], derived=False, because="a slip", by=self.by)

@@ -1,0 +1,336 @@
+"""A bundle that is stored and made once more, without a database: it comes out the same, or the cause is named.
+
+Planted and seen to fail, beside what is planted below: focus taken in from the wrong end; columns read in another order
+than they were written; features of the memory of today.
+"""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import timedelta
+from types import ModuleType
+from uuid import UUID
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newton.cognition import assemble as assembling
+from newton.cognition import score as scoring
+from newton.cognition.assemble import Setting, assemble
+from newton.cognition.budget import allocate
+from newton.cognition.bundle import Bundle
+from newton.cognition.constraints import Constraint
+from newton.cognition.explaining import account
+from newton.cognition.fill import FULL, Candidate, Placed
+from newton.cognition.filters import Filters
+from newton.cognition.framing import Evidence, forced
+from newton.cognition.identity import Presence
+from newton.cognition.render import Block, day_tokens, headers, item
+from newton.cognition.replay import Remembered, Today, replayed
+from newton.cognition.request import InView
+from newton.cognition.score import FEATURES, Combine, combiner, scorer
+from newton.cognition.trace import Stored, read_trace, unpacked, written
+from newton.content.frames import load_frames
+from newton.content.profiles import Profile, Weights, load_profiles
+from newton.errors import InputError
+from newton.heart.tenets import Tenet
+from newton.ids import new_id
+from newton.memory.lookup import short
+from newton.memory.memory import Forms
+from newton.memory.recall import Found
+from tests.db.catalog import FIXED
+from tests.support import ANA, NOON, count
+from tests.unit.test_score import found
+
+FRAMES = load_frames()
+PROFILES = {name: profile for name, profile in load_profiles().items() if not profile.by_frame}
+SESSION = new_id()
+RULES = "12345678"
+KINDS = ("fact", "exchange", "episode", "decision", "procedure", "passage", "event")
+evidence = st.floats(0, 1, width=32)
+
+
+@st.composite
+def memories(draw: st.DrawFn) -> Found:
+    kind = draw(st.sampled_from(KINDS))
+    words = draw(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=200))
+    line = f"[2026-11-21] User: {words}" if kind == "exchange" else words
+    return found(
+        kind=kind,
+        state=draw(st.sampled_from(["NEW", "ACTIVE", "SUPERSEDED"])),
+        micro=line[:40],
+        summary=line,
+        micro_tokens=count(f"- {line[:40]}\n"),
+        summary_tokens=count(f"- {line}\n"),
+        quarantined=draw(st.booleans()),
+        occurred_at=NOON - timedelta(hours=draw(st.integers(0, 100_000))),
+        uses=draw(st.integers(0, 10_000)),
+        thread=SESSION if kind == "exchange" else None,
+        place=draw(st.integers(0, 20)) if kind == "exchange" else None,
+        similarity=draw(evidence),
+        lexical=draw(evidence),
+        relevance=draw(evidence),
+    )
+
+
+def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
+    frame = FRAMES["debug"]
+    setting = Setting(
+        input="What is it?",
+        budget=allocate(tokens),
+        profile=PROFILES[profile],
+        identity=Presence(3, (Tenet(tenet_id=new_id(), part="value", words="Honest before kind", tokens=5),)),
+        floor=0.0,
+        approach=Block("## Current Approach: debug\n", 6),
+        constraints=[Constraint(new_id(), item("**WARN:** no", 5))],
+        focus=focus,
+        open=[],
+        advice=Block("You are too sure of yourself.\n", 8),
+        called_for=frozenset(f.memory_id for f in candidates[:1]),
+        unsearched=frozenset(f.memory_id for f in candidates[1:2]),
+        additional=[Block("The caller adds this.\n", 6)],
+        in_view=InView(session_id=SESSION, first=10, unsent=frozenset({12})),
+        header_tokens=headers(count),
+        day_tokens=day_tokens(count),
+    )
+    score = scorer(frame=frame, profile=setting.profile, now=NOON)
+    made = assemble([score(f) for f in candidates], setting)
+    return Bundle(
+        bundle_id=new_id(),
+        agent_id=ANA,
+        session_id=None,
+        created_at=NOON,
+        as_of=None,
+        input=setting.input,
+        identity=setting.identity,
+        text=made.page.text,
+        tokens=made.page.tokens,
+        budget=setting.budget.total,
+        frame=replace(forced("debug"), evidence={"debug": Evidence(0.1235, 0.5, 1.0)}),
+        frame_edition=frame.edition,
+        profile=setting.profile,
+        setting=setting,
+        layers=made.layers,
+        candidates=made.candidates,
+        focus=made.focus,
+        recent=frozenset(f.memory_id for f in candidates[:2]),
+        filters=Filters(kinds=frozenset({"fact"}), exclude=frozenset({SESSION})),
+        missing={"words": "late"},
+        timings_ms={"recall": 1.23456},
+    )
+
+
+def stored(made: Bundle) -> Stored:
+    """What comes back from the database."""
+    kept = written(made, rules=RULES)
+    trace = read_trace(kept.trace.decode(), said=made.input)
+    candidates, focus = unpacked(trace, kept.memory_ids, kept.candidates)
+    return Stored(
+        bundle_id=made.bundle_id,
+        session=None,
+        created_at=made.created_at,
+        as_of=made.as_of,
+        input=made.input,
+        frame=made.frame.frame,
+        profile=made.profile.name,
+        budget=made.budget,
+        tokens=made.tokens,
+        text=made.text,
+        trace=trace,
+        candidates=candidates,
+        focus=focus,
+    )
+
+
+def the_form(f: Found) -> Forms:
+    return Forms(micro=f.micro, summary=f.summary, micro_tokens=f.micro_tokens, summary_tokens=f.summary_tokens)
+
+
+def known(*memories: Found) -> dict[UUID, Remembered]:
+    """The memories as they are today: used and confirmed since, and called otherwise."""
+    later = Forms(micro="other", summary="other words", micro_tokens=2, summary_tokens=3)
+    return {
+        f.memory_id: Remembered(
+            f._replace(state="CORE", uses=999, similarity=0, lexical=0, relevance=0, micro="other", summary="other"),
+            [the_form(f), later],
+            (),
+        )
+        for f in memories
+    }
+
+
+TODAY = Today(rules=RULES, frame_edition=FRAMES["debug"].edition, profile=PROFILES["newton"])
+
+
+@settings(max_examples=40)
+@given(
+    candidates=st.lists(memories(), max_size=25),
+    focus=st.lists(memories(), max_size=4),
+    tokens=st.integers(1, 3_000),
+    profile=st.sampled_from(sorted(PROFILES)),
+)
+def test_whatever_is_stored_comes_out_the_same(
+    candidates: list[Found], focus: list[Found], tokens: int, profile: str
+) -> None:
+    focus = [f._replace(thread=SESSION, place=n) for n, f in enumerate(focus)]
+    made = bundle(candidates, focus=focus, tokens=tokens, profile=profile)
+    replay = replayed(stored(made), known(*candidates, *focus), replace(TODAY, profile=PROFILES[profile]))
+    assert (replay.differences, replay.since, replay.text) == ((), (), made.text)
+
+
+def facts() -> list[Found]:
+    """Twelve, of which some are in whole, one in short, some not at all."""
+    return [
+        found(
+            micro=f"Fact {n}",
+            summary=f"Fact {n} tells of what is so, at some length and with an example.",
+            micro_tokens=4,
+            summary_tokens=40,
+            similarity=0.9 - n / 50,
+            lexical=0.5,
+            relevance=1 - n / 20,
+        )
+        for n in range(12)
+    ]
+
+
+FACTS = facts()
+MADE = bundle(FACTS, focus=[found(kind="exchange", summary="[x] User: hello", thread=SESSION, place=1)], tokens=381)
+MEMORIES = known(*FACTS, *MADE.focus)
+WHOLE = stored(MADE)
+
+
+def with_setting(**changed: object) -> Stored:
+    setting = replace(WHOLE.trace.setting, **changed)  # pyright: ignore[reportArgumentType]  # named fields
+    return replace(WHOLE, trace=replace(WHOLE.trace, setting=setting))
+
+
+def with_first(**changed: object) -> Stored:
+    return replace(WHOLE, candidates=(WHOLE.candidates[0]._replace(**changed), *WHOLE.candidates[1:]))
+
+
+def weighed(**weights: float) -> Profile:
+    profile = PROFILES["newton"]
+    return profile.model_copy(update={"weights": Weights(**{**profile.weights.given, **weights})})
+
+
+def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
+    assert {c.detail for c in MADE.candidates} == {"summary", "micro", None}
+    assert replayed(WHOLE, MEMORIES, TODAY).identical
+
+
+@pytest.mark.parametrize(
+    ("tampered", "named"),
+    [
+        (with_setting(profile=weighed(similarity=0.1)), "score of"),
+        (with_setting(profile=PROFILES["newton"].model_copy(update={"fill": "stop"})), "verdict on"),
+        (with_setting(profile=PROFILES["newton"].model_copy(update={"order": "best_last"})), "text"),
+        (with_setting(budget=allocate(350)), "budget"),
+        (with_setting(header_tokens={**headers(count), "facts": 30}), "layer facts"),
+        (with_setting(constraints=[]), "text"),
+        (with_setting(identity=Presence()), "text"),
+        (with_first(summary_tokens=39), "memory"),
+        (with_first(score=0.1), "score of"),
+        (with_first(features=(0.5,) * len(FEATURES)), "score of"),
+        (with_first(detail="micro"), "verdict on"),
+        (with_first(reason="it was nice"), "verdict on"),
+        (with_first(state="SUPERSEDED"), "verdict on"),
+        (with_first(words=1), "memory"),
+        (replace(WHOLE, text=WHOLE.text.replace("Fact 1 ", "Fact one ")), "text"),
+        (replace(WHOLE, text=WHOLE.text + "\n"), "text"),
+        (replace(WHOLE, tokens=WHOLE.tokens + 1), "tokens"),
+        (replace(WHOLE, profile="recent"), "profile"),
+        (replace(WHOLE, frame="question"), "frame"),
+        (replace(WHOLE, focus=()), "text"),
+        (replace(WHOLE, candidates=WHOLE.candidates[1:]), "text"),
+    ],
+)
+def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: Stored, named: str) -> None:
+    replay = replayed(tampered, MEMORIES, TODAY)
+    assert not replay.identical
+    assert any(difference.what.startswith(named) for difference in replay.differences), replay.differences
+
+
+def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> None:
+    replay = replayed(with_first(score=0.1), MEMORIES, TODAY)
+    assert (
+        replay.differences[-1].why == "nothing that it was made from has changed: what is stored of it must have been"
+    )
+
+
+def test_a_memory_that_is_gone_is_named() -> None:
+    left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
+    replay = replayed(WHOLE, left, TODAY)
+    assert replay.differences[0] == (f"memory {short(FACTS[2].memory_id)}", "it is gone: it was forgotten")
+    assert "-- Fact 2 tells" in dict(replay.differences)["text"]
+
+
+def starred(line: str, tokens: int) -> Block:
+    return Block(f"* {line}\n", tokens)
+
+
+def without_fill(candidates: Sequence[Candidate], **_: object) -> list[Placed]:
+    return [Placed(one.memory_id, None, 0, FULL) for one in candidates]
+
+
+def doubling(profile: Profile) -> Combine:
+    return lambda features: 2 * combiner(profile)(features)
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "rule", "named"),
+    [
+        (assembling, "fill", without_fill, "verdict on"),
+        (assembling, "item", starred, "text"),
+        (scoring, "combiner", doubling, "score of"),
+    ],
+)
+def test_a_changed_rule_of_the_code_is_noticed(
+    monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, rule: object, named: str
+) -> None:
+    monkeypatch.setattr(module, name, rule)
+    replay = replayed(WHOLE, MEMORIES, replace(TODAY, rules="87654321"))
+    assert any(difference.what.startswith(named) for difference in replay.differences)
+    assert replay.since == ("the code has changed: its rules were edition 12345678, they are 87654321",)
+
+
+def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
+    today = Today(rules=RULES, frame_edition="other", profile=weighed(similarity=0.1))
+    replay = replayed(WHOLE, MEMORIES, today)
+    assert replay.identical, "it is made by the weights of then"
+    frame, profile = replay.since
+    assert frame == "the frame debug has changed"
+    assert "'similarity': 0.5" in profile and "'similarity': 0.1" in profile
+    gone = replayed(WHOLE, MEMORIES, Today(rules=RULES, frame_edition=None, profile=None))
+    assert gone.since == ("the frame debug is gone", "the profile newton is gone")
+
+
+def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> None:
+    """What a new column of a memory must be, so that a stored bundle can still be made again."""
+    stored_with_it = {"memory_id", "state", "quarantined", "micro_tokens", "summary_tokens"}
+    kept_as_forms = {"micro", "summary"}
+    in_features = {
+        "confidence", "importance", "outcome", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
+        "relevance",
+    }  # fmt: skip
+    fixed = FIXED["memory.memories"] | {"kind"}
+    assert set(Found._fields) <= stored_with_it | kept_as_forms | in_features | fixed
+
+
+def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
+    told = account(WHOLE, MEMORIES)
+    assert [item.number for item in told.items if item.number] == list(range(1, len(MADE.items) + 1))
+    first = told.picked("1")
+    assert first.kept.memory_id == MADE.items[0].memory_id
+    assert sum(first.given.values()) == pytest.approx(first.kept.score)
+    assert told.missed["facts"].kept.memory_id == MADE.dropped[0].memory_id
+    for which in (FACTS[11].memory_id.hex, FACTS[11].memory_id.hex[-8:], "fact 11 tells"):
+        assert told.picked(which).kept.memory_id == FACTS[11].memory_id
+    with pytest.raises(InputError, match="No memory of this context"):
+        told.picked("99")
+    plain = told.as_json()
+    assert plain["frame"]["name"] == "debug"
+    assert len(plain["candidates"]) == 12
+    assert plain["candidates"][0]["contributions"]["similarity"] == pytest.approx(0.5)
+    assert json.dumps(plain)
