@@ -65,3 +65,7 @@ order by 1, 2;
 
 -- name: expire(agent_id, moment)
 select cognition.expire($1, $2);
+
+-- name: insert_turn(agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from newton.cognition.assemble import Setting
-from newton.cognition.bundle import Bundle, Layer
+from newton.cognition.bundle import Bundle, Layer, Update
 from newton.cognition.fill import Detail
 from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice, Evidence
@@ -66,6 +66,7 @@ class Trace:
     layers: Mapping[str, Layer]
     recent: frozenset[UUID]
     filters: Filters
+    update: Update | None
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     setting: Setting
@@ -138,6 +139,7 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         layers=bundle.layers,
         recent=bundle.recent,
         filters=bundle.filters,
+        update=bundle.update,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
         # the input stands beside it, and what is in focus is in the columns
