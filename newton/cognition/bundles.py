@@ -26,6 +26,7 @@ from newton.memory.lookup import FEWEST_LETTERS
 
 SQL = load("newton.cognition", "bundles.sql")
 
+AnsweredBy = Literal["model", "memory", "censor"]
 LATEST = "latest"
 RULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
 
@@ -42,9 +43,6 @@ class Listed:
     tokens: int
     budget: int
     input: str
-
-
-AnsweredBy = Literal["model", "memory", "censor"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,6 +95,23 @@ async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime
     """The frame the session was last looked at in, or last by a moment."""
     row = await SQL["session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None
+
+
+async def served(tx: Tx, turn: Served) -> None:
+    """Links a bundle with the lines of the turn that it served."""
+    await SQL["insert_turn"].run(
+        tx,
+        agent_id=turn.agent_id,
+        turn_id=new_id(),
+        session_id=turn.session_id,
+        bundle_id=turn.bundle_id,
+        at=turn.at,
+        how=turn.how,
+        because=turn.because,
+        answered_by=turn.answered_by,
+        asked=turn.asked,
+        replied=turn.replied,
+    )
 
 
 async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
@@ -165,20 +180,3 @@ async def expire(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     row = await SQL["expire"].one(tx, agent_id=agent_id, moment=before)
     assert row is not None
     return row[0]
-
-
-async def served(tx: Tx, turn: Served) -> None:
-    """Links a bundle with the lines of the turn that it served."""
-    await SQL["insert_turn"].run(
-        tx,
-        agent_id=turn.agent_id,
-        turn_id=new_id(),
-        session_id=turn.session_id,
-        bundle_id=turn.bundle_id,
-        at=turn.at,
-        how=turn.how,
-        because=turn.because,
-        answered_by=turn.answered_by,
-        asked=turn.asked,
-        replied=turn.replied,
-    )

@@ -133,15 +133,14 @@ class Contexts:
         added = self._added(request, plan.budget)
         setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
-        assembly = assemble([score(f) for f in at_hand.found], setting)
+        made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
         notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
         return Current(
-            bundle=self._bundle(request, Made(plan, setting, assembly), at_hand, notes),
+            bundle=self._bundle(request, made, at_hand, notes),
             searched=request,
             cue=gathered.recalled.cue,
             view=request.in_view,
-            setting=setting,
             surroundings=gathered.surroundings,
         )
 

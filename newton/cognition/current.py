@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import NamedTuple, TypeVar
 from uuid import UUID
 
-from newton.cognition.assemble import Setting
 from newton.cognition.bundle import Bundle
 from newton.cognition.gather import Surroundings
 from newton.cognition.refresh import spoken_of
@@ -31,7 +30,6 @@ class Current:
     searched: Request
     cue: Cue
     view: InView | None
-    setting: Setting
     surroundings: Surroundings
 
     @property

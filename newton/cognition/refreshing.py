@@ -171,6 +171,7 @@ class Refreshing:
             tokens=assembly.page.tokens,
             budget=setting.budget.total,
             frame=now.choice if now.choice.frame == frame.name else current.bundle.frame,
+            setting=setting,
             layers=assembly.layers,
             candidates=assembly.candidates,
             focus=assembly.focus,
@@ -181,17 +182,17 @@ class Refreshing:
         )
         async with self.contexts.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
-        self.contexts.shelf.stands(replace(current, bundle=bundle, setting=setting, view=request.in_view))
+        self.contexts.shelf.stands(replace(current, bundle=bundle, view=request.in_view))
         return Refreshed(bundle=bundle, how=verdict.how, because=because, judging_ms=judging_ms)
 
 
 def _setting(current: Current, request: Request, now: _Now) -> Setting:
     return replace(
-        current.setting,
+        current.bundle.setting,
         input=request.input,
         focus=now.around.situation.focus,
         in_view=request.in_view,
-        budget=replace(current.setting.budget, total=min(current.bundle.budget, request.tokens)),
+        budget=replace(current.bundle.setting.budget, total=min(current.bundle.budget, request.tokens)),
     )
 
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assemble import Assembly, Setting, assemble, candidate, composed
+from newton.cognition.assemble import Assembly, assemble, composed
 from newton.cognition.bundle import Considered
 from newton.cognition.fill import Detail, Placed
 from newton.cognition.score import FEATURES, NEUTRALS, Scored, rescored
@@ -101,25 +101,29 @@ def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) 
 def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
     setting = stored.trace.setting
     focus = [_found(kept, memories) for kept in stored.focus]
-    there = [kept for kept in stored.candidates if _found(kept, memories)]
+    if stored.trace.update:
+        return composed(_chosen(stored, memories), setting, focus=[found for found in focus if found])
     scored = [
         rescored(_with_evidence(found, features), features, setting.profile)
-        for kept in there
+        for kept in stored.candidates
         if (found := _found(kept, memories))
         for features in [features_of(kept, stored.trace.features)]
     ]
-    if stored.trace.update:
-        considered = [_as_stored(s, kept, setting) for s, kept in zip(scored, there, strict=True)]
-        return composed(considered, setting, focus=[found for found in focus if found])
     # what stood in focus is stored as it stood; it is taken in from the last one back
     return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
 
 
-def _as_stored(scored: Scored, kept: Kept, setting: Setting) -> Considered:
-    """What gives way in a context that is brought up to date is chosen beside the one before: that is taken as it is."""
-    cost = candidate(scored, setting.day_tokens)
-    tokens = {"summary": cost.summary_tokens, "micro": cost.micro_tokens, None: 0}[kept.detail]
-    return Considered(scored._replace(score=kept.score), Placed(kept.memory_id, kept.detail, tokens, kept.reason))
+def _chosen(stored: Stored, memories: Mapping[UUID, Remembered]) -> list[Considered]:
+    """The candidates with their verdicts: what an update chose rests on the bundle that it continues, and is not chosen
+    once more."""
+    return [
+        Considered(
+            Scored(found, features_of(kept, stored.trace.features), kept.score),
+            Placed(kept.memory_id, kept.detail, kept.tokens, kept.reason),
+        )
+        for kept in stored.candidates
+        if (found := _found(kept, memories))
+    ]
 
 
 def _with_evidence(found: Found, features: tuple[float, ...]) -> Found:

@@ -57,7 +57,7 @@ async def changes(tx: Tx, current: Current) -> Changes:
         tx,
         agent_id=bundle.agent_id,
         after=_since(bundle.bundle_id),
-        known=[*(c.memory_id for c in bundle.candidates), *bundle.focus],
+        known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
         most=MOST_LEARNT,
     )

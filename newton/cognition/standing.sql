@@ -1,7 +1,7 @@
 -- name: latest(agent_id, session_id)
 select bundle_id
 from cognition.bundles
-where agent_id = $1 and session_id = $2
+where agent_id = $1 and session_id = $2 and as_of is null
 order by created_at desc, bundle_id desc
 limit 1;
 

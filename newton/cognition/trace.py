@@ -66,7 +66,6 @@ class Trace:
     layers: Mapping[str, Layer]
     recent: frozenset[UUID]
     filters: Filters
-    update: Update | None
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
     setting: Setting
@@ -75,6 +74,7 @@ class Trace:
     features: Sequence[str]
     reasons: Sequence[str]
     states: Sequence[str]
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +139,6 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         layers=bundle.layers,
         recent=bundle.recent,
         filters=bundle.filters,
-        update=bundle.update,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
         # the input stands beside it, and what is in focus is in the columns
@@ -149,6 +148,7 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         features=FEATURES,
         reasons=list(reasons.of),
         states=list(states.of),
+        update=bundle.update,
     )
     return Written(
         memory_ids=[*(c.memory_id for c in bundle.candidates), *_unasked(bundle)],

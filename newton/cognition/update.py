@@ -53,14 +53,14 @@ def renewed(held: Held, setting: Setting, entering: Entering) -> Renewed | None:
     """
     focus = focused(setting, entering=frozenset(found.memory_id for found in entering.lines))
     shown = {found.memory_id for found in focus}
-    passed = {memory_id: PASSED for memory_id in _ids(held.focus) if memory_id not in shown}
+    passed = {found.memory_id: PASSED for found in held.focus if found.memory_id not in shown}
     page = _Page(_beside(held, focus, setting, entering.memories), focus, passed, setting.day_tokens)
     while True:
         assembly = composed(page.considered, setting, focus=page.focus)
         over = assembly.page.tokens - setting.budget.total
         if over <= 0:
             new = (*(found.memory_id for found in entering.lines), *(s.found.memory_id for s in entering.memories))
-            present = {*_ids(assembly.focus), *(c.memory_id for c in assembly.candidates if c.detail)}
+            present = {*(f.memory_id for f in assembly.focus), *(c.memory_id for c in assembly.candidates if c.detail)}
             return Renewed(
                 assembly=assembly, entered=tuple(one for one in new if one in present), gave_way=page.gave_way
             )
@@ -68,13 +68,9 @@ def renewed(held: Held, setting: Setting, entering: Entering) -> Renewed | None:
             return None
 
 
-def _ids(found: Sequence[Found]) -> set[UUID]:
-    return {one.memory_id for one in found}
-
-
 def _beside(held: Held, focus: Sequence[Found], setting: Setting, new: Sequence[Scored]) -> list[Considered]:
     """The candidates, best first, without what stands in focus by now, and with the new ones among them."""
-    taken, passed = {found.memory_id for found in focus}, _ids(held.focus)
+    taken, passed = ({found.memory_id for found in lines} for lines in (focus, held.focus))
     places = {c.memory_id: FOCUSED if c.memory_id in taken else PASSED for c in held.considered}
     known = [
         c._replace(placed=_out(c, places[c.memory_id])) if c.memory_id in taken | passed else c for c in held.considered

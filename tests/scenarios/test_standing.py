@@ -19,6 +19,7 @@ from newton.providers.offline import BrokenEmbedder, ScriptedChat
 from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
+from tests.scenarios.test_replay import hindsight
 from tests.support import teller
 
 FERRY = "The ferry Artemis leaves the harbour at nine in the morning."
@@ -64,6 +65,12 @@ async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
     async with mind.db.work(mind.agent_id) as tx:
         rows = await tx.fetch("select how, bundle_id from cognition.turns order by turn_id")
     return [(row["how"], row["bundle_id"]) for row in rows]
+
+
+async def replays(mind: Mind, given: Refreshed) -> bool:
+    """Whether the stored context comes out as it was."""
+    done = await hindsight(mind).replay(str(given.bundle.bundle_id))
+    return done.identical and done.text == given.bundle.text
 
 
 async def bundles(mind: Mind) -> int:
@@ -192,6 +199,7 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
     assert update is not None
     assert (update.continues, len(update.entered), update.truncated) == (first.bundle.bundle_id, 1, False)
     assert second.bundle.tokens == tokens.count(second.bundle.text)
+    assert await replays(talk.mind, second)
     assert (await talk.given(AGAIN)).how == "stood", "it entered once"
 
 
@@ -227,7 +235,9 @@ async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: 
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, history=60))
     hows: list[str] = []
     for number in range(8):
-        hows.append((await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")).how)
+        given = await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")
+        hows.append(given.how)
+        assert await replays(talk.mind, given), number
         sent = "\n".join(message.text for message in talk.model.heard[-1])
         assert all(f"in the morning, {earlier}?" in sent for earlier in range(number + 1)), number
     assert hows[0] == "built"
@@ -246,6 +256,7 @@ async def test_under_token_pressure_the_least_relevant_gives_way(talk: Talk) -> 
     assert second.bundle.tokens <= less
     assert "**WARN:** sail at night" in talk.told and "## Current Approach: question" in talk.told
     assert second.bundle.update is not None and second.bundle.update.truncated
+    assert await replays(talk.mind, second)
     scores = {c.memory_id: c.score for c in first.bundle.items}
     gone = [scores[memory_id] for memory_id in second.bundle.update.gave_way]
     assert max(gone) <= min(c.score for c in second.bundle.items if c.memory_id not in second.bundle.update.gave_way)

@@ -142,7 +142,7 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     shown = {c.memory_id: c.shown for c in done.assembly.candidates if c.detail}
     assert all(bullet(text) in page.text for text in shown.values())
     assert {c.memory_id for c in done.assembly.candidates} == {m.memory_id for m in (*memories, *learnt)}
-    assert set(done.entered) <= shown.keys() | {found.memory_id for found in done.assembly.focus}
+    assert set(done.entered) <= shown.keys() | {f.memory_id for f in done.assembly.focus}
 
 
 @settings(max_examples=30)
@@ -170,7 +170,7 @@ def test_new_lines_enter_first_and_the_lowest_leaves_and_it_is_said() -> None:
     assert done is not None
     assert done.assembly.candidates[0].memory_id == fact.memory_id
     assert (done.assembly.candidates[0].score, done.assembly.candidates[0].reason) == (1.0, NEW)
-    assert done.assembly.focus == (line.memory_id,)
+    assert done.assembly.focus == (line,)
     assert done.entered == (line.memory_id, fact.memory_id)
     assert list(done.gave_way) == [known[n].memory_id for n in range(len(done.gave_way))], "the lowest first"
     assert set(done.gave_way.values()) == {SHORTENED}
@@ -209,7 +209,7 @@ def test_lines_that_come_all_at_once_enter_beyond_the_share_of_their_layer() -> 
     assert done is not None
     used = done.assembly.layers["working"].used
     assert used > now.budget.layers["working"]
-    assert done.assembly.focus == tuple(line.memory_id for line in reversed(lines)), "as they were said, and no older"
+    assert done.assembly.focus == tuple(reversed(lines)), "as they were said, and no older"
     assert older[0].memory_id in done.gave_way
 
 

@@ -24,9 +24,9 @@ async def run(
 ) -> None:
     """Run a job now. Twice is like once.
 
-    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has
-    the model, if one is set, read the conversations that it has not read yet. `compress` has it tell long lines
-    shorter, for contexts; the lines themselves stay as they were said.
+    `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the
+    model, if one is set, read the conversations that it has not read yet. `compress` has it tell long lines shorter for
+    contexts; the lines themselves stay as they were said.
 
     Example: newton jobs run lifecycle --dry-run
 
