@@ -15,14 +15,12 @@ from newton.memory.recall import Found
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidates:
     """`recent` came because they are of late; `called_for` are procedures that the input asks for; `unsearched` is
-    what came by its name, its time or its trigger, so that how near it is to the input says nothing; `failures` have
-    failed, where the profile leaves such out."""
+    what came by its name, its time or its trigger, so that how near it is to the input says nothing."""
 
     found: Sequence[Found]
     recent: frozenset[UUID]
     called_for: frozenset[UUID]
     unsearched: frozenset[UUID]
-    failures: frozenset[UUID]
     bearing: Bearing
 
 
@@ -39,10 +37,9 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     asked = {p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)}
     return Candidates(
         found=[f for f in every.values() if gathered.filters.admits(f.kind)],
-        recent=frozenset(f.memory_id for f in late).difference(searched),
+        recent=frozenset(f.memory_id for f in late if f.memory_id not in searched),
         called_for=frozenset(asked),
         unsearched=frozenset(unsearched) | asked,
-        failures=frozenset(i for i, f in every.items() if f.outcome == "failure" and not reach.failures),
         bearing=Bearing(
             keywords=keywords(text),
             mentioned=known.mentioned,

@@ -201,6 +201,7 @@ class Contexts:
             profile=plan.profile,
             identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
+            needed=request.adapt,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
@@ -211,7 +212,6 @@ class Contexts:
             additional=added.blocks,
             called_for=at_hand.called_for,
             unsearched=at_hand.unsearched,
-            failures=at_hand.failures,
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),

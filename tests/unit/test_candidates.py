@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from newton.cognition.additional import fitted, lines
 from newton.cognition.candidates import candidates
 from newton.cognition.filters import Filters
-from newton.cognition.gather import Gathered, Knowledge, Situation, Standing
+from newton.cognition.gather import Gathered, Knowledge, Situation, Standing, Surroundings
 from newton.content.profiles import Reach, widest
 from newton.heart.events import Recent
 from newton.heart.known import Known
@@ -29,8 +29,7 @@ def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> Found:
 def gathered(**given: object) -> Gathered:
     plain = Gathered(
         recalled=Recollection(cue=Cue(text="x"), found=[], missing={}),
-        standing=Standing(),
-        situation=Situation(),
+        surroundings=Surroundings(standing=Standing(), situation=Situation(), missing={}),
         core=None,
         missing={},
     )
@@ -106,11 +105,3 @@ def test_what_a_caller_adds_stands_whole_or_not_at_all_and_begins_no_section(tex
     assert list(added.blocks) == blocks[: len(added.blocks)]
     assert len(added.blocks) + added.left_out == len(blocks)
     assert all(block.text.startswith("- ") and block.text.count("\n") == 1 for block in blocks)
-
-
-def test_what_has_failed_is_left_out_by_profiles_that_say_so() -> None:
-    # S001 archetypes: support includes no failures
-    failed, fine = found(1, "decision")._replace(outcome="failure"), found(2, "decision")._replace(outcome="success")
-    given = gathered(recalled=recalled(failed, fine))
-    assert candidates(given, "x", reach=Reach(failures=False), frame="task").failures == {failed.memory_id}
-    assert candidates(given, "x", reach=Reach(), frame="task").failures == frozenset()
