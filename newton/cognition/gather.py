@@ -12,6 +12,7 @@ from newton.cognition import bundles, filters
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
+from newton.cognition.signals import intent, relevant_events
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
@@ -293,6 +294,7 @@ async def _recent(tx: Tx, asked: Asked) -> Recent:
         sessions=reach.sessions,
         moment=request.as_of,
         hidden=asked.hidden,
+        types=relevant_events(intent(request.input)),
     )
     return await events.recent(tx, around)
 
