@@ -84,6 +84,12 @@ class Settings(BaseModel):
     )
     working_days: int = Field(30, ge=1, description="After so many days without use a session has nothing at hand.")
     history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
+    covered: float = Field(
+        0.5, ge=0, le=1, description="From this likeness on an input may be covered by the session's last context."
+    )
+    covered_words: float = Field(
+        0.8, ge=0, le=1, description="So much of an input's words that context must say, or it is made anew."
+    )
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
     core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")
     facts_per_attribute: int = Field(10, ge=2, description="More current facts of one attribute are generalised.")

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from uuid import UUID
 
 from newton.agent import ledger
@@ -11,9 +11,11 @@ from newton.agent.bearing import listen
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
 from newton.clock import Clock
-from newton.cognition import workingset
+from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import AnsweredBy, Served
 from newton.cognition.context import Contexts
+from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
 from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, Tx, in_unit_of_work
@@ -31,6 +33,7 @@ from newton.providers.chat import ChatMessage, ChatModel, Reply
 ORIGIN = "chat"
 MOST_HISTORY_LINES = 200
 FORBIDDEN = "A censor forbids this input."
+UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
 SILENCE = "…"  # what is kept of a reply without a word
 
 INSTRUCTION = (
@@ -69,10 +72,15 @@ class Answer:
     """
 
     text: str
-    bundle: Bundle
+    given: Refreshed
     degraded: str | None = None
     quoted: bool = False
     proposed: Sequence[Tenet] = ()
+
+    @property
+    def bundle(self) -> Bundle:
+        """What the model was given, or what was quoted from."""
+        return self.given.bundle
 
     @property
     def caveat(self) -> str | None:
@@ -88,9 +96,18 @@ class Answer:
 class _Prepared:
     """A context, and what the model is asked with it; or why it is not asked."""
 
-    bundle: Bundle
+    given: Refreshed
     prompt: Sequence[ChatMessage] = ()
     degraded: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Turn:
+    """What is being answered: its place in the session, and the context that goes with it."""
+
+    session_id: UUID
+    given: Refreshed
+    asked: int | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +129,8 @@ class Turns:
         ruling = await self.gate.check(text, "input")
         ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
         degraded = ready.degraded
-        proposed = await self._hear(said.session_id, text, heed=not ruling.blocks)
+        asked, proposed = await self._hear(said.session_id, text, heed=not ruling.blocks)
+        turn = _Turn(session_id=said.session_id, given=ready.given, asked=asked)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
@@ -128,14 +146,20 @@ class Turns:
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
             if pieces:
-                await asyncio.shield(self._record_reply(said.session_id, "".join(pieces), memorable=True))
+                await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
         if quoting := not pieces:
-            pieces = [stopped or quoted(ready.bundle)]
+            turn = replace(turn, given=await self._quotable(said, text, ready))
+            pieces = [stopped or quoted(turn.given.bundle)]
             yield pieces[0]
-            await self._record_reply(said.session_id, pieces[0], memorable=False)
-        await self._note_read(said.session_id, ready.bundle)
-        quoting = quoting and stopped is None
-        yield Answer(text="".join(pieces), bundle=ready.bundle, degraded=degraded, quoted=quoting, proposed=proposed)
+            await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
+        await self._note_read(said.session_id, turn.given.bundle)
+        yield Answer(
+            text="".join(pieces),
+            given=turn.given,
+            degraded=degraded,
+            quoted=quoting and stopped is None,
+            proposed=proposed,
+        )
 
     async def _note_read(self, session_id: UUID, bundle: Bundle) -> None:
         async with self.db.work(self.agent_id) as tx:
@@ -148,15 +172,23 @@ class Turns:
             return await self._unasked(said, text, why)
         lines = await self._lines(said.session_id)
         history = within(spoken(lines), tokens=self.limits.history)
-        bundle = await self.contexts.build(self._request(said, text, _in_view(said.session_id, lines, history)))
-        prompt = _prompt(bundle, history, text)
+        request = self._request(said, text, _in_view(said.session_id, lines, history))
+        given = await Refreshing(contexts=self.contexts).for_turn(request)
+        prompt = _prompt(given.bundle, history, text)
         if why := await self._why_not_ask(self._tokens(prompt)):
             return await self._unasked(said, text, why)
-        return _Prepared(bundle=bundle, prompt=prompt)
+        return _Prepared(given=given, prompt=prompt)
 
     async def _unasked(self, said: Said, text: str, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
-        return _Prepared(bundle=await self.contexts.build(self._request(said, text, None)), degraded=why)
+        bundle = await self.contexts.build(self._request(said, text, None))
+        return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
+
+    async def _quotable(self, said: Said, text: str, ready: _Prepared) -> Refreshed:
+        """A context that stood was made for an earlier input, and what answers this one may not be in it."""
+        if ready.given.how == "built":
+            return ready.given
+        return (await self._unasked(said, text, "")).given
 
     def _request(self, said: Said, text: str, in_view: InView | None) -> Request:
         return Request(
@@ -223,38 +255,49 @@ class Turns:
         async with self.db.work(self.agent_id) as tx:
             await ledger.record(tx, reply, agent_id=self.agent_id, purpose="turn", now=self.clock.now())
 
-    async def _record_reply(self, session_id: UUID, text: str, *, memorable: bool) -> None:
+    async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> None:
         """A reply that only quotes memories stays in the log, but does not become a memory once more."""
         content = mended(text).strip() or SILENCE
-        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=memorable)
-        await self._record(session_id, line)
-
-    async def _record(self, session_id: UUID, line: Line) -> None:
+        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=by == "model")
         async with self.db.work(self.agent_id) as tx:
-            await self._append(tx, line, session_id=session_id, by=self._by())
+            replied = await self._append(tx, turn.session_id, line)
+            if turn.asked is not None and replied is not None:
+                await bundles.served(tx, self._served(turn, turn.asked, replied, by))
 
-    async def _append(self, tx: Tx, line: Line, *, session_id: UUID, by: Teller) -> Sequence[Placed]:
-        """Adds the line to the session, and to what it has at hand."""
-        placed = await sessions.append(tx, [line], session_id=session_id, by=by, count=self.count)
+    def _served(self, turn: _Turn, asked: int, replied: int, by: AnsweredBy) -> Served:
+        return Served(
+            agent_id=self.agent_id,
+            session_id=turn.session_id,
+            bundle_id=turn.given.bundle.bundle_id,
+            at=self.clock.now(),
+            how=turn.given.how,
+            because=turn.given.because,
+            answered_by=by,
+            asked=asked,
+            replied=replied,
+        )
+
+    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Tenet]]:
+        """Keeps what the person said; returns its place in the session and what is now proposed for the identity.
+        Nothing else of a turn proposes anything: no reply, and nothing that was recalled for it."""
+        by = self._by()
+        async with self.db.work(self.agent_id) as tx:
+            place = await self._append(tx, session_id, Line(role="user", content=text, said_at=by.now))
+            if place is None or not heed:
+                return place, ()
+            hand = Hand(by=by, count=self.count)
+            return place, await listen(tx, text, Spot(session_id, place), hand=hand)
+
+    async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
+        """The line's place in the session; None when it stands there already, word for word at the same moment."""
+        placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
         await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
-        return placed
+        return placed[0].position if placed else None
 
     def _sitting(self, session_id: UUID) -> Sitting:
         return Sitting(
             agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
         )
-
-    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> Sequence[Tenet]:
-        """Keeps what the person said; returns what of it is now proposed for the identity. Nothing else of a turn
-        proposes anything: no reply, and nothing that was recalled for it."""
-        by = self._by()
-        line = Line(role="user", content=text, said_at=by.now)
-        async with self.db.work(self.agent_id) as tx:
-            placed = await self._append(tx, line, session_id=session_id, by=by)
-            if not (placed and heed):
-                return ()
-            spot = Spot(session_id, placed[0].position)
-            return await listen(tx, text, spot, hand=Hand(by=by, count=self.count))
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")

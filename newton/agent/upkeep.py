@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
 from newton.agent.asking import Asking
+from newton.agent.compressing import shorten
 from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
@@ -107,6 +108,10 @@ class Upkeep:
         if self.asking is None:
             raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
         return await extract(self.asking, self._ground(), most=AT_ONCE)
+
+    async def shorten(self) -> int:
+        """Has the model tell long lines shorter; how many it did. Without a model nothing happens."""
+        return 0 if self.asking is None else await shorten(self.asking, self._ground().by, most=AT_ONCE)
 
     def _ground(self) -> Ground:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="agent")

@@ -68,20 +68,11 @@ class Assembly:
 def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     """Fills the context. Never costs more than the budget, however small."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
-    focus = _focused(setting)
-    working = [item(found.summary, found.summary_tokens) for found in focus]
-    always = {
-        "identity": setting.identity.blocks,
-        "censors": [constraint.block for constraint in setting.constraints],
-        "frame": [setting.approach],
-        "working": working,
-        "additional": setting.additional,
-        "note": _advised(setting),
-    }
-    fixed = render(always, header_tokens=setting.header_tokens)
+    focus = focused(setting)
+    fixed = render(_always(setting, focus), header_tokens=setting.header_tokens)
     refused = _refused(ordered, setting, focus=focus)
     placed = fill(
-        [_candidate(s, setting.day_tokens) for s in ordered if s.found.memory_id not in refused],
+        [candidate(s, setting.day_tokens) for s in ordered if s.found.memory_id not in refused],
         room=setting.budget.total - fixed.tokens,
         layers=setting.budget.layers,
         headers=setting.header_tokens,
@@ -89,8 +80,12 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
         sealed=setting.budget.layers.keys() - setting.budget.flowing,
     )
     verdicts = refused | {p.memory_id: p for p in placed}
-    considered = [Considered(s, verdicts[s.found.memory_id]) for s in ordered]
-    sections = {**always, **_sections(considered, setting)}
+    return composed([Considered(s, verdicts[s.found.memory_id]) for s in ordered], setting, focus=focus)
+
+
+def composed(considered: Sequence[Considered], setting: Setting, *, focus: Sequence[Found]) -> Assembly:
+    """The context of what was chosen, which comes best first."""
+    sections = {**_always(setting, focus), **_sections(considered, setting)}
     page = render(sections, header_tokens=setting.header_tokens)
     return Assembly(
         page=page,
@@ -101,7 +96,20 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     )
 
 
-def _candidate(scored: Scored, days: DayTokens) -> Candidate:
+def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Block]]:
+    """What stands in the context whatever is chosen for it."""
+    return {
+        "identity": setting.identity.blocks,
+        "censors": [constraint.block for constraint in setting.constraints],
+        "frame": [setting.approach],
+        "working": [item(found.summary, found.summary_tokens) for found in focus],
+        "additional": setting.additional,
+        "note": _advised(setting),
+    }
+
+
+def candidate(scored: Scored, days: DayTokens) -> Candidate:
+    """What filling needs to know of it: its tokens below a heading of its day, where its layer has such."""
     found, layer = scored.found, scored.layer
     if layer not in BY_DAY or (day := found.day) is None:
         return Candidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
@@ -161,14 +169,16 @@ def _fits(found: Found, setting: Setting) -> bool:
     return found.memory_id in setting.called_for or max(found.similarity, found.lexical) >= FITS
 
 
-def _focused(setting: Setting) -> list[Found]:
+def focused(setting: Setting, *, entering: Set[UUID] = frozenset()) -> list[Found]:
     """What is being decided, and before it the latest lines of the session that are out of view, oldest first; as many
-    as the layer holds."""
+    as the layer holds, but for those `entering`, which come in whatever they cost."""
     left = setting.budget.layers["working"] - setting.header_tokens["working"]
     shown: list[Found] = []
+    full = False
     for found in (*reversed(setting.open), *setting.focus):
-        if found.summary_tokens > left:
-            break
+        full = full or found.summary_tokens > left
+        if full and found.memory_id not in entering:
+            continue
         left -= found.summary_tokens
         shown.insert(0, found)
     return shown

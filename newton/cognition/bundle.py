@@ -93,9 +93,36 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Update:
+    """How a context came from the one that it `continues`: what entered, and what became of all that had to give way.
+
+    `truncated` says that something had to.
+    """
+
+    continues: UUID
+    because: str
+    entered: tuple[UUID, ...]
+    gave_way: Mapping[UUID, str]
+
+    @property
+    def truncated(self) -> bool:
+        return bool(self.gave_way)
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "continues": str(self.continues),
+            "because": self.because,
+            "entered": [str(memory_id) for memory_id in self.entered],
+            "gave_way": {str(memory_id): how for memory_id, how in self.gave_way.items()},
+            "truncated": self.truncated,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Bundle:
     """One context. `setting` is what its candidates were placed into, `identity` what stood first, `focus` what else
-    stood in it unasked, and `recent` are candidates because they are of late.
+    stood in it unasked, and `recent` are candidates because they are of late; `update` says how it came from another,
+    None of one made from scratch.
 
     `as_of` is the moment it was rebuilt for, None for the present; `frame_edition` tells its frame from one of the same
     name. `missing` names the sources that could not be asked, and why.
@@ -122,6 +149,7 @@ class Bundle:
     filters: Filters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
+    update: Update | None = None
 
     @property
     def items(self) -> tuple[Considered, ...]:
@@ -166,6 +194,7 @@ class Bundle:
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             **({"filters": given} if (given := self.filters.outline()) else {}),
             "missing": dict(self.missing),
+            "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }
 

@@ -1,4 +1,4 @@
-"""Bundles at rest."""
+"""Bundles at rest, and the turns they served."""
 
 import functools
 import hashlib
@@ -8,21 +8,25 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from types import ModuleType
+from typing import Literal
 from uuid import UUID
 
 from newton.cognition import assemble, fill, render, score
 from newton.cognition.bundle import Bundle
+from newton.cognition.refresh import How
 from newton.cognition.replay import Remembered
 from newton.cognition.trace import Stored, read_trace, unpacked, written
 from newton.content import profiles
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
+from newton.ids import new_id
 from newton.memory import formerly, recall
 from newton.memory.lookup import FEWEST_LETTERS
 
 SQL = load("newton.cognition", "bundles.sql")
 
+AnsweredBy = Literal["model", "memory", "censor"]
 LATEST = "latest"
 RULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
 
@@ -39,6 +43,21 @@ class Listed:
     tokens: int
     budget: int
     input: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
+
+    agent_id: UUID
+    session_id: UUID
+    bundle_id: UUID
+    at: datetime
+    how: How
+    because: str
+    answered_by: AnsweredBy
+    asked: int
+    replied: int
 
 
 async def keep(tx: Tx, bundle: Bundle) -> None:
@@ -76,6 +95,23 @@ async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime
     """The frame the session was last looked at in, or last by a moment."""
     row = await SQL["session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None
+
+
+async def served(tx: Tx, turn: Served) -> None:
+    """Links a bundle with the lines of the turn that it served."""
+    await SQL["insert_turn"].run(
+        tx,
+        agent_id=turn.agent_id,
+        turn_id=new_id(),
+        session_id=turn.session_id,
+        bundle_id=turn.bundle_id,
+        at=turn.at,
+        how=turn.how,
+        because=turn.because,
+        answered_by=turn.answered_by,
+        asked=turn.asked,
+        replied=turn.replied,
+    )
 
 
 async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:

@@ -13,6 +13,10 @@ where agent_id = $1 and session_id = $2 and as_of is null and ($3::timestamptz i
 order by created_at desc, bundle_id desc
 limit 1;
 
+-- name: insert_turn(agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
 -- name: bundle(agent_id, bundle_id)
 select
     b.bundle_id, s.ref as session, b.created_at, b.as_of, b.input, b.frame, b.profile, b.budget, b.tokens, b.text,

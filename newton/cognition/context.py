@@ -6,17 +6,19 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, stopwatch
-from newton.cognition import bundles, framing
+from newton.cognition import bundles, framing, standing
 from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import Budget, allocate, involved
 from newton.cognition.bundle import Bundle
 from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
+from newton.cognition.current import Current, Shelf
 from newton.cognition.framing import Choice
-from newton.cognition.gather import Gathered, Sources
+from newton.cognition.gather import Sources, Surroundings
 from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
+from newton.cognition.refresh import ENOUGH, Covering
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
@@ -30,7 +32,7 @@ from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
 
 MOST_TOKENS = 10_000_000
 
@@ -74,7 +76,7 @@ class Made(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contexts:
-    """Makes contexts. Everything it holds is fixed for the life of the process."""
+    """Makes contexts. All that it holds is fixed for the life of the process, but for `shelf`: what it made lately."""
 
     db: Database
     clock: Clock
@@ -86,31 +88,61 @@ class Contexts:
     header_tokens: Mapping[str, int]
     source_seconds: float
     tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
+    covering: Covering = ENOUGH
+    shelf: Shelf = field(default_factory=Shelf)
     weighing: Weighing = USUAL
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
 
+        Outside of a session the same request is given the same context for half a minute, unless anything is written.
         Raises InputError for a budget below 1 or beyond reason and NotFoundError for an unknown frame or profile.
         """
         _ensure_sensible(request)
+        if request.session_id:
+            return (await self.made(request)).bundle
+        async with self.db.work(request.agent_id) as tx:
+            moment = await standing.moment(tx, agent_id=request.agent_id)
+        if known := self.shelf.again(request, moment=moment, now=self.clock.now()):
+            return known
+        bundle = (await self._thought(request, self.sources())).bundle
+        async with self.db.work(request.agent_id) as tx:
+            await bundles.keep(tx, bundle)
+            writer = await standing.writer(tx, agent_id=request.agent_id)
+        self.shelf.keep(request, bundle, moment=moment, writer=writer)
+        return bundle
+
+    async def made(self, request: Request, sources: Sources | None = None) -> Current:
+        """Such a context, stored, and what it was made from."""
+        current = await self._thought(request, sources or self.sources())
+        async with self.db.work(request.agent_id) as tx:
+            await bundles.keep(tx, current.bundle)
+        return current
+
+    def sources(self) -> Sources:
+        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
+
+    async def _thought(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
-        sources = Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
         gathered = await sources.gather(request, reach=self._reach(request), now=now)
         laps.end("recall")
-        choice = await self._settled(request, self._choice(request, gathered))
-        plan = self._plan(request, choice, now)
+        vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
+        choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
+        plan = self._plan(request, await self._settled(request, choice), now)
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
-        setting = self._setting(request, gathered, plan, at_hand, added)
+        setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
-        missing = {**gathered.missing, **left_out(added)}
-        bundle = self._bundle(request, made, at_hand, Notes(missing, laps.stages))
-        async with self.db.work(request.agent_id) as tx:
-            await bundles.keep(tx, bundle)
-        return bundle
+        notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
+        return Current(
+            bundle=self._bundle(request, made, at_hand, notes),
+            searched=request,
+            cue=gathered.recalled.cue,
+            view=request.in_view,
+            surroundings=gathered.surroundings,
+        )
 
     def _reach(self, request: Request) -> Reach:
         """As far as any profile looks that may come to be chosen: which one is known only after the search."""
@@ -140,12 +172,11 @@ class Contexts:
         )
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
 
-    def _choice(self, request: Request, gathered: Gathered) -> Choice:
+    def choice(self, request: Request, vector: "Vector | None", *, before: str | None) -> Choice:
+        """How the input is looked at, in a session that was looked at in the frame `before`."""
         if request.frame:
             return framing.forced(request.frame)
-        core, prior = gathered.core, gathered.situation.frame
-        vector = gathered.recalled.cue.vector if core is None else core
-        return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=prior)
+        return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=before)
 
     async def _settled(self, request: Request, choice: Choice) -> Choice:
         """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
@@ -159,10 +190,10 @@ class Contexts:
         return framing.settled(choice, name or "")
 
     def _setting(
-        self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
+        self, request: Request, around: Surroundings, plan: Plan, at_hand: Candidates, added: Additional
     ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = gathered.situation, gathered.standing
+        situation, standing = around.situation, around.standing
         found = {f.memory_id for f in at_hand.found}
         return Setting(
             input=request.input,

@@ -89,6 +89,15 @@ class Situation:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What is known without any search. `missing` names the sources that gave nothing, and why."""
+
+    standing: Standing
+    situation: Situation
+    missing: Mapping[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Gathered:
     """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
 
@@ -97,14 +106,21 @@ class Gathered:
     """
 
     recalled: Recollection
-    standing: Standing
-    situation: Situation
+    surroundings: Surroundings
     core: "Vector | None"
     missing: Mapping[str, str]
     knowledge: Knowledge = field(default_factory=Knowledge)
     recent: Recent = field(default_factory=Recent)
     practice: Sequence[Found] = ()
     filters: Filters = NO_FILTERS
+
+    @property
+    def standing(self) -> Standing:
+        return self.surroundings.standing
+
+    @property
+    def situation(self) -> Situation:
+        return self.surroundings.situation
 
 
 @dataclass(slots=True)
@@ -153,23 +169,35 @@ class Sources:
                 return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
 
             recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
-            standing = ask("identity and constraints", _standing, instead=Standing())
-            situation = ask("session", _situation, instead=Situation())
+            looking = tasks.create_task(self.look_around(request, now=now))
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
-            core = tasks.create_task(reading.of("core", self._core(request), instead=None))
-        recalled = recalling.result()
+            core = tasks.create_task(reading.of("core", self.core(request), instead=None))
+        recalled, around = recalling.result(), looking.result()
         gathered = Gathered(
             recalled=recalled,
-            standing=standing.result(),
-            situation=_admitted(situation.result(), request.filters),
+            surroundings=around,
             core=core.result(),
             knowledge=knowing.result(),
             recent=happened.result() if happened else Recent(),
             filters=request.filters,
-            missing={**recalled.missing, **reading.missing},
+            missing={**recalled.missing, **reading.missing, **around.missing},
         )
         return await self._practised(gathered, asked, reading)
+
+    async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
+        """What there is beside memories, without a search for any."""
+        asked, reading = Asked(request=request, reach=Reach(), hidden=(), now=now), _Reading(self.seconds)
+        async with together() as tasks:
+            standing = tasks.create_task(
+                reading.of("identity and constraints", self._read(asked, _standing), instead=Standing())
+            )
+            situation = tasks.create_task(reading.of("session", self._read(asked, _situation), instead=Situation()))
+        return Surroundings(
+            standing=standing.result(),
+            situation=_admitted(situation.result(), request.filters),
+            missing=reading.missing,
+        )
 
     async def _hidden(self, request: Request) -> Sequence[UUID]:
         if request.filters == NO_FILTERS:
@@ -190,7 +218,8 @@ class Sources:
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 
-    async def _core(self, request: Request) -> "Vector | None":
+    async def core(self, request: Request) -> "Vector | None":
+        """The vector of what is said behind a polite opening; None without one, and where no frame is to be chosen."""
         core = substance(request.input)
         if self.embedder is None or request.frame or core == request.input:
             return None

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assemble import Assembly, assemble
-from newton.cognition.fill import Detail
-from newton.cognition.score import FEATURES, NEUTRALS, rescored
+from newton.cognition.assemble import Assembly, assemble, composed
+from newton.cognition.bundle import Considered
+from newton.cognition.fill import Detail, Placed
+from newton.cognition.score import FEATURES, NEUTRALS, Scored, rescored
 from newton.cognition.trace import Kept, Stored, checksum
 from newton.content.profiles import Profile
 from newton.memory.lookup import short
@@ -101,6 +102,8 @@ def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) 
 def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
     setting = stored.trace.setting
     focus = [_found(kept, memories) for kept in stored.focus]
+    if stored.trace.update:
+        return composed(_chosen(stored, memories), setting, focus=[found for found in focus if found])
     scored = [
         rescored(_with_evidence(found, features), features, setting.profile)
         for kept in stored.candidates
@@ -109,6 +112,19 @@ def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
     ]
     # what stood in focus is stored as it stood; it is taken in from the last one back
     return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
+
+
+def _chosen(stored: Stored, memories: Mapping[UUID, Remembered]) -> list[Considered]:
+    """The candidates with their verdicts: what an update chose rests on the bundle that it continues, and is not chosen
+    once more."""
+    return [
+        Considered(
+            Scored(found, features_of(kept, stored.trace.features), kept.score),
+            Placed(kept.memory_id, kept.detail, kept.tokens, kept.reason),
+        )
+        for kept in stored.candidates
+        if (found := _found(kept, memories))
+    ]
 
 
 def _with_evidence(found: Found, features: tuple[float, ...]) -> Found:

@@ -16,7 +16,7 @@ import numpy as np
 from pydantic import TypeAdapter
 
 from newton.cognition.assemble import Setting
-from newton.cognition.bundle import Bundle, Layer
+from newton.cognition.bundle import Bundle, Layer, Update
 from newton.cognition.fill import Detail
 from newton.cognition.filters import Filters
 from newton.cognition.framing import Choice, Evidence
@@ -79,6 +79,7 @@ class Trace:
     reasons: Sequence[str]
     states: Sequence[str]
     outcomes: Sequence[str | None]
+    update: Update | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,6 +163,7 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         reasons=list(words.reasons.of),
         states=list(words.states.of),
         outcomes=list(words.outcomes.of),
+        update=bundle.update,
     )
     return Written(
         memory_ids=[*(c.memory_id for c in bundle.candidates), *_unasked(bundle)],

@@ -55,6 +55,12 @@ class Same(Proposal):
     same: bool
 
 
+class Shortened(Proposal):
+    """The same words, shorter."""
+
+    words: Words
+
+
 def extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str:
     """Asks for what is worth knowing of the lines, each a speaker and words."""
     said = "\n".join(f"{one_line(speaker)}: {_fenced(words)}" for speaker, words in lines)
@@ -64,6 +70,11 @@ def extraction_prompt(lines: Sequence[tuple[str, str]], *, day: datetime) -> str
 def judging_prompt(told: str, known: str) -> str:
     """Asks whether two statements say the same."""
     return _prompt("judge.md").format(told=_fenced(told), known=_fenced(known))
+
+
+def shortening_prompt(words: str, *, most: int) -> str:
+    """Asks for the same in at most so many tokens."""
+    return _prompt("compress.md").format(words=_fenced(words), most=most)
 
 
 def _fenced(words: str) -> str:

@@ -27,6 +27,7 @@ from newton.cognition.context import Contexts
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import Choice, choose
 from newton.cognition.opening import substance
+from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
 from newton.concurrency import together
@@ -281,6 +282,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
                 tiebreak=asking and asking.frame,
+                covering=Covering(cosine=settings.covered, words=settings.covered_words),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)

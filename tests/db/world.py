@@ -11,7 +11,9 @@ from newton.brain.guarding import Rule as Guard
 from newton.brain.guardrails import Author
 from newton.brain.stating import Review
 from newton.clock import SteppedClock
-from newton.cognition import workingset
+from newton.cognition import bundles, workingset
+from newton.cognition.bundle import Bundle
+from newton.cognition.bundles import Served
 from newton.cognition.context import Contexts
 from newton.cognition.render import headers
 from newton.cognition.request import Request
@@ -20,7 +22,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, sessions
+from newton.dialogue import abridging, closing, sessions
 from newton.dialogue.lines import Line
 from newton.heart import (
     activations,
@@ -83,15 +85,33 @@ async def live(db: Database, name: str) -> UUID:
         at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
         await workingset.hold_lines(tx, range(len(lines)), at=at)
         await all_kinds(tx, by)
+        line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
+        await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
-    await contexts(db).build(
+    bundle = await contexts(db).build(
         Request(agent_id=agent_id, input="where is the kettle?", tokens=500, session_id=session_id)
     )
+    async with db.work(agent_id) as tx:
+        await bundles.served(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+def served(bundle: Bundle, session_id: UUID) -> Served:
+    return Served(
+        agent_id=bundle.agent_id,
+        session_id=session_id,
+        bundle_id=bundle.bundle_id,
+        at=NOON,
+        how="built",
+        because="the session has no context yet",
+        answered_by="model",
+        asked=0,
+        replied=1,
+    )
 
 
 def desk(db: Database, agent_id: UUID, session_id: UUID, *, capacity: int = 128_000) -> WorkingMemory:

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from newton.errors import DatabaseError
 from newton.memory.outbox import backlog
 from newton.providers import tokens
 from newton.providers.embedding import Embedder, Vector
-from newton.providers.offline import HashEmbedder
+from newton.providers.offline import HashEmbedder, ScriptedChat
 from newton.runtime.cli.chat import Conversation, History
 from newton.runtime.wiring import Newton
 from newton.settings import load
@@ -98,6 +99,18 @@ def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None
     history.append_string("half a \ud800 character")
     kept = list(FileHistory(str(path)).load_history_strings())
     assert kept == ["half a ? character", "/remember the key is [REDACTED:aws-key]"]
+
+
+async def test_context_says_whether_the_context_stood_and_why(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+    # S002-14
+    await mind.know(*TOLD)
+    said = ("What is the ferry called?", "/context", "Why?", "/context")
+    talk = await conversation(mind, HashEmbedder(), "/frame question", *said)
+    talk.turns = replace(talk.turns, model=ScriptedChat("Artemis.", "It is her name."))
+    await talk.hold()
+    shown = capsys.readouterr().out
+    assert "\nbuilt: the session has no context yet\n" in shown
+    assert "\nstood: the input leans on what was said before\n" in shown
 
 
 async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:

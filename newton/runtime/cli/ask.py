@@ -51,6 +51,7 @@ async def ask(
                 "answer": answer.text,
                 "degraded": answer.degraded,
                 "quoted": answer.quoted,
+                "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "proposed": [
                     {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words}
                     for tenet in answer.proposed

@@ -15,6 +15,7 @@ from prompt_toolkit.history import FileHistory
 from newton.agent.turn import Answer, Said, Turns
 from newton.agent.verbs import Remark
 from newton.cognition.bundle import Bundle
+from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
 from newton.heart.tenets import Tenet
@@ -47,7 +48,7 @@ class Conversation:
     read: Reader
     session_id: UUID
     frame: str | None = None
-    bundle: Bundle | None = None
+    given: Refreshed | None = None
     proposed: Sequence[Tenet] = ()
     answering: "asyncio.Task[None] | None" = None
 
@@ -105,7 +106,7 @@ class Conversation:
         async for piece in self.turns.take(said):
             if isinstance(piece, Answer):
                 self._tell_unshown(piece.bundle)
-                self.bundle, self.proposed = piece.bundle, piece.proposed or self.proposed
+                self.given, self.proposed = piece.given, piece.proposed or self.proposed
                 show.missing(piece.bundle.missing)
                 if piece.caveat and self.turns.model:
                     show.notice(f"\n({piece.caveat})")
@@ -116,7 +117,7 @@ class Conversation:
 
     def _tell_unshown(self, bundle: Bundle) -> None:
         """What of the identity has no room; once, as long as it stays the same."""
-        if self.bundle is None or self.bundle.identity != bundle.identity:
+        if self.given is None or self.given.bundle.identity != bundle.identity:
             show.unshown(bundle.identity)
 
     async def _command(self, words: str) -> None:
@@ -136,18 +137,19 @@ class Conversation:
             await waiting
 
     def _context(self, _: str) -> None:
-        print(show.bundle_summary(self._last()))
+        given = self._given()
+        print(f"{show.bundle_summary(given.bundle)}\n\n{show.came_about(given)}")
 
     async def _why(self, which: str) -> None:
-        account = await self.newton.hindsight().why(str(self._last().bundle_id))
+        account = await self.newton.hindsight().why(str(self._given().bundle.bundle_id))
         print(show.explanation(account, account.picked(which)))
 
     def _frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO else frame_named(self.newton.frames, name).name
         print(f"Frame: {self.frame or 'chosen for each input'}.")
-        if not name and self.bundle:
-            print(f"The last answer: {show.framed(self.bundle.frame)}, because {self.bundle.frame.reason}.")
+        if not name and self.given:
+            print(f"The last answer: {show.framed(self.given.bundle.frame)}, because {self.given.bundle.frame.reason}.")
 
     async def _remember(self, text: str) -> None:
         began = self.newton.clock.now()
@@ -182,10 +184,10 @@ class Conversation:
     def _settle(self, tenet: Tenet) -> None:
         self.proposed = [one for one in self.proposed if one != tenet]
 
-    def _last(self) -> Bundle:
-        if self.bundle is None:
+    def _given(self) -> Refreshed:
+        if self.given is None:
             raise InputError("There is no context yet.", hint="Say something first.")
-        return self.bundle
+        return self.given
 
 
 async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> int:

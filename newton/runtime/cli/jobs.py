@@ -16,7 +16,7 @@ SHOWN = 40
 
 
 async def run(
-    job: Literal["lifecycle", "extract"],
+    job: Literal["lifecycle", "extract", "compress"],
     *,
     dry_run: Annotated[bool, Parameter(negative=(), help="Only show what is due.")] = False,
     agent: Agent = None,
@@ -25,7 +25,8 @@ async def run(
     """Run a job now. Twice is like once.
 
     `lifecycle` moves every memory to the state that its record asks for, and lets go of old contexts. `extract` has the
-    model, if one is set, read the conversations that it has not read yet.
+    model, if one is set, read the conversations that it has not read yet. `compress` has it tell long lines shorter for
+    contexts; the lines themselves stay as they were said.
 
     Example: newton jobs run lifecycle --dry-run
 
@@ -38,6 +39,9 @@ async def run(
         upkeep = newton.upkeep(f"job {job}")
         if job == "extract":
             _harvested(await upkeep.extract(), json=json)
+            return
+        if job == "compress":
+            _shortened(await upkeep.shorten(), json=json)
             return
         steps, expired = await upkeep.lifecycle(dry=dry_run)
     if json:
@@ -56,6 +60,13 @@ async def run(
     print(f"{'Due' if dry_run else 'Done'}: {done or 'nothing'}.")
     if expired:
         print(f"{show.counted(expired, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
+
+
+def _shortened(lines: int, *, json: bool) -> None:
+    if json:
+        show.as_json({"lines": lines})
+    else:
+        print(f"{show.counted(lines, 'long line')} told shorter.")
 
 
 def _harvested(harvest: Harvest, *, json: bool) -> None:

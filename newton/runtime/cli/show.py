@@ -11,6 +11,7 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.explaining import Account, Item
 from newton.cognition.framing import Choice, Evidence
 from newton.cognition.identity import Presence
+from newton.cognition.refreshing import Refreshed
 from newton.cognition.replay import verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
@@ -123,6 +124,16 @@ def bundle_summary(bundle: Bundle) -> str:
     if bundle.dropped:
         lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
         lines += [f"       {c.score:.3f}  {c.text}  ({c.reason})" for c in bundle.dropped[:3]]
+    return "\n".join(lines)
+
+
+def came_about(given: Refreshed) -> str:
+    """Whether the context was made for this input, and why; and what became of that which it continues."""
+    lines = [f"{given.how}: {given.because}"]
+    if update := given.bundle.update:
+        lines.append(
+            f"continues {short(update.continues)}: {len(update.entered)} entered, {len(update.gave_way)} gave way"
+        )
     return "\n".join(lines)
 
 

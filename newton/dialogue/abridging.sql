@@ -1,0 +1,31 @@
+-- name: cut(agent_id, most, form_tokens)
+select
+    m.memory_id, m.micro, m.micro_tokens, coalesce(d.name, initcap(d.role)) as speaker, d.content, d.tokens, d.said_at
+from memory.memories as m
+join dialogue.messages as d on d.agent_id = $1 and d.session_id = m.thread and d.position = m.place
+where
+    m.agent_id = $1
+    and m.kind = 'exchange'
+    and not m.quarantined
+    and d.tokens > $3
+    and not exists (
+        select
+        from memory.compressions as c
+        where c.agent_id = $1 and c.memory_id = m.memory_id
+    )
+order by m.uses desc, m.memory_id
+limit $2;
+
+-- name: known(agent_id, content_hash, most)
+select words
+from memory.compressions
+where agent_id = $1 and content_hash = $2 and most = $3
+limit 1;
+
+-- name: keep(agent_id, memory_id, content_hash, most, words, now)
+-- Of what was not forgotten meanwhile.
+insert into memory.compressions (agent_id, memory_id, content_hash, most, words, at)
+select $1, memory_id, $3, $4, $5, $6
+from memory.memories
+where agent_id = $1 and memory_id = $2
+on conflict do nothing;

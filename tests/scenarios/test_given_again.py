@@ -1,0 +1,138 @@
+"""The same request is given the same context for half a minute, unless anything is written, through whatever door."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from uuid import UUID
+
+from newton.agent import ledger
+from newton.agent.verbs import Remark
+from newton.cognition.bundle import Bundle
+from newton.cognition.context import Contexts
+from newton.cognition.request import Request
+from newton.db.pool import Tx
+from newton.heart.censors import Rule
+from newton.memory import agents
+from newton.providers.chat import Reply
+from newton.providers.embedding import Vector
+from newton.providers.offline import HashEmbedder
+from tests.db.deciding import REDIS, recorded
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_curation import curation, upkeep
+from tests.support import NOON, teller
+
+Door = Callable[[Mind, UUID], Awaitable[object]]
+
+
+def request(mind: Mind, **changed: object) -> Request:
+    plain = Request(agent_id=mind.agent_id, input="What is the ferry called?", tokens=2_000)
+    return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
+
+
+async def twice(contexts: Contexts, one: Request, other: Request | None = None) -> tuple[Bundle, Bundle]:
+    return await contexts.build(one), await contexts.build(other or one)
+
+
+async def test_the_same_request_is_given_the_same_context(mind: Mind) -> None:
+    # S001-32
+    await mind.know("The ferry is called Artemis.")
+    first, second = await twice(mind.contexts, request(mind))
+    assert first is second, "with its id, and nothing new is stored"
+
+
+async def test_after_half_a_minute_it_is_made_anew(mind: Mind) -> None:
+    # S001-32: a life of 30 seconds
+    contexts = mind.contexts
+    first = await contexts.build(request(mind))
+    mind.clock.advance(timedelta(seconds=30))
+    assert await contexts.build(request(mind)) is first
+    mind.clock.advance(timedelta(seconds=1))
+    assert await contexts.build(request(mind)) is not first
+
+
+async def test_another_request_is_another_context(mind: Mind) -> None:
+    # S001-32: any option invalidates
+    others: list[dict[str, object]] = [
+        {"input": "What is the harbour called?"},
+        {"tokens": 1_999},
+        {"frame": "debug"},
+        {"profile": "balanced"},
+        {"adapt": True},
+        {"as_of": NOON},
+    ]
+    for changed in others:
+        first, second = await twice(mind.contexts, request(mind), request(mind, **changed))
+        assert first is not second, changed
+
+
+async def test_in_a_session_every_context_is_made(mind: Mind) -> None:
+    session_id = await mind.session()
+    first, second = await twice(mind.contexts, request(mind, session_id=session_id))
+    assert first is not second
+
+
+def write(work: Callable[[Tx, Mind], Awaitable[object]]) -> Door:
+    async def through(mind: Mind, _: UUID) -> None:
+        async with mind.db.work(mind.agent_id) as tx:
+            await work(tx, mind)
+
+    return through
+
+
+REPLY = Reply(text="yes", model="scripted", input_tokens=1, output_tokens=1, estimated=True)
+DOORS: dict[str, Door] = {
+    "remember": lambda mind, _: mind.verbs.remember(Remark(content="The pier is green.")),
+    "tell again": lambda mind, _: mind.verbs.remember(Remark(content="The pier is green.")),
+    "relive": lambda mind, _: mind.verbs.relive("We sailed.", title="Sailing"),
+    "recall": lambda mind, _: mind.verbs.recall("ferry", most=1),
+    "read": lambda mind, fact: mind.verbs.read([fact]),
+    "confirm": lambda mind, fact: curation(mind).confirm(str(fact)),
+    "mark": lambda mind, fact: curation(mind).mark(str(fact)),
+    "supersede": lambda mind, fact: curation(mind).supersede(str(fact), "It is called Hermes."),
+    "retract": lambda mind, fact: curation(mind).retract(str(fact)),
+    "forget": lambda mind, fact: curation(mind).forget([str(fact)], derived=False, because="a test"),
+    "declare": lambda mind, _: curation(mind).declare("email", single=False),
+    "a line of dialogue": lambda mind, _: mind.hear("Hello there"),
+    "a session": lambda mind, _: mind.session("another"),
+    "a censor": lambda mind, _: mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks")),
+    "upkeep": lambda mind, _: upkeep(mind).settle(),
+    "a decision": write(lambda tx, mind: recorded(tx, REDIS, by=teller(mind.agent_id))),
+    "the ledger of tokens": write(
+        lambda tx, mind: ledger.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
+    ),
+    "another context": lambda mind, _: mind.context("Something else?"),
+    "another agent": lambda mind, _: agents.agent(mind.db, "ben", now=NOON),
+}
+
+
+async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> None:
+    # S001-32: any write invalidates
+    contexts = mind.contexts
+    for number, (door, used) in enumerate(DOORS.items()):
+        fact = (await mind.verbs.remember(Remark(content=f"Ferry {number} is called Artemis."))).memory_id
+        first = await contexts.build(request(mind))
+        assert await contexts.build(request(mind)) is first, door
+        await used(mind, fact)
+        assert await contexts.build(request(mind)) is not first, door
+
+
+async def test_what_is_written_while_a_context_is_made_keeps_it_from_being_given_again(mind: Mind) -> None:
+    # S001-32: what it was made from may have been older than the write
+    await mind.know("The ferry is called Artemis.")
+    reached, go_on = asyncio.Event(), asyncio.Event()
+
+    class Slow(HashEmbedder):
+        async def embed(self, texts: Sequence[str]) -> list[Vector]:
+            reached.set()
+            await go_on.wait()
+            return await super().embed(texts)
+
+    contexts = replace(mind.contexts, embedder=Slow())
+    making = asyncio.create_task(contexts.build(request(mind)))
+    async with asyncio.timeout(10):
+        await reached.wait()
+    await mind.hear("The ferry is called Hermes from now on")
+    go_on.set()
+    first = await making
+    assert await contexts.build(request(mind)) is not first

@@ -1,0 +1,296 @@
+"""The context of a conversation stands, is brought up to date, or is made anew; and why is said."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.agent.bearing import Bearing
+from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.refreshing import Refreshed
+from newton.heart import events
+from newton.heart.censors import Rule
+from newton.heart.events import Happening
+from newton.heart.happenings import checked
+from newton.providers import tokens
+from newton.providers.offline import BrokenEmbedder, ScriptedChat
+from tests.db.deciding import choice, recorded
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_curation import curation
+from tests.scenarios.test_replay import hindsight
+from tests.support import teller
+
+FERRY = "The ferry Artemis leaves the harbour at nine in the morning."
+ASKED = "When does the ferry Artemis leave the harbour?"
+ELSE = "Which colour has the bicycle of Priya?"
+AGAIN = "So does the ferry Artemis leave the harbour in the morning?"
+
+
+@dataclass(slots=True)
+class Talk:
+    """A conversation in one frame, so that only what a test changes is another."""
+
+    mind: Mind
+    turns: Turns
+    session_id: UUID
+    model: ScriptedChat
+
+    async def say(self, text: str, *, frame: str | None = "question") -> Answer:
+        self.mind.clock.advance(timedelta(minutes=1))
+        said = Said(session_id=self.session_id, text=text, frame=frame)
+        pieces = [piece async for piece in self.turns.take(said)]
+        await self.mind.settle()
+        assert isinstance(pieces[-1], Answer)
+        return pieces[-1]
+
+    async def given(self, text: str, *, frame: str | None = "question") -> Refreshed:
+        return (await self.say(text, frame=frame)).given
+
+    @property
+    def told(self) -> str:
+        """The context that the model was given last."""
+        return self.model.heard[-1][0].text
+
+
+@pytest.fixture
+async def talk(mind: Mind) -> Talk:
+    await mind.know(FERRY, "The cat of the lighthouse is called Tom.")
+    model = ScriptedChat(*["Let me see."] * 40)
+    return Talk(mind, mind.turns(model), await mind.session(), model)
+
+
+async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select how, bundle_id from cognition.turns order by turn_id")
+    return [(row["how"], row["bundle_id"]) for row in rows]
+
+
+async def replays(mind: Mind, given: Refreshed) -> bool:
+    """Whether the stored context comes out as it was."""
+    done = await hindsight(mind).replay(str(given.bundle.bundle_id))
+    return done.identical and done.text == given.bundle.text
+
+
+async def bundles(mind: Mind) -> int:
+    async with mind.db.work(mind.agent_id) as tx:
+        return await tx.fetchval("select count(*) from cognition.bundles")
+
+
+async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(talk: Talk) -> None:
+    # S002-14
+    first = await talk.given(ASKED)
+    second = await talk.given(AGAIN)
+    third = await talk.given("Why?")
+    assert [one.how for one in (first, second, third)] == ["built", "stood", "stood"]
+    assert second.bundle is third.bundle is first.bundle
+    assert await bundles(talk.mind) == 1
+    assert FERRY in talk.told
+    assert first.because == "the session has no context yet"
+    assert second.because.startswith("it covers the input (0.")
+    assert third.because == "the input leans on what was said before"
+
+
+async def test_each_turn_is_stored_with_how_its_context_came_about(talk: Talk) -> None:
+    # S002-22: the refresh rate is the share of turns whose context was built
+    first = await talk.given(ASKED)
+    await talk.given(AGAIN)
+    other = await talk.given(ELSE)
+    ids = (first.bundle.bundle_id, other.bundle.bundle_id)
+    assert await stored(talk.mind) == [("built", ids[0]), ("stood", ids[0]), ("built", ids[1])]
+
+
+async def test_what_the_context_does_not_cover_has_it_made_anew(talk: Talk) -> None:
+    # S002-14
+    await talk.given(ASKED)
+    given = await talk.given(ELSE)
+    assert given.how == "built"
+    assert given.because.startswith("nothing in it is close to the input (0.")
+
+
+async def test_another_frame_has_it_made_anew(talk: Talk) -> None:
+    # S002-14
+    await talk.given(ASKED)
+    given = await talk.given(AGAIN, frame="debug")
+    assert (given.how, given.because) == ("built", "the frame is debug now, not question")
+    assert "## Current Approach: debug" in talk.told
+
+
+async def test_a_decision_point_has_it_made_anew(talk: Talk) -> None:
+    # S002-14: pre-action context for that decision
+    await talk.given("Should we take the ferry Artemis at nine?", frame="decision")
+    given = await talk.given("Should we take the ferry Artemis in the morning?", frame="decision")
+    assert (given.how, given.because) == ("built", "a choice is to be made")
+    assert (await talk.given("At nine, the ferry Artemis?", frame="decision")).how == "stood"
+
+
+CHANGES: dict[str, tuple[Callable[[Mind, UUID], Awaitable[object]], str]] = {
+    "superseded": (
+        lambda mind, fact: curation(mind).supersede(str(fact), "The ferry Artemis leaves the harbour at ten."),
+        "not so any more: a fact is superseded",
+    ),
+    "retracted": (lambda mind, fact: curation(mind).retract(str(fact)), "not so any more: a fact is proven wrong"),
+    "forgotten": (
+        lambda mind, fact: curation(mind).forget([str(fact)], derived=False, because="a test"),
+        "the session was given its last context elsewhere",
+    ),
+}
+
+
+@pytest.mark.parametrize("what", CHANGES)
+async def test_what_is_not_so_any_more_is_never_stated_as_current(talk: Talk, what: str) -> None:
+    # S002-14, S002-16
+    (fact,) = [item for item in (await talk.given(ASKED)).bundle.items if item.kind == "fact" and "nine" in item.text]
+    change, because = CHANGES[what]
+    await change(talk.mind, fact.memory_id)
+    await talk.mind.settle()
+    given = await talk.given(AGAIN)
+    assert (given.how, given.because) == ("built", because)
+    assert FERRY not in talk.told.partition("## Past Experience")[0]
+    assert ("at ten." in talk.told) == (what == "superseded")
+
+
+async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
+    await talk.given(ASKED)
+    await talk.mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks"))
+    given = await talk.given(AGAIN)
+    assert (given.how, given.because) == ("built", "not so any more: the censors changed")
+    assert "**WARN:** sail at night" in talk.told
+    assert (await talk.given(AGAIN)).how == "stood"
+    (censor,) = await talk.mind.gate.listed()
+    await talk.mind.gate.retire(str(censor.memory_id))
+    assert (await talk.given(AGAIN)).how == "built"
+    assert "sail at night" not in talk.told.partition("## Past Experience")[0]
+
+
+async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
+    await talk.given(ASKED)
+    bearing = Bearing(
+        agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count=tokens.count
+    )
+    await bearing.add("boundary", "Never sail at night")
+    given = await talk.given(AGAIN)
+    assert (given.how, given.because) == ("built", "not so any more: the identity changed")
+    assert "- Never sail at night" in talk.told
+    assert (await talk.given(AGAIN)).how == "stood"
+
+
+async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> None:
+    await talk.given(ASKED)
+    async with talk.mind.db.work(talk.mind.agent_id) as tx:
+        await recorded(tx, choice("Paint the pier green"), by=teller(talk.mind.agent_id))
+    given = await talk.given(AGAIN)
+    assert (given.how, given.because) == ("built", "not so any more: what is being decided changed")
+    assert "Paint the pier green" in talk.told
+
+
+async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) -> None:
+    # S001-34
+    first = await talk.given(ASKED)
+    await talk.mind.know(
+        "In the winter the ferry Artemis does leave the harbour an hour later.", "Ben has a dog called Rex."
+    )
+    second = await talk.given(AGAIN)
+    assert (second.how, await bundles(talk.mind)) == ("updated", 2)
+    assert second.because.endswith("and 1 more belong beside it")
+    assert "an hour later" in talk.told and "Rex" not in talk.told
+    update = second.bundle.update
+    assert update is not None
+    assert (update.continues, len(update.entered), update.truncated) == (first.bundle.bundle_id, 1, False)
+    assert second.bundle.tokens == tokens.count(second.bundle.text)
+    assert await replays(talk.mind, second)
+    assert (await talk.given(AGAIN)).how == "stood", "it entered once"
+
+
+async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: Talk) -> None:
+    # S001-34: a new event enters first
+    await talk.given(ASKED)
+    by = teller(talk.mind.agent_id)
+    event = checked("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
+    async with talk.mind.db.work(talk.mind.agent_id) as tx:
+        told = Happening(ref="h1", event=event, session_id=talk.session_id)
+        await events.record(tx, [told], by=by, count=tokens.count)
+    given = await talk.given(AGAIN)
+    assert given.how == "updated"
+    assert "tides.txt" in talk.told
+
+
+async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk) -> None:
+    # S001-34: what has slid out of the sent history is not lost
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, history=25))
+    await talk.given(ASKED)
+    await talk.given("It is for the harbour: the red lantern goes along.")
+    seen: list[Refreshed] = [await talk.given(AGAIN) for _ in range(3)]
+    assert "updated" in {one.how for one in seen}
+    sent = "\n".join(message.text for message in talk.model.heard[-1])
+    assert "the red lantern goes along" in sent, "either sent as conversation or in the context"
+    assert "the red lantern goes along" in talk.told
+    everything = sent.count("the red lantern goes along")
+    assert everything == 1, "and not twice"
+
+
+async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: Talk) -> None:
+    # S001-34
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, history=60))
+    hows: list[str] = []
+    for number in range(8):
+        given = await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")
+        hows.append(given.how)
+        assert await replays(talk.mind, given), number
+        sent = "\n".join(message.text for message in talk.model.heard[-1])
+        assert all(f"in the morning, {earlier}?" in sent for earlier in range(number + 1)), number
+    assert hows[0] == "built"
+    assert {"updated", "stood"} <= set(hows)
+
+
+async def test_under_token_pressure_the_least_relevant_gives_way(talk: Talk) -> None:
+    # S002-14: evict the lowest relevance, keep censors and frame
+    await talk.mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks"))
+    await talk.mind.know(*(f"The ferry Artemis and the harbour, note {n}: {'nine ' * n}" for n in range(10)))
+    first = await talk.given(ASKED)
+    less = first.bundle.tokens - 40
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=less))
+    second = await talk.given(AGAIN)
+    assert second.how == "evicted"
+    assert second.bundle.tokens <= less
+    assert "**WARN:** sail at night" in talk.told and "## Current Approach: question" in talk.told
+    assert second.bundle.update is not None and second.bundle.update.truncated
+    assert await replays(talk.mind, second)
+    scores = {c.memory_id: c.score for c in first.bundle.items}
+    gone = [scores[memory_id] for memory_id in second.bundle.update.gave_way]
+    assert max(gone) <= min(c.score for c in second.bundle.items if c.memory_id not in second.bundle.update.gave_way)
+
+
+async def test_a_context_that_cannot_be_made_small_enough_is_made_anew(talk: Talk) -> None:
+    await talk.given(ASKED)
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=12))
+    given = await talk.given(AGAIN)
+    assert given.how == "built"
+    assert given.because == "what always stands in it costs more than the 12 tokens that are left for it"
+    assert given.bundle.tokens <= 12
+
+
+async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(talk: Talk) -> None:
+    await talk.given(ASKED)
+    await talk.mind.know("Why the bell rings: the fog comes.")
+    silent = replace(talk, turns=replace(talk.turns, model=ScriptedChat()))
+    answer = await silent.say("Why?")
+    assert answer.quoted
+    assert answer.given.how == "built"
+    assert answer.given.because == "nobody reads the conversation, so what can be quoted was looked for"
+
+
+async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:
+    await talk.given(ASKED)
+    talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=BrokenEmbedder()))
+    assert (await talk.given(AGAIN)).because == "it covers the input"
+    assert (await talk.given(ELSE)).how == "built"
+
+
+async def test_a_session_that_went_on_elsewhere_is_made_anew_here(talk: Talk) -> None:
+    await talk.given(ASKED)
+    other = replace(talk, turns=talk.mind.turns(talk.model))
+    assert (await other.given(AGAIN)).because == "the session has no context yet"
+    assert (await talk.given(AGAIN)).because == "the session was given its last context elsewhere"
+    assert (await talk.given(AGAIN)).how == "stood"
