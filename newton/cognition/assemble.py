@@ -19,12 +19,12 @@ from newton.heart.procedures import section
 from newton.heart.tenets import plain
 from newton.memory.memory import past
 from newton.memory.recall import Found
-from newton.memory.representations import bullet
+from newton.memory.representations import bullet, day_in_front
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
 
-# Verbatim evidence has no floor: a line says little alone, and its neighbours may say what it is about.
+# Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
 
 
@@ -32,7 +32,8 @@ RAW = frozenset({"exchange", "passage"})
 class Setting:
     """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
     be done again. `identity` stands first whatever the input; `floor` is the least evidence with which a derived memory
-    comes in; `focus` is what stands just out of view, the nearest first; `open` are the decisions that are being made
+    comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
+    stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
     procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
 
@@ -41,6 +42,7 @@ class Setting:
     profile: Profile
     identity: Presence
     floor: float
+    needed: bool
     approach: Block
     constraints: Sequence[Constraint]
     focus: Sequence[Found]
@@ -122,16 +124,16 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     taken = {found.memory_id for found in focus}
     seen = {found.heard for found in focus}
     stands = {plain(tenet.words) for tenet in setting.identity.shown}
-    best = max((s.found.evidence for s in ordered), default=0.0)
-    floor = max(setting.profile.floor * best, setting.floor)
+    barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
+    best = max((s.found.evidence for s in ordered if not barred[s.found.memory_id]), default=0.0)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
         why = (
-            excluded(s.found, setting, taken=taken)
+            barred[s.found.memory_id]
             or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
             or ("says the same as a better one" if words in seen else None)
-            or ("too far from the input" if _is_far(s.found, setting, floor) else None)
+            or ("too far from the input" if _is_far(s.found, setting, best) else None)
         )
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
@@ -156,13 +158,21 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
 def _unwanted(found: Found, setting: Setting) -> str | None:
     if found.outcome == "failure" and not setting.profile.reach.failures:
         return "a failure, which this profile leaves out"
+    if setting.needed and found.only_asks:
+        return "only asks"
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
 
 
-def _is_far(found: Found, setting: Setting, floor: float) -> bool:
-    return found.kind not in RAW and found.evidence < floor and found.memory_id not in setting.unsearched
+def _is_far(found: Found, setting: Setting, best: float) -> bool:
+    """A line may be what the input is about by what stands beside it, so what that lends counts for it."""
+    if found.memory_id in setting.unsearched:
+        return False
+    if found.kind in RAW:
+        return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
+    share = setting.profile.near if setting.needed else setting.profile.floor
+    return found.evidence < max(share * best, setting.floor)
 
 
 def _fits(found: Found, setting: Setting) -> bool:
@@ -211,7 +221,9 @@ def _under_days(held: Sequence[Considered], setting: Setting) -> list[Block]:
     blocks = [_block(c) for c in arranged(days.pop(None, []), setting.profile, when=_when)]
     for day, of_it in arranged(list(days.items()), setting.profile, when=lambda day: _when(day[1][0])):
         assert day is not None, "what is of no day was taken out"
-        blocks += [under(day, setting.day_tokens), *(_block(c) for c in sorted(of_it, key=_told))]
+        said = day_in_front(day)
+        lines = [item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_told)]
+        blocks += [under(day, setting.day_tokens), *lines]
     return blocks
 
 
@@ -219,11 +231,11 @@ def _when(considered: Considered) -> tuple[datetime, UUID]:
     return considered.scored.found.occurred_at, considered.memory_id
 
 
-def _told(considered: Considered) -> tuple[datetime, str, int, UUID]:
+def _told(considered: Considered) -> tuple[datetime, int, int, UUID]:
     """As it went: what spans more than a line before its lines, and lines of one moment as they were said."""
     found = considered.scored.found
     place = -1 if found.place is None else found.place
-    return found.occurred_at, str(found.thread or ""), place, found.memory_id
+    return found.occurred_at, found.thread.int if found.thread else 0, place, found.memory_id
 
 
 def _block(considered: Considered) -> Block:

@@ -201,6 +201,7 @@ class Contexts:
             profile=plan.profile,
             identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
+            needed=request.adapt,
             approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]

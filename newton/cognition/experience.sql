@@ -1,24 +1,13 @@
 -- name: answered(agent_id, profile, most)
--- The latest contexts made by a profile whose input was answered by a model; a reply that only quotes memories is not in
--- memory itself.
+-- The latest contexts by a profile that were made for a line which a model answered; one that only stood was made for
+-- another.
 select
     b.bundle_id, b.session_id, b.created_at, b.input, r.content as reply,
     b.trace, b.memory_ids, b.candidates
-from cognition.bundles as b
-cross join lateral (
-    select d.position, d.content
-    from dialogue.messages as d
-    where d.agent_id = $1 and d.session_id = b.session_id and d.role = 'assistant' and d.said_at >= b.created_at
-    order by d.position
-    limit 1
-) as r
-where
-    b.agent_id = $1
-    and b.profile = $2
-    and exists (
-        select from memory.memories as m
-        where m.agent_id = $1 and m.kind = 'exchange' and m.thread = b.session_id and m.place = r.position
-    )
+from cognition.turns as t
+join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
+join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.replied
+where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.how = 'built'
 order by b.created_at desc, b.bundle_id
 limit $3;
 

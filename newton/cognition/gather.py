@@ -50,7 +50,7 @@ FEW: Mapping[Kind, Width] = {
     "event": Width(searched=10, kept=10),
     "decision": Width(searched=20, kept=20),
 }
-LINES_SEARCHED = 200
+LINES_SEARCHED = 200  # by meaning and as many by words; what stands beside the best of them comes on top
 TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 300
 FOCUS_LINES = 12

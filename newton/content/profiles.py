@@ -217,6 +217,10 @@ class Profile(Named):
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
     )
+    near: Share = Field(
+        default=0.0,
+        description="The same where a context is as large as its input needs; then for lines of dialogue too.",
+    )
     fill: Fill = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )

@@ -82,10 +82,16 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
     return Retrospect(
         met=Met(*_only(await SQL["met"].all(tx, **both))),
         followed=tuple(Followed(*row) for row in await SQL["followed"].all(tx, **both)),
-        learnt=Learnt(*_only(await SQL["learnt"].all(tx, **both))),
+        learnt=await learnt(tx, periods, agent_id=agent_id),
         lived=Lived(*_only(await SQL["lived"].all(tx, **both))),
         changed=tuple(Changed(*row) for row in await SQL["changed"].all(tx, agent_id=agent_id, before=before, now=now)),
     )
+
+
+async def learnt(tx: Tx, periods: Periods, *, agent_id: UUID) -> Learnt:
+    """What became of facts alone."""
+    before, start, now = periods
+    return Learnt(*_only(await SQL["learnt"].all(tx, agent_id=agent_id, before=before, start=start, now=now)))
 
 
 def _only(rows: Iterable[Iterable[int]]) -> Iterable[int]:

@@ -1,6 +1,7 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
+import re
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -20,12 +21,14 @@ from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
-from newton.memory.representations import day_in_front, one_line, parted
+from newton.memory.representations import IN_FRONT, one_line, parted
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 SQL = load("newton.memory", "recall.sql")
+
+_ASKING = re.compile(r"[^.!?…]+\?\W*")
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
@@ -97,12 +100,17 @@ class Found(NamedTuple):
     def day(self) -> str | None:
         """The day that both of its forms say in front, if they do."""
         day = parted(self.summary)[0]
-        return day if day and self.micro.startswith(day_in_front(day)) else None
+        return day if day and self.micro[:IN_FRONT] == self.summary[:IN_FRONT] else None
 
     @property
     def heard(self) -> str:
         """Who says which words, whatever the day: what says the same need not stand twice."""
         return (self.summary.partition("] ")[2] if self.kind == "exchange" else self.summary).casefold()
+
+    @property
+    def only_asks(self) -> bool:
+        """Whether it is a line of one sentence that asks: what answers it stands in another."""
+        return self.kind == "exchange" and _ASKING.fullmatch(self.said) is not None
 
     def echoes(self, text: str) -> bool:
         """Whether it is a line that only says the same words again, as a question does that was asked before."""

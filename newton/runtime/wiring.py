@@ -26,6 +26,7 @@ from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import Choice, choose
+from newton.cognition.measuring import Measuring
 from newton.cognition.opening import substance
 from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
@@ -151,6 +152,9 @@ class Newton:
     def growing(self) -> "Growing":
         module = import_module("newton.agent.growing")
         return module.Growing(agent_id=self.agent_id, db=self.db, clock=self.clock)
+
+    def measuring(self) -> Measuring:
+        return Measuring(agent_id=self.agent_id, db=self.db, clock=self.clock)
 
     @property
     def notes(self) -> HeadNotes:

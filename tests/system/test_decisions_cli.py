@@ -152,3 +152,13 @@ def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
     ):
         refused = run(home, "growth", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr
+
+
+def test_metrics_are_told_as_a_table_and_as_json(home: Path) -> None:
+    # S002-22
+    told = ok(run(home, "metrics", "--agent", "newborn"))
+    assert "context relevance" in told and "too few" in told
+    made = json.loads(ok(run(home, "metrics", "--days", "30", "--json")))
+    assert {"since", "until", "turns", "figures", "frames", "profiles", "days", "memories"} == set(made)
+    refused = run(home, "metrics", "--days", "0")
+    assert (refused.returncode, "Metrics of 0 days are not possible" in refused.stderr) == (2, True)

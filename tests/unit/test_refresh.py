@@ -103,3 +103,9 @@ def test_what_does_not_lean(text: str) -> None:
 
 def test_words_are_compared_without_their_endings() -> None:
     assert spoken_of("Deployments failed, and Ana’s caches") == spoken_of("the deployment FAILS; Ana's cache!")
+
+
+def test_thanks_are_no_change_of_frame() -> None:
+    # an input that says nothing of its own tells nothing of how to look at it
+    thanks = replace(CALM, frame="conversation", coverage=Coverage(cosine=0.1, words=0.0, leaning=True))
+    assert judged(thanks, ENOUGH).how == "stood"

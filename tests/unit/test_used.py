@@ -33,8 +33,9 @@ def test_a_reply_uses_what_it_cites_or_says_in_particular(reply: str, was: bool)
 def test_what_most_items_say_is_no_sign() -> None:
     others = [f"Caroline told Melanie about pottery classes number {n}" for n in range(20)]
     common = "Caroline told Melanie about pottery classes"
-    assert not used("Caroline told Melanie about pottery classes.", common, others)
-    assert used("Caroline told Melanie about pottery classes.", common, others[:1])
+    told = "Of pottery classes Melanie heard from Caroline."
+    assert not used(told, common, others)
+    assert used(told, common, others[:1])
 
 
 def test_numbers_tell_items_apart() -> None:

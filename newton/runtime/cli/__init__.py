@@ -40,6 +40,7 @@ COMMANDS = {
     "entities": ("newton.runtime.cli.entities:entities", "Show who and what there is, and how it belongs together."),
     "calibration": ("newton.runtime.cli.calibration:calibration", "Show how far stated confidence can be trusted."),
     "growth": ("newton.runtime.cli.growth:growth", "Report how the agent has grown, week by week."),
+    "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
     "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),

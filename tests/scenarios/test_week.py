@@ -1,0 +1,76 @@
+"""A week of use, and what the metrics say of it."""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import replace
+from datetime import timedelta
+from pathlib import Path
+
+import pytest
+
+from newton.cognition.exemplars import learnt
+from newton.cognition.metrics import Figure
+from newton.providers import tokens
+from newton.providers.minilm import MiniLM
+from newton.runtime.wiring import Newton
+from newton.settings import load
+from tests.scenarios.conftest import Mind
+from tests.scenarios.week import MORNING, Week
+from tests.support import NOON
+
+
+def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> Newton:
+    mind.clock.advance(MORNING - NOON)
+    contexts = mind.contexts
+    return Newton(
+        settings=load({"data_dir": tmp_path, "context_tokens": context_tokens}),
+        agent_id=mind.agent_id,
+        db=mind.db,
+        clock=mind.clock,
+        count=tokens.count,
+        embedder=mind.embedder,
+        frames=contexts.frames,
+        profiles=contexts.profiles,
+        contexts=contexts,
+    )
+
+
+async def lived(newton: Newton, week: Week) -> Mapping[str, Figure]:
+    await week.live()
+    return {figure.name: figure for figure in (await newton.measuring().days(week.days + 1)).figures}
+
+
+async def test_two_days_of_use_are_measured_as_they_were(mind: Mind, tmp_path: Path) -> None:
+    # S002-22: every figure is there, from as many things as there were
+    newton = whole(mind, tmp_path)
+    week = Week(newton, mind.clock, days=2, topics=1)
+    figures = await lived(newton, week)
+    made = {answer.bundle.bundle_id: answer.bundle for answer in week.answers}
+    assert figures["budget utilisation"].n == len(made)
+    assert figures["budget utilisation"].value == pytest.approx(
+        sum(bundle.tokens / bundle.budget for bundle in made.values()) / len(made)
+    )
+    assert figures["refresh rate"].n == len(week.answers) - 3, "three sessions, each with a first turn"
+    items = [item for bundle in made.values() for item in bundle.items]
+    assert figures["context relevance"].value == pytest.approx(
+        sum(item.features["similarity"] for item in items) / len(items), abs=1e-4
+    )
+    assert (figures["facts confirmed"].n, figures["facts confirmed"].value) == (11, pytest.approx(1 / 11))
+    assert (figures["recall precision"].value or 0.0) > 0.2
+
+
+@pytest.mark.slow
+async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None:
+    """The targets that hold are held; docs/benchmarks.md has the others, and why."""
+    # S002-22
+    mind.embedder = await asyncio.to_thread(MiniLM)
+    newton = whole(mind, tmp_path)
+    likeness = await learnt(newton.frames, mind.embedder, cache=tmp_path)
+    newton = replace(newton, contexts=replace(newton.contexts, likeness=likeness))
+    figures = await lived(newton, Week(newton, mind.clock))
+    for name in ("context relevance", "cold start, p95", "facts confirmed"):
+        assert figures[name].verdict == "ok", figures[name]
+    assert (figures["recall precision"].value or 0.0) > 0.33
+    assert (figures["memories a day"].value or 0.0) > 30
+    mind.clock.advance(timedelta(days=30))
+    assert {figure.n for figure in (await newton.measuring().days(7)).figures if figure.of != "facts"} == {0}

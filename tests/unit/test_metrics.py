@@ -1,0 +1,171 @@
+"""The figures of a period, computed by hand from planted turns."""
+
+from dataclasses import replace
+from datetime import date, timedelta
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.metrics import Context, Facts, Figure, Item, Metrics, Period, Target, Turn, Verdict, metrics
+from newton.runtime.cli.metrics import plain, text
+from tests.support import NOON
+
+ITEMS = (Item(0.9, 0.5, True), Item(0.5, 0.3, False))
+SESSION = UUID(int=1)
+KNOWN = Facts(known=10, confirmed=3)
+
+
+def context(number: int, **changed: object) -> Context:
+    plain = Context(
+        bundle_id=UUID(int=number),
+        frame="question",
+        forced=False,
+        profile="newton",
+        budget=1_000,
+        tokens=700,
+        ms=20.0,
+        items=ITEMS,
+    )
+    return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
+
+
+def turn(number: int, held: Context | None, **changed: object) -> Turn:
+    plain = Turn(
+        at=NOON - timedelta(minutes=100 - number),
+        session_id=SESSION,
+        opening=number == 0,
+        how="built",
+        by_model=True,
+        telling=True,
+        context=held,
+    )
+    return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
+
+
+def found(*turns: Turn, facts: Facts = KNOWN, cost: int = 0) -> Metrics:
+    made = {date(2026, 11, 20): {"fact": 10, "exchange": 25}}
+    return metrics(Period(since=NOON - timedelta(days=7), until=NOON, turns=turns, made=made, facts=facts, cost=cost))
+
+
+def figure(name: str, of: Metrics) -> Figure:
+    (one,) = [figure for figure in of.figures if figure.name == name]
+    return one
+
+
+WELL = [
+    *(turn(n, context(n), how="built") for n in range(2)),
+    *(turn(n, context(1), how="stood") for n in range(2, 12)),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "n"),
+    [
+        # S002-22: every figure of the list
+        ("context relevance", (0.9 + 0.5) / 2, 4),
+        ("budget utilisation", 0.7, 2),
+        ("refresh rate", 1 / 11, 11),
+        ("recall precision", 0.5, 4),
+        ("cold start, p95", 20.0, 2),
+        ("memories a day", 35 / 7, 35),
+        ("facts confirmed", 0.3, 10),
+        ("mean cosine", 0.4, 4),
+        ("contexts added to", 0.0, 11),
+        ("context of turn tokens", 12 * 700 / 20_000, 12),
+    ],
+)
+def test_a_figure_is_what_it_is_by_hand(name: str, value: float, n: int) -> None:
+    one = figure(name, found(*WELL, cost=20_000))
+    assert (one.value, one.n) == (pytest.approx(value), n)
+
+
+@pytest.mark.parametrize(
+    ("name", "wrong", "verdict"),
+    [
+        ("context relevance", {"items": (Item(0.6, 0.9, True),)}, "low"),
+        ("budget utilisation", {"tokens": 500}, "low"),
+        ("budget utilisation", {"tokens": 900}, "high"),
+        ("recall precision", {"items": (Item(0.9, 0.9, False),)}, "low"),
+        ("cold start, p95", {"ms": 500.0}, "high"),
+    ],
+)
+def test_a_planted_error_is_judged(name: str, wrong: dict[str, object], verdict: Verdict) -> None:
+    # S002-22: the targets are open ends; on the line is missed
+    assert figure(name, found(*(turn(n, context(n)) for n in range(12)))).verdict in ("ok", "too few")
+    assert figure(name, found(*(turn(n, context(n, **wrong)) for n in range(12)))).verdict == verdict
+
+
+def test_contexts_that_are_made_anew_at_each_turn_are_too_many_and_few_confirmations_too_few() -> None:
+    often = found(*(turn(n, context(n)) for n in range(12)), facts=Facts(10, 2))
+    assert figure("refresh rate", often).verdict == "high"
+    assert figure("facts confirmed", often).verdict == "low"
+    assert figure("facts confirmed", found(facts=Facts(4, 0))).verdict == "too few"
+
+
+def test_an_empty_period_has_no_figures_and_no_advice() -> None:
+    nothing = found(facts=Facts(0, 0))
+    assert {one.verdict for one in nothing.figures if one.target} == {"too few"}
+    assert "What may help" not in "\n".join(text(nothing))
+
+
+def test_a_context_that_stood_is_loaded_once_and_used_by_any_of_its_replies() -> None:
+    other = tuple(replace_used(item, not item.used) for item in ITEMS)
+    stood = found(turn(0, context(1)), turn(1, context(1, items=other), how="stood"))
+    assert (figure("recall precision", stood).value, figure("recall precision", stood).n) == (1.0, 2)
+
+
+def replace_used(item: Item, used: bool) -> Item:
+    return item._replace(used=used)
+
+
+def test_replies_that_only_quote_memory_or_are_forgotten_say_nothing_of_use() -> None:
+    assert figure("recall precision", found(turn(0, context(1), telling=False))).n == 0
+    assert figure("context relevance", found(turn(0, context(1), telling=False))).n == 2
+
+
+def test_a_context_that_went_with_what_was_forgotten_still_counts_as_a_turn() -> None:
+    gone = found(turn(0, None), turn(1, None, how="stood"), turn(2, None, how="built"))
+    assert figure("refresh rate", gone).value == 0.5
+    assert figure("cold start, p95", gone).value is None
+
+
+def test_the_cold_start_is_that_of_contexts_from_scratch_and_hides_no_slow_one_behind_the_mean() -> None:
+    times = [turn(n, context(n, ms=900.0 if n > 17 else 10.0)) for n in range(20)]
+    assert figure("cold start, p95", found(*times)).value == 900.0
+    assert figure("cold start, p95", found(*[replace(one, how="updated") for one in times])).value is None
+
+
+def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
+    forced = context(2, frame="debug", forced=True)
+    wrong = found(turn(0, context(1)), turn(1, forced), turn(2, context(3)))
+    assert figure("wrong frame first", wrong).value == 0.5
+    kept = found(turn(0, context(1)), turn(1, replace(forced, frame="question")))
+    assert figure("wrong frame first", kept).value == 0.0
+    elsewhere = found(turn(0, context(1)), turn(1, forced, session_id=UUID(int=2)))
+    assert figure("wrong frame first", elsewhere).value == 0.0
+
+
+def test_figures_stand_by_frame_profile_and_day() -> None:
+    mixed = found(turn(0, context(1)), turn(1, context(2, frame="debug", profile="coding", tokens=100)))
+    assert [(group.name, group.turns) for group in mixed.frames] == [("debug", 1), ("question", 1)]
+    assert [group.utilisation.value for group in mixed.profiles] == [0.1, 0.7]
+    assert [group.name for group in mixed.days] == [f"{NOON:%Y-%m-%d}"]
+
+
+def test_a_missed_target_is_shown_with_what_helps() -> None:
+    missed = found(*(turn(n, context(n, tokens=20)) for n in range(12)))
+    shown = " ".join(" ".join(text(missed)).split())
+    assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
+    assert "NEWTON_CONTEXT_TOKENS" in shown
+    figures = plain(missed)["figures"]
+    assert isinstance(figures, list)
+    assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
+
+
+@given(st.floats(0, 2), st.floats(0, 1), st.floats(0, 1), st.integers(0, 20))
+def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: float, n: int) -> None:
+    above, below = min(one, other), max(one, other)
+    judged = Figure(name="x", value=value, n=n, of="y", target=Target(above, below)).verdict
+    assert (judged == "ok") == (n >= 10 and above < value < below)

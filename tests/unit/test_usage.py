@@ -1,0 +1,138 @@
+"""Which items of a context a reply used."""
+
+from uuid import UUID, uuid5
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.usage import keywords, used, used_of
+
+NAMES = UUID(int=7)
+REVIEWS = "Ana reviews every migration before it is merged"
+STAGING = "The staging server is restarted every Monday at six"
+DATABASE = "We chose Postgres with pgvector over ChromaDB: one database to back up"
+FERRY = "The ferry is called Artemis"
+LINE = "[2026-11-21] User: Mira moved to Oslo in 2019 to work for Statoil"
+KETTLE = "The kettle is blue"
+LONG = (
+    "We walked to the lighthouse with Tom and had lunch at Bellevue; it rained, the boat was late, and on the way back"
+    " we met Priya, who paints the harbour every spring and sells the pictures in Bergen"
+)
+ITEMS = (REVIEWS, STAGING, DATABASE, FERRY, LINE, KETTLE, LONG)
+KEYED = {uuid5(NAMES, item): item for item in ITEMS}
+
+
+def of(reply: str, asked: str = "") -> set[str]:
+    return {KEYED[memory_id] for memory_id in used_of(reply, KEYED, given=asked)}
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_a_quotation_counts_wherever_it_stands(item: str) -> None:
+    # S002-22: recall precision
+    words = item.removeprefix("[2026-11-21] User: ")
+    assert item in of(f"As far as I know: {words}. Ask again if you need more.", asked=words)
+
+
+@pytest.mark.parametrize(
+    ("asked", "reply", "items"),
+    [
+        ("Who looks at my migration?", "Ana does that.", {REVIEWS}),
+        ("Who looks at my migration?", "Ana reviews it before the merge.", {REVIEWS}),
+        ("What is wrong with the staging server?", "It is restarted on Mondays at six.", {STAGING}),
+        ("Which database is it?", "Postgres.", {DATABASE}),
+        ("Which database is it?", "We picked Postgres and dropped ChromaDB.", {DATABASE}),
+        ("What is the ferry called?", "It is Artemis.", {FERRY}),
+        (
+            "Tell me of my day",
+            "The ferry is called Artemis. The soup was good and there was more of it later.",
+            {FERRY},
+        ),
+        ("What became of Mira?", "She took a position at Statoil in 2019, in Oslo.", {LINE}),
+        ("Which colour has the kettle?", "Blue.", {KETTLE}),
+        ("What did we do with Tom?", "You had lunch at Bellevue, and Priya told you of her pictures.", {LONG}),
+        (
+            "Who reviews, and when is the restart?",
+            "Ana before the merge; six on Monday for staging.",
+            {REVIEWS, STAGING},
+        ),
+    ],
+)
+def test_a_paraphrase_counts_by_its_names_numbers_and_words(asked: str, reply: str, items: set[str]) -> None:
+    assert of(reply, asked) == items
+
+
+def test_what_the_input_said_already_is_no_use_of_an_item() -> None:
+    asked = "Is the staging server restarted every Monday at six?"
+    assert of("Yes, so it is: restarted, each Monday.", asked) == set()
+
+
+def test_what_stands_in_most_items_tells_none_of_them_apart() -> None:
+    others = [f"Report {n} of the Bergen office on Tuesday" for n in range(12, 20)]
+    item = "Report 11 of the Bergen office on Tuesday"
+    assert not used("The Bergen office sends a report on Tuesday.", item, others)
+    assert used("The Bergen office sent report 11.", item, others)
+
+
+def test_an_id_or_a_ref_that_is_named_counts() -> None:
+    memory_id = UUID("01900000-0000-7000-8000-00004f0c83d1")
+    assert used("See 4f0c83d1.", KETTLE, [], memory_id=memory_id)
+    assert used(f"See {memory_id}", KETTLE, [], memory_id=memory_id)
+    assert not used("See 14f0c83d1.", KETTLE, [], memory_id=memory_id)
+    items = {memory_id: KETTLE}
+    assert used_of("As [f1] says.", items, given="", refs={memory_id: "f1"}) == {memory_id}
+    assert used_of("In Formula F1 as ever.", items, given="", refs={memory_id: "F1"}) == set()
+    assert used_of("As D12:345 says.", items, given="", refs={memory_id: "D12:345"}) == {memory_id}
+
+
+# Things that people write about, with words and even names that stand in the items, never what an item says.
+ELSEWHERE = (
+    "The garden needs water every evening.",
+    "Tom reads a book about ships.",
+    "On Monday the market was closed.",
+    "Bread rises better in a warm kitchen.",
+    "The server brought two plates of soup.",
+    "My uncle works for a bank in Bergen.",
+    "A blue sky, and no wind at all.",
+    "Every spring the river floods the meadow.",
+    "She merged both lists by hand.",
+    "In 2019 the bridge was painted.",
+    "He restarted his diary on a rainy day.",
+    "The boat race ended late.",
+    "They chose the red carpet for the hall.",
+    "One database of birds lists nine thousand kinds.",
+    "Six geese crossed the road.",
+    "Ana sang in the choir.",
+    "Oslo has a new library.",
+    "Lunch was served on the terrace.",
+)
+
+
+@given(st.lists(st.sampled_from(ELSEWHERE), min_size=1, max_size=200))
+def test_text_about_something_else_uses_nothing_however_long_it_is(sentences: list[str]) -> None:
+    # S002-22: unrelated text does not count
+    assert of(" ".join(sentences), asked="What is the plan?") == set()
+
+
+@given(st.text(max_size=300), st.lists(st.text(max_size=60), max_size=5))
+def test_any_text_can_be_asked_about(reply: str, items: list[str]) -> None:
+    keyed = {uuid5(NAMES, str(n)): item for n, item in enumerate(items)}
+    assert used_of(reply, keyed, given=reply) <= keyed.keys()
+    assert used_of("", keyed, given="") == set()
+
+
+@given(st.permutations(list(KEYED.items())))
+def test_the_order_of_the_items_does_not_matter(pairs: list[tuple[UUID, str]]) -> None:
+    reply = "Ana reviews it, Artemis is the ferry, and Postgres was chosen over ChromaDB."
+    assert used_of(reply, dict(pairs), given="") == used_of(reply, KEYED, given="")
+
+
+@pytest.mark.parametrize("item", ITEMS)
+def test_one_item_alone_is_judged_as_among_the_others(item: str) -> None:
+    reply = "She took a position at Statoil in 2019, in Oslo. Ana reviews before the merge."
+    others = [other for other in ITEMS if other != item]
+    assert used(reply, item, others) == (item in of(reply))
+
+
+def test_keywords_are_what_a_text_is_about() -> None:
+    assert keywords("Why is the Server’s log of 2026 not there?") == {"server's", "log", "2026"}
