@@ -37,7 +37,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     asked = {p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)}
     return Candidates(
         found=[f for f in every.values() if gathered.filters.admits(f.kind)],
-        recent=frozenset(f.memory_id for f in late) - searched.keys(),
+        recent=frozenset(f.memory_id for f in late if f.memory_id not in searched),
         called_for=frozenset(asked),
         unsearched=frozenset(unsearched) | asked,
         bearing=Bearing(

@@ -42,6 +42,7 @@ def told(*best_first: Found, budget: int = 8_000, order: str = "best_first") -> 
         profile=PROFILE.model_copy(update={"order": order}),
         identity=Presence(),
         floor=0.0,
+        needed=False,
         approach=Block("", 0),
         constraints=(),
         focus=(),

@@ -82,6 +82,7 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         profile=PROFILES[profile],
         identity=Presence(3, (Tenet(tenet_id=new_id(), part="value", words="Honest before kind", tokens=5),)),
         floor=0.0,
+        needed=False,
         approach=Block("## Current Approach: debug\n", 6),
         constraints=[Constraint(new_id(), item("**WARN:** no", 5))],
         focus=focus,

@@ -80,6 +80,7 @@ def setting(total: int, *, focus: Sequence[Found] = ()) -> Setting:
         budget=budget,
         profile=NEWTON,
         floor=0.0,
+        needed=False,
         identity=presence(Identity(1, (TENET,)), most=room(budget.layers, header_tokens)),
         approach=approach(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
         constraints=constraints(
