@@ -32,7 +32,8 @@ class Gold:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sample:
-    """One context for one question, measured. `counted` is what its text costs, whatever the bundle says."""
+    """One context for one question, measured. `counted` is what its text costs, whatever the bundle says; it is not
+    `whole` when a source was late or down."""
 
     type: str
     budget: int
@@ -41,6 +42,7 @@ class Sample:
     counted: int
     ms: float
     variant: str = ""
+    whole: bool = True
 
 
 def words_inside(line: str, text: str) -> float:

@@ -108,6 +108,7 @@ def figures(run: Run) -> dict[str, Any]:
         "budgets": by_budget(samples),
         "questions": len(samples) // len(run.budgets),
         "contexts": len(samples),
+        "incomplete": sum(not sample.whole for sample in run.samples),
         "by_type": by_type(samples),
         "ablation": by_variant(run.samples) if len(run.variants) > 1 else {},
         **run.pace.as_json(),
@@ -175,6 +176,7 @@ async def _sample(
         tokens=bundle.tokens,
         counted=newton.count(bundle.text),
         ms=ms,
+        whole=not bundle.missing,
     )
 
 
@@ -215,6 +217,8 @@ def _print(answer: Mapping[str, Any]) -> None:
         table.add_row(variant, *(f"{share:.3f}" for share in own.values()))
     Console().print(table)
     print(_timings(answer))
+    if answer["incomplete"]:
+        show.notice(f"{answer['incomplete']} contexts were made without a source that was late or down.")
 
 
 def _timings(answer: Mapping[str, Any]) -> str:

@@ -19,7 +19,7 @@ from newton.heart.procedures import section
 from newton.heart.tenets import plain
 from newton.memory.memory import past
 from newton.memory.recall import Found
-from newton.memory.representations import bullet
+from newton.memory.representations import bullet, day_in_front
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
@@ -221,7 +221,9 @@ def _under_days(held: Sequence[Considered], setting: Setting) -> list[Block]:
     blocks = [_block(c) for c in arranged(days.pop(None, []), setting.profile, when=_when)]
     for day, of_it in arranged(list(days.items()), setting.profile, when=lambda day: _when(day[1][0])):
         assert day is not None, "what is of no day was taken out"
-        blocks += [under(day, setting.day_tokens), *(_block(c) for c in sorted(of_it, key=_told))]
+        said = day_in_front(day)
+        lines = [item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_told)]
+        blocks += [under(day, setting.day_tokens), *lines]
     return blocks
 
 
@@ -229,11 +231,11 @@ def _when(considered: Considered) -> tuple[datetime, UUID]:
     return considered.scored.found.occurred_at, considered.memory_id
 
 
-def _told(considered: Considered) -> tuple[datetime, str, int, UUID]:
+def _told(considered: Considered) -> tuple[datetime, int, int, UUID]:
     """As it went: what spans more than a line before its lines, and lines of one moment as they were said."""
     found = considered.scored.found
     place = -1 if found.place is None else found.place
-    return found.occurred_at, str(found.thread or ""), place, found.memory_id
+    return found.occurred_at, found.thread.int if found.thread else 0, place, found.memory_id
 
 
 def _block(considered: Considered) -> Block:

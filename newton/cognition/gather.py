@@ -12,6 +12,7 @@ from newton.cognition import bundles, filters
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
+from newton.cognition.signals import intent, relevant_events
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
@@ -50,7 +51,7 @@ FEW: Mapping[Kind, Width] = {
     "event": Width(searched=10, kept=10),
     "decision": Width(searched=20, kept=20),
 }
-LINES_SEARCHED = 200
+LINES_SEARCHED = 200  # by meaning and as many by words; what stands beside the best of them comes on top
 TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 300
 FOCUS_LINES = 12
@@ -293,6 +294,7 @@ async def _recent(tx: Tx, asked: Asked) -> Recent:
         sessions=reach.sessions,
         moment=request.as_of,
         hidden=asked.hidden,
+        types=relevant_events(intent(request.input)),
     )
     return await events.recent(tx, around)
 

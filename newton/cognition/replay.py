@@ -65,6 +65,7 @@ def then(kept: Kept, known: Remembered) -> Found | None:
         return None
     return known.found._replace(
         state=kept.state,
+        outcome=kept.outcome,
         quarantined=kept.quarantined,
         micro=matching[-1].micro,
         summary=matching[-1].summary,

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cache
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from uuid import UUID
 
 import numpy as np
@@ -30,12 +30,14 @@ _COLUMNS: Mapping[str, str] = {
     "detail": "u1",
     "reason": "<u2",
     "state": "u1",
+    "outcome": "u1",
     "quarantined": "u1",
     "tokens": "<u4",
     "micro_tokens": "<u4",
     "summary_tokens": "<u4",
     "words": "<u4",
 }
+T = TypeVar("T")
 _MOST = float(np.finfo("<f4").max)
 
 
@@ -48,6 +50,7 @@ class Kept(NamedTuple):
     detail: Detail | None
     reason: str
     state: str
+    outcome: str | None
     quarantined: bool
     tokens: int
     micro_tokens: int
@@ -58,7 +61,8 @@ class Kept(NamedTuple):
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
     """Everything about a bundle but its candidates. `candidates` and `focus` say how many of its memories are which,
-    `features`, `reasons` and `states` what their columns mean; `rules` is the edition of the code that made it."""
+    `features`, `reasons`, `states` and `outcomes` what their columns mean; `rules` is the edition of the code that made
+    it."""
 
     frame: Choice
     frame_edition: str
@@ -74,6 +78,7 @@ class Trace:
     features: Sequence[str]
     reasons: Sequence[str]
     states: Sequence[str]
+    outcomes: Sequence[str | None]
     update: Update | None = None
 
 
@@ -119,25 +124,34 @@ def checksum(micro: str, summary: str) -> int:
 
 
 @dataclass(slots=True)
-class _Places:
+class _Places(Generic[T]):
     """Words as numbers, each by its first appearance."""
 
-    of: dict[str, int] = field(default_factory=dict[str, int])
+    of: dict[T, int] = field(default_factory=dict[T, int])
 
-    def numbered(self, words: Iterable[str]) -> list[int]:
+    def numbered(self, words: Iterable[T]) -> list[int]:
         return [self.of.setdefault(word, len(self.of)) for word in words]
+
+
+@dataclass(slots=True)
+class _Words:
+    """The words that the columns number."""
+
+    reasons: _Places[str] = field(default_factory=_Places[str])
+    states: _Places[str] = field(default_factory=_Places[str])
+    outcomes: _Places[str | None] = field(default_factory=_Places[str | None])
 
 
 def written(bundle: Bundle, *, rules: str) -> Written:
     """The stored form. `rules` is the edition of the code that made the bundle."""
-    reasons, states = _Places(), _Places()
-    columns = _packed(bundle, reasons, states)
+    words = _Words()
+    columns = _packed(bundle, words)
     trace = Trace(
         frame=replace(bundle.frame, evidence={name: _short(e) for name, e in bundle.frame.evidence.items()}),
         frame_edition=bundle.frame_edition,
         rules=rules,
         layers=bundle.layers,
-        recent=bundle.recent,
+        recent=frozenset(bundle.recent),
         filters=bundle.filters,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
@@ -146,8 +160,9 @@ def written(bundle: Bundle, *, rules: str) -> Written:
         candidates=len(bundle.candidates),
         focus=len(bundle.focus),
         features=FEATURES,
-        reasons=list(reasons.of),
-        states=list(states.of),
+        reasons=list(words.reasons.of),
+        states=list(words.states.of),
+        outcomes=list(words.outcomes.of),
         update=bundle.update,
     )
     return Written(
@@ -172,45 +187,49 @@ def read_trace(trace: str, *, said: str) -> Trace:
 
 def unpacked(trace: Trace, memory_ids: Sequence[UUID], packed: bytes) -> tuple[tuple[Kept, ...], tuple[Kept, ...]]:
     """The candidates, best first, and what stood in focus. Raises ValueError for columns that are not whole."""
-    number = trace.candidates + trace.focus
-    columns, rest = dict[str, list[float]](), _inflated(packed)
-    for name, form in [*((feature, "<f4") for feature in trace.features), *_COLUMNS.items()]:
-        size = number * np.dtype(form).itemsize
-        columns[name], rest = np.frombuffer(rest[:size], form).tolist(), rest[size:]
-    if rest or any(len(column) != number for column in columns.values()):
-        raise ValueError("the columns are not as long as they should be")
-    features = list(zip(*(columns[name] for name in trace.features), strict=True)) or [()] * number
-    plain = zip(*(columns[name] for name in _COLUMNS), strict=True)
+    number, rest = trace.candidates + trace.focus, _inflated(packed)
+    table, columns = list[list[float]](), dict[str, list[float]]()
+    for form in ["<f4"] * len(trace.features):
+        column, rest = _column(rest, form, number)
+        table.append(column)
+    for name, form in _COLUMNS.items():
+        columns[name], rest = _column(rest, form, number)
+    if rest:
+        raise ValueError("the columns are longer than they should be")
+    features = list(zip(*table, strict=True)) if table else [()] * number
+    number = min(number, len(memory_ids))
     kept = [
-        Kept(
-            memory_id,
-            features=of,
-            score=score,
-            detail=DETAILS[int(detail)],
-            reason=trace.reasons[int(reason)],
-            state=trace.states[int(state)],
-            quarantined=bool(quarantined),
-            tokens=int(tokens),
-            micro_tokens=int(micro_tokens),
-            summary_tokens=int(summary_tokens),
-            words=int(words),
-        )
-        for memory_id, of, (
-            score,
-            detail,
-            reason,
-            state,
-            quarantined,
-            tokens,
-            micro_tokens,
-            summary_tokens,
-            words,
-        ) in zip(memory_ids, features, plain, strict=False)
+        _kept(trace, memory_ids[n], features[n], {name: columns[name][n] for name in _COLUMNS}) for n in range(number)
     ]
     return tuple(kept[: trace.candidates]), tuple(kept[trace.candidates :])
 
 
-def _packed(bundle: Bundle, reasons: _Places, states: _Places) -> bytes:
+def _column(packed: bytes, form: str, number: int) -> tuple[list[float], bytes]:
+    """The next column, and what is behind it."""
+    size = number * np.dtype(form).itemsize
+    if len(packed) < size:
+        raise ValueError("the columns are shorter than they should be")
+    return np.frombuffer(packed[:size], form).tolist(), packed[size:]
+
+
+def _kept(trace: Trace, memory_id: UUID, features: tuple[float, ...], of: Mapping[str, float]) -> Kept:
+    return Kept(
+        memory_id,
+        features=features,
+        score=of["score"],
+        detail=DETAILS[int(of["detail"])],
+        reason=trace.reasons[int(of["reason"])],
+        state=trace.states[int(of["state"])],
+        outcome=trace.outcomes[int(of["outcome"])],
+        quarantined=bool(of["quarantined"]),
+        tokens=int(of["tokens"]),
+        micro_tokens=int(of["micro_tokens"]),
+        summary_tokens=int(of["summary_tokens"]),
+        words=int(of["words"]),
+    )
+
+
+def _packed(bundle: Bundle, words: _Words) -> bytes:
     considered, focus = bundle.candidates, [0] * len(bundle.focus)
     found: list[Found] = [*(c.scored.found for c in considered), *bundle.focus]
     table = np.zeros((len(found), len(FEATURES)), "<f4")
@@ -219,8 +238,9 @@ def _packed(bundle: Bundle, reasons: _Places, states: _Places) -> bytes:
     columns: Mapping[str, Sequence[float]] = {
         "score": [min(max(c.score, -_MOST), _MOST) for c in considered] + focus,
         "detail": [DETAILS.index(c.detail) for c in considered] + focus,
-        "reason": reasons.numbered([*(c.reason for c in considered), *("in focus" for _ in focus)]),
-        "state": states.numbered(f.state for f in found),
+        "reason": words.reasons.numbered([*(c.reason for c in considered), *("in focus" for _ in focus)]),
+        "state": words.states.numbered(f.state for f in found),
+        "outcome": words.outcomes.numbered(f.outcome for f in found),
         "quarantined": [f.quarantined for f in found],
         "tokens": [c.tokens for c in considered] + focus,
         "micro_tokens": [f.micro_tokens for f in found],

@@ -59,7 +59,8 @@ async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Around:
-    """What is looked for around a session: so many of its latest events, and the highlights of so many others."""
+    """What is looked for around a session: so many of its latest events, and the highlights of so many others; of both
+    first those of the `types`, the most telling of which comes first."""
 
     agent_id: UUID
     session_id: UUID
@@ -67,6 +68,7 @@ class Around:
     sessions: int
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
+    types: Sequence[str] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +90,7 @@ async def recent(tx: Tx, around: Around) -> Recent:
         most=around.events,
         sessions=around.sessions,
         few=HIGHLIGHTS,
+        types=around.types,
     )
     of = {row["memory_id"]: row["nth"] for row in rows}
     sessions: dict[int, list[Found]] = {}

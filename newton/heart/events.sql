@@ -3,9 +3,9 @@ insert into heart.events (agent_id, memory_id, session_id, type, payload)
 select $1, d.memory_id, d.session_id, d.type, d.payload
 from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type text, payload jsonb);
 
--- name: latest(agent_id, session_id, moment, hidden, most, sessions, few)
--- The latest events of a session, and the highlights of the latest other sessions: the last episode of each, and what
--- went wrong or was changed in it before what was only looked at.
+-- name: latest(agent_id, session_id, moment, hidden, most, sessions, few, types)
+-- The latest events of a session, those of the wanted types first, and the highlights of the latest other sessions: the
+-- last episode of each, and of its last events those whose type tells most.
 with others as materialized (
     select session_id, row_number() over (order by created_at desc, session_id desc) as nth
     from dialogue.sessions
@@ -14,10 +14,15 @@ with others as materialized (
     limit $6
 ),
 own as materialized (
-    select memory_id
-    from heart.events
-    where agent_id = $1 and session_id = $2 and memory_id <> all($4::uuid[])
-    order by memory_id desc
+    select last.memory_id
+    from (
+        select memory_id, type
+        from heart.events
+        where agent_id = $1 and session_id = $2 and memory_id <> all($4::uuid[])
+        order by memory_id desc
+        limit greatest($5, 50)
+    ) as last
+    order by last.type = any($8::text[]) desc, last.memory_id desc
     limit $5
 )
 select memory_id, 0 as nth
@@ -44,7 +49,7 @@ cross join lateral (
             limit 50
         ) as last
         order by
-            case last.type when 'error' then 0 when 'file_write' then 1 when 'shell_exec' then 2 else 3 end,
+            array_position($8::text[] || array['error', 'file_write', 'shell_exec'], last.type),
             last.memory_id desc
         limit $7
     )

@@ -54,6 +54,18 @@ class Known:
     steps: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
 
 
+class Entity(NamedTuple):
+    """An entity with what its salience depends on; `told` is whether more than its name is known."""
+
+    memory_id: UUID
+    name: str
+    aliases: Sequence[str]
+    type: str
+    mentions: int
+    mentioned_at: datetime
+    told: bool
+
+
 class Bond(NamedTuple):
     """A relation as it is followed."""
 
@@ -66,37 +78,39 @@ class Bond(NamedTuple):
 
 async def known(tx: Tx, enquiry: Enquiry) -> Known:
     """Names and aliases count as whole words. A relation weighs as much as its evidence."""
-    mentioned = await named(tx, enquiry)
-    unasked = [one for one in await _salient(tx, enquiry) if one not in set(mentioned)]
-    rows = await SQL["about"].all(tx, agent_id=enquiry.agent_id, entity_ids=[*mentioned, *unasked])
-    about = {row["memory_id"]: row for row in rows}
+    about = {one.memory_id: one for one in await named(tx, enquiry)}
+    mentioned = list(about)
+    about |= {one.memory_id: one for one in await _salient(tx, enquiry) if one.memory_id not in about}
     bonds, steps = await _followed(tx, mentioned, enquiry)
-    told = [one for one in (*mentioned, *unasked) if about[one]["told"] and one not in set(enquiry.hidden)]
-    found = await details(tx, [*told, *bonds], agent_id=enquiry.agent_id, moment=enquiry.moment)
+    told = [one.memory_id for one in about.values() if one.told and one.memory_id not in set(enquiry.hidden)]
+    found = list[Found]()
+    if told or bonds:
+        found = await details(tx, [*told, *bonds], agent_id=enquiry.agent_id, moment=enquiry.moment)
     wanted = keywords(enquiry.text)
-    scored = [_relevant(one, share(wanted, one.summary)) for one in found]
-    kept = _kept(scored, bonds, steps)
-    matters = {i: salience(r["mentions"], _days(enquiry.now, r["mentioned_at"])) for i, r in about.items()}
+    scored = [one._replace(relevance=share(wanted, one.summary)) for one in found]
+    matters = {i: salience(one.mentions, _days(enquiry.now, one.mentioned_at)) for i, one in about.items()}
     return Known(
-        found=kept,
+        found=_kept(scored, bonds, steps),
         mentioned=frozenset(mentioned),
-        unasked=[one for one in unasked if about[one]["told"]],
-        types=frozenset(about[one]["type"] for one in mentioned) - {"thing"},
+        unasked=[one for one in about if one not in set(mentioned)],
+        types=frozenset(about[one].type for one in mentioned) - {"thing"},
         salience=matters | {bond.memory_id: bond.weight for bond in bonds.values()},
         steps=steps,
     )
 
 
-async def named(tx: Tx, enquiry: Enquiry) -> list[UUID]:
+async def named(tx: Tx, enquiry: Enquiry) -> list[Entity]:
     """The entities that the beginning of the input names."""
     text = enquiry.text[:LONGEST]
     if not (spellings := spelt_in(text)):
         return []
-    rows = await SQL["named"].all(tx, agent_id=enquiry.agent_id, spellings=spellings)
-    return Index(Called(*row) for row in rows).mentioned(text) if rows else []
+    rows = [Entity(*row) for row in await SQL["named"].all(tx, agent_id=enquiry.agent_id, spellings=spellings)]
+    by_id = {one.memory_id: one for one in rows}
+    called = Index(Called(one.memory_id, one.name, tuple(one.aliases)) for one in rows)
+    return [by_id[memory_id] for memory_id in called.mentioned(text)] if rows else []
 
 
-async def _salient(tx: Tx, enquiry: Enquiry) -> list[UUID]:
+async def _salient(tx: Tx, enquiry: Enquiry) -> list[Entity]:
     if enquiry.salient < 1:
         return []
     rows = await SQL["most_salient"].all(
@@ -108,7 +122,7 @@ async def _salient(tx: Tx, enquiry: Enquiry) -> list[UUID]:
         hidden=enquiry.hidden,
         most=enquiry.salient,
     )
-    return [row["memory_id"] for row in rows]
+    return [Entity(*row) for row in rows]
 
 
 async def _followed(tx: Tx, start: Collection[UUID], enquiry: Enquiry) -> tuple[dict[UUID, Bond], dict[UUID, int]]:
@@ -133,10 +147,6 @@ async def _followed(tx: Tx, start: Collection[UUID], enquiry: Enquiry) -> tuple[
         front = {end for bond in reached for end in (bond.source_id, bond.target_id)} - visited
         visited |= front
     return bonds, steps
-
-
-def _relevant(found: Found, words: float) -> Found:
-    return found._replace(relevance=words)
 
 
 def _kept(found: Sequence[Found], bonds: Mapping[UUID, Bond], steps: Mapping[UUID, int]) -> list[Found]:

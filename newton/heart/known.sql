@@ -1,6 +1,7 @@
 -- name: named(agent_id, spellings)
 -- The entities that may be meant by one of these words.
-select e.memory_id, e.name, e.aliases
+select
+    e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, e.type <> 'thing' or e.properties <> '{}' as told
 from heart.entities as e
 where
     e.agent_id = $1
@@ -13,7 +14,7 @@ order by e.memory_id;
 
 -- name: most_salient(agent_id, now, enough, half_life, hidden, most)
 -- Of which more is known than the name.
-select e.memory_id
+select e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, true as told
 from heart.entities as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
 where
@@ -27,11 +28,6 @@ order by
     * 0.5 ^ greatest(extract(epoch from ($2::timestamptz - e.mentioned_at)) / 86400 / $4::float8, 0) desc,
     e.memory_id
 limit $6;
-
--- name: about(agent_id, entity_ids)
-select memory_id, type, mentions, mentioned_at, type <> 'thing' or properties <> '{}' as told
-from heart.entities
-where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: bound(agent_id, entity_ids, moment, hidden, most)
 -- The weightiest relations of these entities, in both directions, that were held to be so at a moment: a person said so,

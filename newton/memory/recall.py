@@ -21,7 +21,7 @@ from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
-from newton.memory.representations import day_in_front, one_line, parted
+from newton.memory.representations import IN_FRONT, one_line, parted
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -100,7 +100,7 @@ class Found(NamedTuple):
     def day(self) -> str | None:
         """The day that both of its forms say in front, if they do."""
         day = parted(self.summary)[0]
-        return day if day and self.micro.startswith(day_in_front(day)) else None
+        return day if day and self.micro[:IN_FRONT] == self.summary[:IN_FRONT] else None
 
     @property
     def heard(self) -> str:

@@ -11,7 +11,6 @@ MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110
 ELLIPSIS = " …"
 
-_DATED = re.compile(r"\[([0-9]{4}-[0-9]{2}-[0-9]{2})\] (?=\S)")
 _SENTENCE_END = re.compile(r"(?<=[.!?…])\s+(?=\S)")
 
 
@@ -30,14 +29,21 @@ def day_in_front(day: str) -> str:
     return f"[{day}] "
 
 
+IN_FRONT = len(day_in_front("2000-01-01"))
+
+
 def parted(form: str) -> tuple[str | None, str]:
     """The day that a form says in front, if it does, and the rest of it.
 
-    >>> parted("[2026-11-20] Ana: We met."), parted("We met.")
-    (('2026-11-20', 'Ana: We met.'), (None, 'We met.'))
+    >>> parted("[2026-11-20] Ana: We met."), parted("[20 November] Ana"), parted("We met.")
+    (('2026-11-20', 'Ana: We met.'), (None, '[20 November] Ana'), (None, 'We met.'))
     """
-    dated = _DATED.match(form)
-    return (dated[1], form[dated.end() :]) if dated else (None, form)
+    # hundreds are parted for a context, and a regular expression takes three times as long
+    if form[:1] != "[" or form[11:13] != "] " or not form[IN_FRONT : IN_FRONT + 1].strip():
+        return None, form
+    day = form[1:11]
+    digits = day[:4] + day[5:7] + day[8:]
+    return (day, form[IN_FRONT:]) if day[4] == day[7] == "-" and digits.isascii() and digits.isdigit() else (None, form)
 
 
 def forms(text: str, *, count: Count, prefix: str = "", most: int = SUMMARY_TOKENS) -> Forms:

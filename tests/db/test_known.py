@@ -147,7 +147,7 @@ async def test_what_is_hidden_crowds_out_nothing(tx: Tx) -> None:
 async def test_who_is_met_again_when_archived_is_the_same(tx: Tx) -> None:
     await introduce(tx, ANA_BERG)
     (entity,) = await named(tx, enquiry("Ana Berg"))
-    await move(tx, [Step(entity, "archived", "ACTIVE", "ARCHIVED", "a test")], by=teller())
+    await move(tx, [Step(entity.memory_id, "archived", "ACTIVE", "ARCHIVED", "a test")], by=teller())
     assert [one.state for one in (await known(tx, enquiry("Ana Berg"))).found] == ["ARCHIVED"]
     await introduce(tx, Introduction(name="Ana Berg", properties={"city": "Oslo"}))
     await facts.learn(tx, [says("well", subject="Ana Berg", attribute="is")], ground=ground(), count=count)

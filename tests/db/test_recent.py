@@ -3,6 +3,7 @@
 from datetime import timedelta
 from uuid import UUID
 
+from newton.cognition.signals import relevant_events
 from newton.db.pool import Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line
@@ -57,6 +58,17 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
     assert said(told) == ["error: boom 1", "wrote file_write3.py", "read file_read4.py"]
     ids = [one.memory_id for other in found.others for one in other]
     assert len(ids) == len(set(ids))
+
+
+async def test_types_that_may_help_come_first_here_and_elsewhere(tx: Tx) -> None:
+    # S001-14: relevant event types
+    here, other = await session(tx, "here", day=9), await session(tx, "other")
+    for each in (here, other):
+        await happen(tx, each, "error", "file_read", "file_write", "file_read", "search")
+    around = Around(agent_id=ANA, session_id=here, events=3, sessions=1, types=relevant_events("question"))
+    found = await recent(tx, around)
+    assert said(list(found.own)) == ['search {"path":"search4.py"}', "read file_read3.py", "read file_read1.py"]
+    assert said(list(found.others[0])) == ["read file_read3.py", "read file_read1.py", 'search {"path":"search4.py"}']
 
 
 async def test_what_is_hidden_crowds_out_nothing_and_later_things_were_not_known(tx: Tx) -> None:

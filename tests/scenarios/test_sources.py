@@ -161,7 +161,7 @@ async def test_a_program_sees_the_components_the_strategy_and_what_was_considere
     # S001-6, S001-7
     await introduce(mind)
     await mind.know("The boat is repaired", "The boat is repaired in May")
-    answer = (await mind.context(QUESTION)).as_json()
+    answer = (await mind.context(QUESTION, profile="newton")).as_json()
     assert answer["input"] == QUESTION
     assert answer["profile"]["name"] == "newton"
     assert answer["considered"] == {"entity": 1, "fact": 2, "relation": 1}

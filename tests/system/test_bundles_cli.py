@@ -40,13 +40,13 @@ class Agent:
 def test_a_context_is_explained_in_another_process(home: Path) -> None:
     agent = Agent(home, "why")
     whole = agent.does("why")
-    for part in (f"input: {QUESTION}", "frame question (", "profile newton: similarity 0.5", "    1. "):
+    for part in (f"input: {QUESTION}", "frame question (", "\nprofile ", "    1. "):
         assert part in whole
     one = agent.does("why", "latest", "artemis")
     assert one.startswith(f"{FERRY}\nfact ")
-    assert "similarity 1.000 × 0.5" in one and "NEW · on the word of the user" in one
+    assert "similarity 1.000 × " in one and "NEW · on the word of the user" in one
     plain = json.loads(agent.does("why", "latest", "1", "--json"))
-    assert plain["text"] == FERRY and plain["number"] == 1 and plain["contributions"]["similarity"] == 0.5
+    assert plain["text"] == FERRY and plain["number"] == 1 and plain["contributions"]["similarity"] > 0
     assert agent.types("why", "latest", "zebra").returncode == 2
 
 

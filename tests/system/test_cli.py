@@ -85,6 +85,19 @@ def test_context_as_json_has_the_public_shape(home: Path) -> None:
     assert bundle["layers"]["facts"].keys() == {"budget", "used"}
 
 
+def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:
+    # S001-4, S001-5
+    typed(home, "remember", "The ferry is called Artemis", "--agent", "held")
+    ask = ("context", "Which ferry?", "--json", "--agent", "held", "--kind", "fact", "--since", "2020-01-01")
+    bundle = json.loads(ok(typed(home, *ask, "--with", "It rains.")))
+    assert "- The ferry is called Artemis\n" in bundle["text"]
+    assert "## Additional Context\n- It rains.\n" in bundle["text"]
+    assert bundle["filters"] == {"since": "2020-01-01T00:00:00+00:00", "kinds": ["fact"]}
+    (item,) = bundle["items"]
+    without = json.loads(ok(typed(home, *ask, "--exclude", item["memory_id"][-8:])))
+    assert (without["items"], without["filters"]["exclude"]) == ([], [item["memory_id"]])
+
+
 def test_import_reports_bad_lines_and_takes_the_rest(home: Path, tmp_path: Path) -> None:
     message = '{"type":"message","session":"s","ref":"m%d","role":"user","content":"The ferry %d","at":"%s"}'
     zoned, bare = "2026-01-01T10:00:00Z", "2026-01-01T10:00:00"

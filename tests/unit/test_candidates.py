@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from newton.cognition.additional import fitted, lines
 from newton.cognition.candidates import candidates
 from newton.cognition.filters import Filters
-from newton.cognition.gather import Gathered, Knowledge, Situation, Standing
+from newton.cognition.gather import Gathered, Knowledge, Situation, Standing, Surroundings
 from newton.content.profiles import Reach, widest
 from newton.heart.events import Recent
 from newton.heart.known import Known
@@ -29,8 +29,7 @@ def found(number: int, kind: Kind = "event", relevance: float = 0.0) -> Found:
 def gathered(**given: object) -> Gathered:
     plain = Gathered(
         recalled=Recollection(cue=Cue(text="x"), found=[], missing={}),
-        standing=Standing(),
-        situation=Situation(),
+        surroundings=Surroundings(standing=Standing(), situation=Situation(), missing={}),
         core=None,
         missing={},
     )

@@ -66,6 +66,7 @@ def memories(draw: st.DrawFn) -> Found:
         quarantined=draw(st.booleans()),
         occurred_at=NOON - timedelta(hours=draw(st.integers(0, 100_000))),
         uses=draw(st.integers(0, 10_000)),
+        outcome=draw(st.sampled_from([None, "success", "failure"])),
         thread=SESSION if kind == "exchange" else None,
         place=draw(st.integers(0, 20)) if kind == "exchange" else None,
         similarity=draw(evidence),
@@ -74,9 +75,8 @@ def memories(draw: st.DrawFn) -> Found:
     )
 
 
-def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
-    frame = FRAMES["debug"]
-    setting = Setting(
+def settled(candidates: list[Found], focus: list[Found], *, tokens: int, profile: str) -> Setting:
+    return Setting(
         input="What is it?",
         budget=allocate(tokens),
         profile=PROFILES[profile],
@@ -95,6 +95,10 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         header_tokens=headers(count),
         day_tokens=day_tokens(count),
     )
+
+
+def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
+    frame, setting = FRAMES["debug"], settled(candidates, focus, tokens=tokens, profile=profile)
     score = scorer(frame=frame, profile=setting.profile, now=NOON)
     made = assemble([score(f) for f in candidates], setting)
     return Bundle(
@@ -153,7 +157,16 @@ def known(*memories: Found) -> dict[UUID, Remembered]:
     later = Forms(micro="other", summary="other words", micro_tokens=2, summary_tokens=3)
     return {
         f.memory_id: Remembered(
-            f._replace(state="CORE", uses=999, similarity=0, lexical=0, relevance=0, micro="other", summary="other"),
+            f._replace(
+                state="CORE",
+                uses=999,
+                outcome="partial",
+                similarity=0,
+                lexical=0,
+                relevance=0,
+                micro="other",
+                summary="other",
+            ),
             [the_form(f), later],
             (),
         )
@@ -237,6 +250,7 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_first(detail="micro"), "verdict on"),
         (with_first(reason="it was nice"), "verdict on"),
         (with_first(state="SUPERSEDED"), "verdict on"),
+        (with_first(quarantined=True), "verdict on"),
         (with_first(words=1), "memory"),
         (replace(WHOLE, text=WHOLE.text.replace("Fact 1 ", "Fact one ")), "text"),
         (replace(WHOLE, text=WHOLE.text + "\n"), "text"),
@@ -309,10 +323,10 @@ def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
 
 def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> None:
     """What a new column of a memory must be, so that a stored bundle can still be made again."""
-    stored_with_it = {"memory_id", "state", "quarantined", "micro_tokens", "summary_tokens"}
+    stored_with_it = {"memory_id", "state", "outcome", "quarantined", "micro_tokens", "summary_tokens"}
     kept_as_forms = {"micro", "summary"}
     in_features = {
-        "confidence", "importance", "outcome", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
+        "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
     fixed = FIXED["memory.memories"] | {"kind"}
