@@ -113,10 +113,6 @@ def _value(figure: Figure) -> str:
 
 
 def _target(figure: Figure) -> str:
-    """
-    >>> _target(Figure(name="", value=0.4, n=1, of="", target=Target(above=0.5, below=0.9)))
-    '50-90 %'
-    """
     if (target := figure.target) is None:
         return ""
     scale, unit = {"share": (100, " %"), "ms": (1, " ms")}.get(figure.unit, (1, ""))
