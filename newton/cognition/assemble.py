@@ -125,7 +125,7 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     seen = {found.heard for found in focus}
     stands = {plain(tenet.words) for tenet in setting.identity.shown}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
-    best = max((s.found.evidence for s in ordered if not barred[s.found.memory_id]), default=0.0)
+    best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
@@ -163,6 +163,11 @@ def _unwanted(found: Found, setting: Setting) -> str | None:
     if found.kind == "procedure" and not _fits(found, setting):
         return "not a procedure for this"
     return None
+
+
+def _measures(found: Found, barred: Mapping[UUID, str | None]) -> bool:
+    """Whether it says how much can be known of this: a procedure, which may have come with Newton, does not."""
+    return found.kind != "procedure" and not barred[found.memory_id]
 
 
 def _is_far(found: Found, setting: Setting, best: float) -> bool:

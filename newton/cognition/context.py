@@ -202,7 +202,9 @@ class Contexts:
             identity=presence(standing.identity, most=room(most, headers)),
             floor=plan.frame.floor,
             needed=request.adapt,
-            approach=approach(plan.frame.name, plan.frame.questions, count=self.count, most=most["frame"]),
+            approach=approach(
+                plan.frame.name, plan.frame.questions, plan.frame.censors, count=self.count, most=most["frame"]
+            ),
             constraints=constraints(
                 standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
             ),
@@ -216,6 +218,9 @@ class Contexts:
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
         )
+
+    def _approach(self, frame: Frame, *, most: int) -> Block:
+        return approach(frame.name, frame.questions, frame.censors, count=self.count, most=most)
 
     def _bundle(
         self,

@@ -69,14 +69,16 @@ def _heading(day: str) -> str:
 
 
 @functools.lru_cache(maxsize=256)
-def approach(name: str, questions: tuple[str, ...], *, count: Count, most: int) -> Block:
-    """The frame's section within `most` tokens: with as many of its questions as fit, or empty.
+def approach(name: str, questions: tuple[str, ...], censors: tuple[str, ...] = (), *, count: Count, most: int) -> Block:
+    """The frame's section within `most` tokens: with its censors and as many of its questions as fit, or empty.
 
     Remembered, because counting tokens is too slow to be done for every context.
     """
-    for kept in range(len(questions), -1, -1):
+    tries = [(kept, censors) for kept in range(len(questions), -1, -1)]
+    for kept, barred in (*tries, (0, ())):
         asked = f"Consider: {' '.join(questions[:kept])}\n" if kept else ""
-        text = f"## {TITLES['frame']}: {name}\n{asked}"
+        avoided = f"Constraints: {' '.join(barred)}\n" if barred else ""
+        text = f"## {TITLES['frame']}: {name}\n{asked}{avoided}"
         if (tokens := count(text)) <= most:
             return Block(text, tokens)
     return Block("", 0)
