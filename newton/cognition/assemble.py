@@ -176,8 +176,7 @@ def _is_far(found: Found, setting: Setting, best: float) -> bool:
         return False
     if found.kind in RAW:
         return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
-    share = setting.profile.near if setting.needed else setting.profile.floor
-    return found.evidence < max(share * best, setting.floor)
+    return found.evidence < max(setting.profile.floor * best, setting.floor)
 
 
 def _fits(found: Found, setting: Setting) -> bool:

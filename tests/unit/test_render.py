@@ -47,6 +47,20 @@ def test_an_approach_drops_questions_until_it_fits() -> None:
     assert approach("question", questions, count=tokens.count, most=3) == Block("", 0)
 
 
+def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions() -> None:
+    # S002-7
+    barred = ("No rewrite from scratch.", "No new features while debugging.")
+    whole = approach("debug", ("What changed?",), barred, count=tokens.count, most=500)
+    assert whole.text == (
+        "## Current Approach: debug\nConsider: What changed?\n"
+        "Constraints: No rewrite from scratch. No new features while debugging.\n"
+    )
+    less = approach("debug", ("What changed?",), barred, count=tokens.count, most=whole.tokens - 1)
+    assert "Constraints: No rewrite" in less.text
+    assert "Consider" not in less.text
+    assert approach("debug", (), barred, count=tokens.count, most=10).text == "## Current Approach: debug\n"
+
+
 def test_the_text_never_speaks_of_memories_being_chosen() -> None:
     # S002-13
     titles = "".join(header(layer) for layer in headers(tokens.count)).lower()
