@@ -176,7 +176,8 @@ def _is_far(found: Found, setting: Setting, best: float) -> bool:
         return False
     if found.kind in RAW:
         return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
-    return found.evidence < max(setting.profile.floor * best, setting.floor)
+    share = max(setting.profile.near if setting.needed else 0.0, setting.profile.floor)
+    return found.evidence < max(share * best, setting.floor)
 
 
 def _fits(found: Found, setting: Setting) -> bool:
