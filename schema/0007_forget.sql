@@ -34,6 +34,18 @@ begin
         return;
     end if;
 
+    -- a context that was made for a forgotten line says it as its input
+    delete from cognition.bundles as b
+    using memory.memories as m
+    join dialogue.messages as d on d.agent_id = own and d.session_id = m.thread and d.position = m.place
+    where
+        m.agent_id = own
+        and m.memory_id = any(gone)
+        and m.kind = 'exchange'
+        and b.agent_id = own
+        and b.session_id = m.thread
+        and b.input = d.content;
+
     -- of a line of dialogue its place stays, so that the lines beside it keep theirs
     update dialogue.messages as d
     set content = '[forgotten]', name = null, tokens = 1

@@ -148,7 +148,7 @@ class Turns:
             if pieces:
                 await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
         if quoting := not pieces:
-            turn = replace(turn, given=await self._quotable(said, text, ready))
+            turn = turn if stopped else replace(turn, given=await self._quotable(said, text, ready))
             pieces = [stopped or quoted(turn.given.bundle)]
             yield pieces[0]
             await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
@@ -185,8 +185,9 @@ class Turns:
         return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
 
     async def _quotable(self, said: Said, text: str, ready: _Prepared) -> Refreshed:
-        """A context that stood was made for an earlier input, and what answers this one may not be in it."""
-        if ready.given.how == "built":
+        """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
+        earlier input: what answers this one may not be in them."""
+        if not ready.prompt:
             return ready.given
         return (await self._unasked(said, text, "")).given
 

@@ -4,6 +4,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from newton.cognition.context import Contexts
+from newton.cognition.current import Shelf
 from newton.content.profiles import Profile, Weights, profile_for
 from newton.memory.memory import Kind
 from newton.memory.ranking import USUAL, Weighing
@@ -58,7 +59,7 @@ def chosen(contexts: Contexts, name: str | None) -> Profile:
 
 
 def _searching(weighing: Weighing) -> Callable[[Contexts], Contexts]:
-    return lambda contexts: replace(contexts, weighing=weighing)
+    return lambda contexts: replace(contexts, weighing=weighing, shelf=Shelf())
 
 
 def _weighing(profile: Profile, name: str, weights: Mapping[str, float]) -> Variant:
@@ -66,5 +67,5 @@ def _weighing(profile: Profile, name: str, weights: Mapping[str, float]) -> Vari
     return Variant(
         name=name,
         profile=name,
-        change=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: other}),
+        change=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: other}, shelf=Shelf()),
     )

@@ -24,6 +24,10 @@ from newton.memory.representations import bullet, day_in_front
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
 
+# So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
+# conversation about it has, and must not drive out what answers it.
+PLAIN = 1.0
+
 # Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
 
@@ -176,8 +180,7 @@ def _is_far(found: Found, setting: Setting, best: float) -> bool:
         return False
     if found.kind in RAW:
         return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
-    share = max(setting.profile.near if setting.needed else 0.0, setting.profile.floor)
-    return found.evidence < max(share * best, setting.floor)
+    return found.evidence < max(setting.profile.floor * min(best, PLAIN), setting.floor)
 
 
 def _fits(found: Found, setting: Setting) -> bool:

@@ -14,8 +14,11 @@ order by created_at desc, bundle_id desc
 limit 1;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+-- Without the bundle, when it was let go of while the model spoke.
 insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+select
+    $1, $2, $3, (select b.bundle_id from cognition.bundles as b where b.agent_id = $1 and b.bundle_id = $4),
+    $5, $6, $7, $8, $9, $10;
 
 -- name: bundle(agent_id, bundle_id)
 select

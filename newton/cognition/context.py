@@ -109,7 +109,8 @@ class Contexts:
         async with self.db.work(request.agent_id) as tx:
             await bundles.keep(tx, bundle)
             writer = await standing.writer(tx, agent_id=request.agent_id)
-        self.shelf.keep(request, bundle, moment=moment, writer=writer)
+        if not bundle.missing:  # what was down may be up again
+            self.shelf.keep(request, bundle, moment=moment, writer=writer)
         return bundle
 
     async def made(self, request: Request, sources: Sources | None = None) -> Current:
@@ -136,8 +137,10 @@ class Contexts:
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
         notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
+        bundle = self._bundle(request, made, at_hand, notes)
         return Current(
-            bundle=self._bundle(request, made, at_hand, notes),
+            bundle=bundle,
+            since=bundle.bundle_id,
             searched=request,
             cue=gathered.recalled.cue,
             view=request.in_view,
@@ -218,9 +221,6 @@ class Contexts:
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
         )
-
-    def _approach(self, frame: Frame, *, most: int) -> Block:
-        return approach(frame.name, frame.questions, frame.censors, count=self.count, most=most)
 
     def _bundle(
         self,

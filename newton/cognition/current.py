@@ -23,10 +23,12 @@ V = TypeVar("V")
 
 @dataclass(frozen=True, kw_only=True)
 class Current:
-    """A context with what it was made from. `searched` is the request of the last search, and `cue` what was searched
-    for; `view` is what the session showed when the context was last brought up to date."""
+    """A context with what it was made from. `since` is the one last made from scratch: what was learnt after it may
+    still come in. `searched` is the request of the last search, and `cue` what was searched for; `view` is what the
+    session showed when the context was last brought up to date."""
 
     bundle: Bundle
+    since: UUID
     searched: Request
     cue: Cue
     view: InView | None

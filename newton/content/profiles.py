@@ -219,7 +219,8 @@ class Profile(Named):
     )
     near: Share = Field(
         default=0.0,
-        description="The same where a context is as large as its input needs; then for lines of dialogue too.",
+        description="Where a context is as large as its input needs: a line of dialogue that has less than this part of"
+        " the best one's relevance stays out.",
     )
     fill: Fill = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."

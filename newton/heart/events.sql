@@ -6,7 +6,12 @@ from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type t
 -- name: latest(agent_id, session_id, moment, hidden, most, sessions, few, types)
 -- The latest events of a session, those of the wanted types first, and the highlights of the latest other sessions: the
 -- last episode of each, and of its last events those whose type tells most.
-with others as materialized (
+with held as materialized (
+    select memory_id
+    from memory.memories
+    where agent_id = $1 and kind = 'event' and quarantined
+),
+others as materialized (
     select session_id, row_number() over (order by created_at desc, session_id desc) as nth
     from dialogue.sessions
     where agent_id = $1 and session_id <> $2 and created_at <= $3
@@ -18,7 +23,11 @@ own as materialized (
     from (
         select memory_id, type
         from heart.events
-        where agent_id = $1 and session_id = $2 and memory_id <> all($4::uuid[])
+        where
+            agent_id = $1
+            and session_id = $2
+            and memory_id <> all($4::uuid[])
+            and memory_id not in (select memory_id from held)
         order by memory_id desc
         limit greatest($5, 50)
     ) as last
@@ -44,7 +53,11 @@ cross join lateral (
         from (
             select memory_id, type
             from heart.events
-            where agent_id = $1 and session_id = o.session_id and memory_id <> all($4::uuid[])
+            where
+                agent_id = $1
+                and session_id = o.session_id
+                and memory_id <> all($4::uuid[])
+                and memory_id not in (select memory_id from held)
             order by memory_id desc
             limit 50
         ) as last

@@ -131,9 +131,9 @@ async def check_changes(db: Database, agent: UUID) -> None:
     reached: defaultdict[str, set[str]] = defaultdict(set, {kind: {state} for kind, state in BEGINS.items()})
     for row in changes:
         reached[row["kind"]].add(row["to_state"])
-    assert reached == {
-        kind: {state for c in CHANGES if c.kind == kind for state in (c.before, c.after)} for kind in BEGINS
-    }
+    every_state = {kind: {s for c in CHANGES if c.kind == kind for s in (c.before, c.after)} for kind in BEGINS}
+    every_state["procedure"] -= {"ARCHIVED"}  # a year of life stays far below the cap
+    assert reached == every_state
 
 
 async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> None:

@@ -94,7 +94,7 @@ PARTS = st.lists(
         name=st.uuids().map(str),
         fixed=SIZES,
         percent=st.none() | st.floats(0, 60),
-        weight=st.floats(0, 10),
+        weight=st.integers(0, 1_000).map(float),
         floor=st.integers(0, 50),
         cap=st.none() | st.integers(50, 400),
     ),

@@ -30,6 +30,8 @@ async def show_(*, budget: Budget = None, agent: Agent = None, json: AsJson = Fa
     """
     chosen = settings(agent)
     total = chosen.context_tokens if budget is None else budget
+    if total < 1:
+        raise InputError(f"A budget of {total} tokens holds nothing.", hint="Give 1 or more.")
     async with opened(chosen) as newton:
         bearing = newton.bearing("cli")
         identity, waiting = await bearing.identity(), await bearing.proposals()
