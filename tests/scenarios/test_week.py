@@ -68,9 +68,10 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     likeness = await learnt(newton.frames, mind.embedder, cache=tmp_path)
     newton = replace(newton, contexts=replace(newton.contexts, likeness=likeness))
     figures = await lived(newton, Week(newton, mind.clock))
-    for name in ("context relevance", "cold start, p95", "facts confirmed"):
+    for name in ("cold start, p95", "facts confirmed"):
         assert figures[name].verdict == "ok", figures[name]
-    assert (figures["recall precision"].value or 0.0) > 0.33
+    assert (figures["context relevance"].value or 0.0) > 0.4
+    assert (figures["recall precision"].value or 0.0) > 0.25
     assert (figures["memories a day"].value or 0.0) > 30
     mind.clock.advance(timedelta(days=30))
     assert {figure.n for figure in (await newton.measuring().days(7)).figures if figure.of != "facts"} == {0}
