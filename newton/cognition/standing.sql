@@ -17,25 +17,7 @@ where
     or (m.state = 'ARCHIVED' and m.kind <> 'episode')
     or m.micro <> s.micro
     or m.summary <> s.summary
-    -- a relation is held to be so while a person says so or a fact that is evidence for it is current
-    or (
-        m.kind = 'relation'
-        and not exists (
-            select
-            from memory.confirmations as c
-            where c.agent_id = $1 and c.memory_id = m.memory_id
-        )
-        and not exists (
-            select
-            from memory.links as l
-            join memory.memories as f on f.agent_id = $1 and f.memory_id = l.memory_id
-            where
-                l.agent_id = $1
-                and l.other_id = m.memory_id
-                and l.link = 'evidence'
-                and f.state not in ('SUPERSEDED', 'INACTIVE')
-        )
-    );
+    or (m.kind = 'relation' and not heart.is_held($1, m.memory_id, 'infinity'));
 
 -- name: nearest(agent_id, model_id, embedding, memory_ids)
 -- The highest cosine of a vector to any of these.

@@ -27,7 +27,10 @@ select
     m.trust, m.quarantined, m.ref, m.thread, m.place, m.uses as uses_in_all
 from cognition.working as w
 join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
-where w.agent_id = $1 and w.session_id = $2
+where
+    w.agent_id = $1
+    and w.session_id = $2
+    and (m.kind <> 'relation' or heart.is_held($1, m.memory_id, 'infinity'))
 order by m.memory_id;
 
 -- name: vectors(agent_id, session_id, model_id)

@@ -30,8 +30,7 @@ order by
 limit $6;
 
 -- name: bound(agent_id, entity_ids, moment, hidden, most)
--- The weightiest relations of these entities, in both directions, that were held to be so at a moment: a person said so,
--- or one of the facts that are evidence for them was current knowledge then.
+-- The weightiest relations of these entities, in both directions, that were held to be so at a moment.
 select r.memory_id, r.source_id, r.type, r.target_id, r.weight
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id
@@ -51,32 +50,6 @@ where
         ),
         m.state
     ) = 'ACTIVE'
-    and (
-        exists (
-            select
-            from memory.confirmations as c
-            where c.agent_id = $1 and c.memory_id = r.memory_id and c.at <= $3
-        )
-        or exists (
-            select
-            from memory.links as l
-            join memory.memories as f on f.agent_id = $1 and f.memory_id = l.memory_id
-            where
-                l.agent_id = $1
-                and l.other_id = r.memory_id
-                and l.link = 'evidence'
-                and l.at <= $3
-                and coalesce(
-                    (
-                        select t.from_state
-                        from memory.transitions as t
-                        where t.agent_id = $1 and t.memory_id = f.memory_id and t.at > $3
-                        order by t.at, t.transition_id
-                        limit 1
-                    ),
-                    f.state
-                ) not in ('SUPERSEDED', 'INACTIVE')
-        )
-    )
+    and heart.is_held($1, r.memory_id, $3)
 order by r.weight desc, r.memory_id
 limit $5;
