@@ -1,20 +1,12 @@
-"""What an input tells beside its meaning: keywords, what it is for, whom it names, the times it speaks of. Pure."""
+"""What an input is for, and which events may help with that. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
 from typing import Literal
-from uuid import UUID
 
-from newton.cognition.cues import GRAMMAR
 from newton.cognition.opening import is_courtesy
-from newton.cognition.spans import Span, spans
-from newton.heart.naming import Index
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
-
-MOST_KEYWORDS = 20
 
 # The types of events that may help with each intent, the most telling first.
 RELEVANT: Mapping[Intent, tuple[str, ...]] = {
@@ -25,42 +17,8 @@ RELEVANT: Mapping[Intent, tuple[str, ...]] = {
     "other": (),
 }
 
-_KEYWORD = re.compile(r"\w+(?:[.\-/:@]\w+)*")  # config.yaml, api/v2 and re-index stay whole
 _FIX = re.compile(r"\b(?:fix(?:e[sd]|ing)?|errors?|bugs?)\b", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is| are|'s|’s))\b", re.IGNORECASE)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Signals:
-    """What was read from an input: `entities` are those it names, `times` are read as at its moment."""
-
-    keywords: tuple[str, ...]
-    intent: Intent
-    events: tuple[str, ...]
-    entities: tuple[UUID, ...]
-    times: tuple[Span, ...]
-
-
-def read(text: str, *, now: datetime, known: Index | None = None, types: Sequence[str] = ()) -> Signals:
-    """The signals of a text. `known` are the entities there are, `types` those of events that a pack counts besides."""
-    purpose = intent(text)
-    return Signals(
-        keywords=keywords(text),
-        intent=purpose,
-        events=relevant_events(purpose, types),
-        entities=tuple(known.mentioned(text)) if known else (),
-        times=tuple(spans(text, now=now)),
-    )
-
-
-def keywords(text: str) -> tuple[str, ...]:
-    """The words that say what it is about, in lower case and in their order, each once.
-
-    >>> keywords("Why does the build of api/v2 fail in the build?")
-    ('build', 'api/v2', 'fail')
-    """
-    words = (word.lower() for word in _KEYWORD.findall(text.replace("’", "'")))
-    return tuple(dict.fromkeys(word for word in words if len(word) > 1 and word not in GRAMMAR))[:MOST_KEYWORDS]
 
 
 def intent(text: str) -> Intent:

@@ -56,7 +56,7 @@ async def changes(tx: Tx, current: Current) -> Changes:
     learnt = await SQL["learnt"].all(
         tx,
         agent_id=bundle.agent_id,
-        after=_since(bundle.bundle_id),
+        after=_since(current.since),
         known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
         most=MOST_LEARNT,

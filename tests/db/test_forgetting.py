@@ -54,6 +54,7 @@ async def test_no_word_of_a_forgotten_memory_is_left_in_any_table(db: Database, 
         await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
         said = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
     await contexts(db).build(Request(agent_id=agent, input="where is it hidden under?", tokens=500))
+    await contexts(db).build(Request(agent_id=agent, input=line.content, tokens=1, session_id=session_id))
     assert "memory.memories" in await holding(dsn, "xylophon")
     async with db.work(agent) as tx:
         assert set(await forget(tx, [secret, said], derived=False, because="a test", by=by)) == {secret, said}

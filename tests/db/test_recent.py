@@ -81,3 +81,17 @@ async def test_what_is_hidden_crowds_out_nothing_and_later_things_were_not_known
     assert said(list((await recent(tx, hidden)).own)) == ["wrote file_write1.py", "read file_read0.py"]
     before = Around(agent_id=ANA, session_id=here, events=2, sessions=0, moment=NOON - timedelta(days=1))
     assert (await recent(tx, before)).own == []
+
+
+async def test_what_is_quarantined_crowds_out_nothing(tx: Tx) -> None:
+    # S001-16: what a tool said is not shown, so it takes no place either
+    here, there = await session(tx, "here", day=1), await session(tx, "there")
+    for place in (here, there):
+        await happen(tx, place, "file_write")
+        for n in range(60):
+            said_by_a_tool = checked("shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"})
+            told = Happening(ref=f"{place} tool {n}", event=said_by_a_tool, session_id=place)
+            await record(tx, [told], by=teller(), count=count)
+    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=10, sessions=5))
+    assert said(list(found.own)) == ["wrote file_write0.py"]
+    assert [said(list(one)) for one in found.others] == [["wrote file_write0.py"]]

@@ -16,7 +16,7 @@ from newton.heart.censors import Rule
 from newton.memory import agents
 from newton.providers.chat import Reply
 from newton.providers.embedding import Vector
-from newton.providers.offline import HashEmbedder
+from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation, upkeep
@@ -136,3 +136,12 @@ async def test_what_is_written_while_a_context_is_made_keeps_it_from_being_given
     go_on.set()
     first = await making
     assert await contexts.build(request(mind)) is not first
+
+
+async def test_what_was_made_while_a_source_was_down_is_not_given_again(mind: Mind) -> None:
+    await mind.know("The ferry is called Artemis.")
+    contexts = mind.contexts
+    poor = await replace(contexts, embedder=BrokenEmbedder()).build(request(mind))
+    again = await contexts.build(request(mind))
+    assert "embeddings" in poor.missing
+    assert not again.missing

@@ -9,8 +9,10 @@ import pytest
 
 from newton.agent.bearing import Bearing
 from newton.agent.turn import Answer, Said, Turns
+from newton.agent.verbs import Remark
+from newton.cognition import standing
 from newton.cognition.refreshing import Refreshed
-from newton.heart import events
+from newton.heart import entities, events
 from newton.heart.censors import Rule
 from newton.heart.events import Happening
 from newton.heart.happenings import checked
@@ -294,3 +296,64 @@ async def test_a_session_that_went_on_elsewhere_is_made_anew_here(talk: Talk) ->
     assert (await other.given(AGAIN)).because == "the session has no context yet"
     assert (await talk.given(AGAIN)).because == "the session was given its last context elsewhere"
     assert (await talk.given(AGAIN)).how == "stood"
+
+
+async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Talk) -> None:
+    # S002-16: what was read from a superseded fact is no more current than the fact
+    mind = talk.mind
+    house = Remark(content="Mira has her house in Oslo", subject="Mira", attribute="lives in")
+    kept = await mind.verbs.remember(house)
+    async with mind.db.work(mind.agent_id) as tx:
+        await entities.read(tx, by=teller(mind.agent_id, now=mind.clock.now()), count=tokens.count)
+    await mind.settle()
+    first = await talk.given("Where does Mira live?")
+    (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
+    await curation(mind).retract(str(kept.memory_id))
+    async with mind.db.work(mind.agent_id) as tx:
+        changed = await standing.SQL["changed"].all(
+            tx,
+            agent_id=mind.agent_id,
+            memory_ids=[relation.memory_id],
+            micros=[relation.scored.found.micro],
+            summaries=[relation.scored.found.summary],
+        )
+    assert [row["memory_id"] for row in changed] == [relation.memory_id]
+    assert (await talk.given("So where does Mira live?")).how == "built"
+    assert "lives in Oslo" not in talk.told.partition("## Past Experience")[0]
+
+
+async def test_what_was_learnt_before_an_update_still_enters_later(talk: Talk, monkeypatch: pytest.MonkeyPatch) -> None:
+    # S001-34
+    monkeypatch.setattr(standing, "_SLACK", 0)
+    await talk.given(ASKED)
+    await talk.mind.know("The cat Tom of the lighthouse was sold to a baker.")
+    await talk.mind.know("In the winter the ferry Artemis does leave the harbour an hour later.")
+    assert (await talk.given(AGAIN)).how == "updated"
+    await talk.given("Is the cat of the lighthouse called Tom?")
+    assert "sold to a baker" in talk.told
+
+
+async def test_forgetting_while_the_model_speaks_loses_no_reply(talk: Talk) -> None:
+    mind = talk.mind
+    said = Said(session_id=talk.session_id, text=ASKED, frame="question")
+    async for piece in talk.turns.take(said):
+        if not isinstance(piece, Answer):
+            facts = await ids(mind, FERRY)
+            await curation(mind).forget([str(fact) for fact in facts], derived=False, because="a test")
+    async with mind.db.work(mind.agent_id) as tx:
+        assert await tx.fetchval("select content from dialogue.messages where role = 'assistant'") == "Let me see."
+        assert await tx.fetchval("select bundle_id from cognition.turns") is None
+
+
+async def ids(mind: Mind, summary: str) -> list[UUID]:
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select memory_id from memory.memories where kind = 'fact' and summary = $1", summary)
+    return [row[0] for row in rows]
+
+
+async def test_a_model_that_fails_is_replaced_by_words_of_the_conversation_too(talk: Talk) -> None:
+    await talk.say("The bicycle of Priya is painted purple.")
+    silent = replace(talk, turns=replace(talk.turns, model=ScriptedChat()))
+    answer = await silent.say(ELSE)
+    assert answer.quoted
+    assert "painted purple" in answer.text
