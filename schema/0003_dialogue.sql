@@ -4,9 +4,15 @@ create table dialogue.sessions (
     session_id uuid not null,
     ref text not null check (ref <> ''),
     created_at timestamptz not null,
+    parent_id uuid,
+    parent_position integer,
     primary key (agent_id, session_id),
-    unique (agent_id, ref)
+    unique (agent_id, ref),
+    foreign key (agent_id, parent_id) references dialogue.sessions (agent_id, session_id),
+    check ((parent_id is null) = (parent_position is null))
 );
+
+comment on column dialogue.sessions.parent_id is 'A branch goes on from its parent''s lines up to parent_position.';
 
 call runtime.isolate('dialogue.sessions');
 grant select, insert on dialogue.sessions to newton_app;
@@ -18,16 +24,26 @@ create table dialogue.messages (
     ref text not null check (ref <> ''),
     role text not null check (role in ('user', 'assistant', 'system', 'tool')),
     name text check (name <> ''),
-    content text not null check (content <> ''),
+    content text not null,
+    calls jsonb check (jsonb_typeof(calls) = 'array'),
+    answers text check (answers <> ''),
     tokens integer not null check (tokens > 0),
     said_at timestamptz not null,
     recorded_at timestamptz not null,
     primary key (agent_id, session_id, position),
     unique (agent_id, session_id, ref),
-    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check (content <> '' or calls is not null),
+    check (calls is null or role = 'assistant'),
+    check (answers is null or role = 'tool')
 );
 
-comment on column dialogue.messages.tokens is 'Of the content, counted once, when it was said.';
+create unique index messages_answers_idx on dialogue.messages (agent_id, session_id, answers) where answers is not null;
+create index messages_calls_idx on dialogue.messages (agent_id, session_id, position) where calls is not null;
+
+comment on column dialogue.messages.tokens is 'Of the content and the calls, counted once, when it was said.';
+comment on column dialogue.messages.calls is 'What tools are called with it: {id, name, arguments} each.';
+comment on column dialogue.messages.answers is 'The id of the call that a tool''s words answer.';
 comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
 
 comment on table dialogue.messages is 'A line becomes a memory of kind exchange with thread = session_id and place = position.';

@@ -46,9 +46,31 @@ begin
         and b.session_id = m.thread
         and b.input = d.content;
 
+    -- what tells of it in fewer words goes, in its session and in those that branch off behind it
+    delete from dialogue.entries as e
+    using memory.memories as m
+    where
+        m.agent_id = own
+        and m.memory_id = any(gone)
+        and m.kind = 'exchange'
+        and e.agent_id = own
+        and m.place between e.first_position and e.last_position
+        and (
+            e.session_id = m.thread
+            or exists (
+                select
+                from dialogue.lineage as l
+                where
+                    l.agent_id = own
+                    and l.session_id = e.session_id
+                    and l.ancestor_id = m.thread
+                    and m.place between l.first_position and l.last_position
+            )
+        );
+
     -- of a line of dialogue its place stays, so that the lines beside it keep theirs
     update dialogue.messages as d
-    set content = '[forgotten]', name = null, tokens = 1
+    set content = '[forgotten]', name = null, calls = null, answers = null, tokens = 1
     from memory.memories as m
     where
         m.agent_id = own

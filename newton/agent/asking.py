@@ -34,6 +34,11 @@ class Asking:
     model: FormModel
     per_day: int
 
+    @property
+    def name(self) -> str:
+        """What its model is called in the record of costs."""
+        return self.model.name
+
     async def fill(self, prompt: str, form: type[F], *, purpose: str, max_tokens: int) -> F | None:
         """The form as the model filled it, or None when what it gave does not fit.
 

@@ -1,8 +1,10 @@
 """Lines of dialogue as values, and each line as a memory of kind `exchange`. Pure."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.memory.memory import Draft, Teller, Trust, digest
@@ -29,11 +31,21 @@ MONTHS = (
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
 
 
+class Call(NamedTuple):
+    """What a model wants a tool to do: the caller's id of it, the tool, and its arguments as JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
     """One message. `ref` is the caller's id of it; `memorable` is false for what only repeats memories.
 
-    `nth` tells apart lines without a ref that are alike in everything, as when somebody says "yes" twice in a second.
+    `calls` are the tools that an assistant calls with it, and `answers` is the id of the call that a tool's words
+    answer; a message that calls may have no words. `nth` tells apart lines without a ref that are alike in everything,
+    as when somebody says "yes" twice in a second.
     """
 
     role: Role
@@ -42,6 +54,8 @@ class Line:
     name: str | None = None
     ref: str | None = None
     memorable: bool = True
+    calls: tuple[Call, ...] = ()
+    answers: str | None = None
     nth: int = 0
 
     @property
@@ -49,26 +63,33 @@ class Line:
         return self.name or self.role.capitalize()
 
     @property
-    def words(self) -> tuple[str, str | None, str]:
+    def words(self) -> tuple[str, str | None, str, str | None, str | None]:
         """What may not change under a ref."""
-        return self.role, self.name, self.content
+        return self.role, self.name, self.content, written(self.calls), self.answers
 
     @property
     def own_ref(self) -> str:
         """The caller's id, or one that the same line gets again when it is sent again."""
         if self.ref:
             return self.ref
-        return digest(self.role, self.name or "", self.content, self.said_at.isoformat(), str(self.nth)).hex()
+        calling = [text for text in (written(self.calls), self.answers) if text]
+        said_at = self.said_at.isoformat()
+        return digest(self.role, self.name or "", self.content, said_at, str(self.nth), *calling).hex()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Placed:
-    """A line at its place in a session, with the tokens of its content."""
+    """A line at its place in a session, with the tokens of its content and its calls."""
 
     session_id: UUID
     position: int
     tokens: int
     line: Line
+
+
+def written(calls: Sequence[Call]) -> str | None:
+    """Calls as JSON text, the same text for the same calls; None when there are none."""
+    return json.dumps([call._asdict() for call in calls], ensure_ascii=False) if calls else None
 
 
 def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count) -> Draft:

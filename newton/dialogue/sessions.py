@@ -7,8 +7,9 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.lines import Line, Placed, exchange
-from newton.errors import ConflictError, NotFoundError
+from newton.dialogue import log
+from newton.dialogue.lines import Line, Placed, exchange, written
+from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Teller
@@ -36,39 +37,38 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
 async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count) -> list[Placed]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
-    A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words.
+    A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
+    InputError for what a tool answers to a call that nobody made, or that has its answer.
     """
-    await SQL["lock_session"].run(tx, agent_id=by.agent_id, session_id=session_id)
+    await lock(tx, agent_id=by.agent_id, session_id=session_id)
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
-    tail = await last_lines(tx, agent_id=by.agent_id, session_id=session_id, most=1)
-    start = tail[-1].position + 1 if tail else 0
+    await _ensure_called(tx, fresh, session_id=session_id, by=by)
+    start = await log.end(tx, agent_id=by.agent_id, session_id=session_id) + 1
     placed = [
-        Placed(session_id=session_id, position=start + i, tokens=count(line.content), line=line)
+        Placed(session_id=session_id, position=start + i, tokens=_tokens(line, count), line=line)
         for i, line in enumerate(fresh)
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    drafts = [exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable]
+    drafts = [
+        exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable and p.line.content
+    ]
     await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
     return placed
 
 
+async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
+    """Until the end of the unit of work nobody else appends to the session or makes it shorter."""
+    await SQL["lock_session"].run(tx, agent_id=agent_id, session_id=session_id)
+
+
 async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> list[Placed]:
     """The end of the session, oldest first."""
-    rows = await SQL["last_lines"].all(tx, agent_id=agent_id, session_id=session_id, most=most)
-    return [
-        Placed(
-            session_id=session_id,
-            position=row["position"],
-            tokens=row["tokens"],
-            line=Line(
-                role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"], ref=row["ref"]
-            ),
-        )
-        for row in reversed(rows)
-    ]
+    end = await log.end(tx, agent_id=agent_id, session_id=session_id)
+    part = log.Stretch(max(end - most + 1, 0), end)
+    return await log.lines(tx, [part], agent_id=agent_id, session_id=session_id)
 
 
 async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller) -> list[Line]:
@@ -77,11 +77,32 @@ async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Telle
         _same_words(line, by_ref.setdefault(line.own_ref, line).words)
     rows = await SQL["known_lines"].all(tx, agent_id=by.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
-        _same_words(by_ref.pop(row["ref"]), (row["role"], row["name"], row["content"]))
+        _same_words(by_ref.pop(row["ref"]), log.placed(row, session_id).line.words)
     return list(by_ref.values())
 
 
-def _same_words(line: Line, known: tuple[str, str | None, str]) -> None:
+async def _ensure_called(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> None:
+    """Every answer needs its call before it, once: no model reads a conversation in which they do not match."""
+    wanted = [line.answers for line in fresh if line.answers]
+    if not wanted:
+        return
+    rows = await SQL["calls"].all(tx, agent_id=by.agent_id, session_id=session_id, calls=wanted)
+    called = {row["call"] for row in rows if not row["answered"]}
+    for line in fresh:
+        if line.answers and line.answers not in called:
+            raise InputError(
+                f"A tool answers the call {line.answers!r}, which is not open in this session.",
+                hint="Send the assistant's message with that call first, and one answer to each call.",
+            )
+        called |= {call.id for call in line.calls}
+        called.discard(line.answers or "")
+
+
+def _tokens(line: Line, count: Count) -> int:
+    return max(count(line.content) + count(written(line.calls) or ""), 1)
+
+
+def _same_words(line: Line, known: object) -> None:
     if line.words != known:
         raise ConflictError(
             f"The line {line.own_ref!r} of this session is there with other words.",
@@ -97,6 +118,8 @@ def _row(placed: Placed, now: datetime) -> dict[str, object]:
         "role": line.role,
         "name": line.name,
         "content": line.content,
+        "calls": [call._asdict() for call in line.calls] or None,
+        "answers": line.answers,
         "tokens": placed.tokens,
         "said_at": line.said_at.isoformat(),
         "recorded_at": now.isoformat(),

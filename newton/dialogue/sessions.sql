@@ -13,22 +13,44 @@ where agent_id = $1 and ref = $2;
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));
 
 -- name: known_lines(agent_id, session_id, refs)
-select ref, role, name, content
+select position, ref, role, name, content, tokens, said_at, calls, answers
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
--- name: last_lines(agent_id, session_id, most)
-select position, ref, role, name, content, tokens, said_at
-from dialogue.messages
-where agent_id = $1 and session_id = $2
-order by position desc
-limit $3;
+-- name: calls(agent_id, session_id, calls)
+-- Of ids of calls those that were made in a conversation, a branch's ancestors included, and whether each has its answer.
+with stretch as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select
+    c.value ->> 'id' as call,
+    exists (
+        select
+        from stretch as s
+        join dialogue.messages as a on a.agent_id = $1 and a.session_id = s.session_id
+        where a.answers = c.value ->> 'id' and a.position between s.first_position and s.last_position
+    ) as answered
+from stretch as s
+join dialogue.messages as m
+    on m.agent_id = $1
+    and m.session_id = s.session_id
+    and m.position between s.first_position and s.last_position
+    and m.calls is not null
+cross join lateral jsonb_array_elements(m.calls) as c
+where c.value ->> 'id' = any($3::text[]);
 
 -- name: insert_lines(agent_id, session_id, lines)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, tokens, said_at, recorded_at
+    agent_id, session_id, position, ref, role, name, content, calls, answers, tokens, said_at, recorded_at
 )
-select $1, $2, d.position, d.ref, d.role, d.name, d.content, d.tokens, d.said_at, d.recorded_at
+select
+    $1, $2, d.position, d.ref, d.role, d.name, d.content, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens, d.said_at,
+    d.recorded_at
 from jsonb_to_recordset($3::jsonb) as d (
-    position integer, ref text, role text, name text, content text, tokens integer, said_at timestamptz, recorded_at timestamptz
+    position integer, ref text, role text, name text, content text, calls jsonb, answers text, tokens integer,
+    said_at timestamptz, recorded_at timestamptz
 );

@@ -13,6 +13,11 @@ F = TypeVar("F", bound=BaseModel)
 class FormModel(Protocol):
     """A ChatModel that can be held to a form."""
 
+    @property
+    def name(self) -> str:
+        """As ChatModel says."""
+        ...
+
     def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | Reply]:

@@ -1,0 +1,70 @@
+-- name: begin(agent_id, session_id, ref, parent_id, position, now)
+insert into dialogue.sessions (agent_id, session_id, ref, created_at, parent_id, parent_position)
+values ($1, $2, $3, $6, $4, $5)
+on conflict (agent_id, ref) do nothing
+returning session_id;
+
+-- name: descend(agent_id, session_id, parent_id, position)
+-- What the parent descends from, as far as the branch goes along, and then the parent itself.
+insert into dialogue.lineage (agent_id, session_id, ancestor_id, first_position, last_position)
+select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4)
+from dialogue.lineage as l
+where l.agent_id = $1 and l.session_id = $3 and l.first_position <= $4
+union all
+select $1, $2, $3, coalesce(s.parent_position + 1, 0), $4
+from dialogue.sessions as s
+where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4;
+
+-- name: checkpoint(agent_id, session_id, name, position, now)
+insert into dialogue.checkpoints (agent_id, session_id, name, position, at)
+values ($1, $2, $3, $4, $5)
+on conflict do nothing
+returning name;
+
+-- name: checkpoints(agent_id, session_id)
+select name, position, at
+from dialogue.checkpoints
+where agent_id = $1 and session_id = $2
+order by position, name;
+
+-- name: inject(agent_id, session_id, injection_id, place, other_id, first, last, tokens, now)
+insert into dialogue.injections (
+    agent_id, session_id, injection_id, place, other_id, first_position, last_position, tokens, at
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: inherit_injections(agent_id, session_id, parent_id, position)
+insert into dialogue.injections (
+    agent_id, session_id, injection_id, place, other_id, first_position, last_position, tokens, at
+)
+select $1, $2, i.injection_id, i.place, i.other_id, i.first_position, i.last_position, i.tokens, i.at
+from dialogue.injections as i
+where i.agent_id = $1 and i.session_id = $3 and i.place <= $4;
+
+-- name: branches(agent_id)
+-- Sessions with where each begins, the latest last.
+select s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position
+from dialogue.sessions as s
+left join dialogue.sessions as p on p.agent_id = $1 and p.session_id = s.parent_id
+where s.agent_id = $1
+order by s.created_at, s.session_id;
+
+-- name: inherit_entries(agent_id, session_id, parent_id, position)
+-- A branch is shown what its parent is shown up to where it leaves it.
+insert into dialogue.entries (
+    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model,
+    made_at
+)
+select
+    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt,
+    e.model, e.made_at
+from dialogue.entries as e
+where
+    e.agent_id = $1
+    and e.session_id = $3
+    and e.last_position <= $4
+    and not exists (
+        select
+        from dialogue.restorations as r
+        where r.agent_id = $1 and r.session_id = $3 and r.entry_id = e.entry_id
+    );

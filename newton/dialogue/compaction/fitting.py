@@ -1,0 +1,80 @@
+"""What is sent when compaction is not enough: outputs are left out, then turns, until the view fits. Pure.
+
+Nothing of this is kept: the next view begins from the entries again.
+"""
+
+from collections.abc import Sequence
+
+from newton.dialogue.compaction.telling import masked, trimmed
+from newton.dialogue.view import MESSAGE_TOKENS, Shown, cost, turns
+from newton.memory.representations import Count
+
+MASK_TOKENS = 60
+LEFT_OUT = "[{turns} earlier turns are not shown here]"
+
+
+def fitted(view: Sequence[Shown], *, most: int, count: Count) -> list[Shown]:
+    """The view in at most so many tokens, whatever is in it. System messages and the end of the last turn stay longest.
+
+    What tools gave is left out first, the oldest first; then whole turns; at last the longest messages are cut.
+    """
+    kept = _without_outputs(list(view), most=most, count=count)
+    kept = _without_turns(kept, most=most, count=count)
+    return _cut(kept, most=most, count=count)
+
+
+def _without_outputs(view: list[Shown], *, most: int, count: Count) -> list[Shown]:
+    over = cost(view) - most
+    for place, item in enumerate(view):
+        if over <= 0:
+            break
+        if item.role == "tool" and item.tokens > 2 * MASK_TOKENS:
+            text = masked(item, most=MASK_TOKENS, count=count)
+            view[place] = item._replace(text=text, tokens=count(text) + MESSAGE_TOKENS)
+            over -= item.tokens - view[place].tokens
+    return view
+
+
+def _without_turns(view: list[Shown], *, most: int, count: Count) -> list[Shown]:
+    """Without as many of the oldest turns as have to go, and with a word on how many."""
+    if cost(view) <= most:
+        return view
+    note = count(LEFT_OUT.format(turns=10_000)) + MESSAGE_TOKENS
+    left = cost(view) + note
+    gone: list[Shown] = []
+    whole = turns(view)
+    taken = 0
+    for turn in whole[:-1]:
+        if left <= most:
+            break
+        gone += turn.items
+        taken += 1
+        left -= turn.tokens
+    if not gone:
+        return view
+    ids = {id(item) for item in gone}
+    told = Shown("user", LEFT_OUT.format(turns=taken), note, gone[0].first, gone[-1].last, kind="merged")
+    rest = [item for item in view if id(item) not in ids]
+    place = next((n for n, item in enumerate(rest) if item.role != "system"), len(rest))
+    return [*rest[:place], told, *rest[place:]]
+
+
+def _cut(view: list[Shown], *, most: int, count: Count) -> list[Shown]:
+    """With its longest messages cut until all of it fits; when even that is too much, only the end of it."""
+    while (over := cost(view) - most) > 0 and view:
+        place = max(range(len(view)), key=lambda n: view[n].tokens)
+        item = view[place]
+        room = item.tokens - MESSAGE_TOKENS - over
+        if room >= 1 and item.text and not item.calls:
+            text = trimmed(item.text, most=room, count=count)
+            view[place] = item._replace(text=text, tokens=count(text) + MESSAGE_TOKENS)
+        else:
+            view = _shorter(view)
+    return view
+
+
+def _shorter(view: list[Shown]) -> list[Shown]:
+    """Without its first message that is not a system's, and without the answers to its calls; or without its first."""
+    place = next((n for n, item in enumerate(view[:-1]) if item.role != "system"), 0)
+    called = {call.id for call in view[place].calls}
+    return [item for n, item in enumerate(view) if n != place and item.answers not in called]

@@ -1,0 +1,350 @@
+"""What a stretch of conversation comes to, found in its own words without a model: decisions, findings, dead ends,
+artifacts, what is open. Pure.
+
+The words for it are English; paths, addresses, names and errors are found in any language.
+"""
+
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, get_args
+
+from newton.dialogue.lines import Call
+from newton.dialogue.view import EntryKind, Shown
+from newton.memory.representations import Count, one_line
+
+Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
+PARTS: tuple[Part, ...] = get_args(Part)
+
+# What each part is called in the account of each sort of block, in the order in which they stand there.
+SECTIONS: Mapping[EntryKind, Mapping[Part, str]] = {
+    "tools": {
+        "decided": "Strategy",
+        "did": "Operations",
+        "found": "Discoveries",
+        "failed": "Dead Ends",
+        "worked": "What Worked",
+        "thing": "Critical Artifacts",
+        "state": "Status",
+    },
+    "turn": {
+        "asked": "Asked",
+        "worked": "Milestones",
+        "decided": "Key Decisions",
+        "rule": "Constraints",
+        "did": "Operations",
+        "found": "Findings",
+        "failed": "Dead Ends",
+        "thing": "Critical Artifacts",
+        "open": "Open Items",
+        "state": "Current State",
+    },
+    "goals": {
+        "asked": "Goal Arc",
+        "decided": "Human Direction",
+        "worked": "What Was Achieved",
+        "found": "Findings",
+        "failed": "Dead Ends",
+        "rule": "Lasting Constraints",
+        "thing": "Key Artifacts",
+        "open": "Open Items",
+    },
+}
+HEADS: Mapping[EntryKind, str] = {
+    "tools": "[SUMMARIZED] What I did with tools here:",
+    "turn": "[SUMMARIZED] Earlier in this conversation:",
+    "goals": "[GOAL BATCH] Earlier in this conversation:",
+    "merged": "[GOAL BATCH] The beginning of this conversation:",
+}
+# What is kept first when there is no room for all: what would be done wrong, or again, without it.
+_FIRST: tuple[Part, ...] = (
+    "failed",
+    "decided",
+    "rule",
+    "open",
+    "thing",
+    "worked",
+    "asked",
+    "found",
+    "state",
+    "did",
+)
+_NAMES: Mapping[str, Part] = {
+    **{name: part for sections in SECTIONS.values() for part, name in sections.items()},
+    "Strategy": "decided",
+    "Operations": "did",
+}
+MOST_CHARACTERS = 220  # of one item
+MOST_THINGS = 12
+MOST_ERRORS, LAST_LINES = 4, 12  # of what one tool gave
+FEWEST_WORDS = 3
+MOST_READ = 200_000  # characters of one message; the middle of a longer one is passed over
+MOST_TOLD = 8_000  # the same, of what a model is given to tell of
+
+_PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word as people write it
+_SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_PATH = re.compile(
+    r"(?<![\w/.:])(?:[A-Za-z]:\\|~?\.{0,2}/)?(?:[\w.@+-]+[/\\])+[\w.@+-]*\w|\b[\w-]{2,}\.(?:[a-z]{1,5}\d?)\b"
+)
+_URL = re.compile(r"\bhttps?://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]")
+_ERROR = re.compile(
+    r"\b\w*(?:Error|Exception|Warning)\b|\bTraceback\b|\bFAILED\b|\bpanic\b|\bfatal\b|\berrno\b|\berror(?:\[|:| )"
+    r"|\bexit(?:ed)? (?:with )?(?:code|status) [1-9]|\bnot found\b|\bdenied\b|\btimed out\b",
+)
+_SAID: Sequence[tuple[Part, str]] = (
+    (
+        "failed",
+        r"\b(?:dead end|did(?:n't| not) (?:work|help|fix)|does(?:n't| not) (?:work|help)|fail(?:s|ed|ing)?\b"
+        r"|gave up|no luck|made (?:it|things) worse|ruled out|rolled back|reverted|turned out wrong|in vain)",
+    ),
+    (
+        "decided",
+        r"\b(?:decid(?:e|ed|es)|decision|we(?:'ll| will) (?:use|go|keep|take)|let's (?:use|go|keep)|chose|choose|"
+        r"going with|agreed|settled on|instead of|the plan is|i(?:'ll| will) (?:use|go with))\b",
+    ),
+    (
+        "rule",
+        r"\b(?:must(?:n't| not)?|never|always|do(?:n't| not) (?:touch|use|change|delete|commit|push)|only use|"
+        r"has to (?:stay|be)|constraint|required?|deadline|no later than|at most|at least)\b",
+    ),
+    (
+        "open",
+        r"\b(?:to-?do|open (?:item|question|point)|still (?:need|open|to)|remains? to|next (?:step|up)|later we|"
+        r"need(?:s)? to|have to|has yet to|not yet|follow[- ]up|remind me|pending|unclear)\b",
+    ),
+    (
+        "worked",
+        r"\b(?:works? now|worked|fixed|solved|resolved|pass(?:es|ed|ing)?|done|finished|merged|deployed|released|"
+        r"completed?|succeed(?:s|ed)|green|migrated|created|added|implemented)\b",
+    ),
+    (
+        "found",
+        r"\b(?:found|turns out|because|the (?:cause|reason|problem|culprit)|caused by|means that|is set to|contains|"
+        r"shows?|reports?|returns?|measured|it is|there (?:is|are)|learn(?:ed|t))\b",
+    ),
+)
+_CUES: Sequence[tuple[Part, re.Pattern[str]]] = [(part, re.compile(words, re.IGNORECASE)) for part, words in _SAID]
+
+
+@dataclass(slots=True)
+class Account:
+    """The parts of what happened, each item once, in the order in which it came up."""
+
+    parts: dict[Part, dict[str, None]] = field(default_factory=dict[Part, "dict[str, None]"])
+
+    def note(self, part: Part, words: str) -> None:
+        words = shortened(one_line(words))
+        if words:
+            self.parts.setdefault(part, {})[words] = None
+
+    def items(self, part: Part) -> list[str]:
+        return list(self.parts.get(part, ()))
+
+
+def account(items: Sequence[Shown]) -> Account:
+    """What these come to. Blocks among them are taken by their parts, so each item of theirs is kept."""
+    told = Account()
+    for item in items:
+        _take(told, item)
+    return told
+
+
+def written(kind: EntryKind, told: Account, items: Sequence[Shown], *, most: int, count: Count) -> str:
+    """The account in at most so many tokens, under the headings of such a block."""
+    if kind == "tools":
+        told.parts["state"] = {_status(items): None}
+    sections = SECTIONS["goals" if kind == "merged" else kind]
+    head = HEADS[kind]
+    kept = _chosen(told, sections, most=most - count(head + "\n"), count=count, latest=kind == "merged")
+    lines = [head]
+    for part, name in sections.items():
+        if kept.get(part):
+            lines += [f"{name}:", *(f"- {words}" for words in kept[part])]
+    return "\n".join(lines)
+
+
+def told_as(item: Shown) -> str:
+    """A message as it is read by whoever is to tell of it."""
+    called = "".join(f"\n  {_called(call)}" for call in item.calls)
+    return f"{item.name or item.role}: {_sample(item.text, most=MOST_TOLD)}{called}"
+
+
+def masked(item: Shown, *, most: int, count: Count) -> str:
+    """What is left of a tool's words: how much there was, and of its lines the first and those that tell most."""
+    whole = _lines(item.text)
+    lines = [shortened(one_line(line)) for line in (*whole[:1], *whole[-1:])]
+    head = f"[output left out: {item.tokens:,} tokens in {len(whole):,} lines]\n"
+    left = most - count(head)
+    kept: list[str] = []
+    for line in dict.fromkeys((*lines[:1], *map(shortened, _errors(_sample(item.text), most=6)), *lines[-1:])):
+        left -= count(line + "\n")
+        if left < 0:
+            break
+        kept.append(line)
+    return head + "\n".join(kept)
+
+
+def trimmed(text: str, *, most: int, count: Count, lines: int = 50) -> str:
+    """The beginning and the end of a text, up to so many lines of each, in at most so many tokens; or nothing."""
+    told = text.splitlines() or [""]
+    head, tail = "\n".join(told[:lines]), "\n".join(told[max(len(told) - lines, lines) :])
+    note = f"\n[… the middle of {len(text):,} characters is left out …]\n"
+    room = (most - count(note)) // 2
+    if room < 1:
+        return clipped(text, most=most, count=count)
+    begin = clipped(head, most=room, count=count)
+    rest = clipped(tail[::-1], most=max(room - 4, 1), count=lambda words: count(words[::-1]))[::-1]
+    joined = begin + note + rest
+    return joined if count(joined) <= most else clipped(text, most=most, count=count)
+
+
+def clipped(text: str, *, most: int, count: Count) -> str:
+    """The longest beginning of a text, to within a few characters, that costs at most so many tokens."""
+    low, high = 0, min(len(text), most * 8)
+    if count(text[:high]) <= most:
+        return text[:high]
+    while high - low > max(1, low // 50):
+        middle = (low + high) // 2
+        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle)
+    return text[:low]
+
+
+def shortened(words: str) -> str:
+    """An item of at most MOST_CHARACTERS, cut between words."""
+    if len(words) <= MOST_CHARACTERS:
+        return words
+    return words[:MOST_CHARACTERS].rsplit(" ", 1)[0] + " …"
+
+
+def things(texts: Iterable[str]) -> list[str]:
+    """The paths and addresses that texts name, exactly as they are written: those that lead furthest first.
+
+    >>> things(["see src/app.py, then https://example.org/a.", "src/app.py again"])
+    ['src/app.py', 'https://example.org/a']
+    """
+    seen: dict[str, None] = {}
+    for text in texts:
+        urls = _URL.findall(text)
+        seen |= dict.fromkeys((*urls, *_PATH.findall(_URL.sub(" ", text))))
+    return sorted(seen, key=_depth, reverse=True)
+
+
+def _depth(name: str) -> int:
+    """How far a path leads: its parts, and more for the file at its end and for a path from the root."""
+    return len(re.findall(r"[/\\]", name)) + 2 * bool(re.search(r"\.\w+$", name)) + name.startswith(("/", "~", "http"))
+
+
+def parsed(text: str) -> Iterator[tuple[Part, str]]:
+    """The items of an account, by part."""
+    part: Part | None = None
+    for line in text.splitlines():
+        if line.startswith("- "):
+            if part:
+                yield part, line[2:]
+        else:
+            name, _, rest = line.partition(":")
+            part = _NAMES.get(name)
+            if part and rest.strip():
+                yield part, rest.strip()
+
+
+def _take(told: Account, item: Shown) -> None:
+    if item.kind not in ("line", "mask", "injected"):
+        for part, words in parsed(item.text):
+            told.note(part, words)
+        return
+    for call in item.calls:
+        told.note("did", _called(call))
+    for name in things([_sample(item.text), *(call.arguments for call in item.calls)])[:MOST_THINGS]:
+        told.note("thing", name)
+    if item.role == "tool":
+        _tool(told, item)
+    else:
+        _talk(told, item)
+
+
+def _talk(told: Account, item: Shown) -> None:
+    """What was said, sentence by sentence: each goes to the first part whose words it has."""
+    sentences = [one_line(s) for s in _SENTENCE.split(_sample(item.text)) if len(s.split()) > 2]
+    if item.role == "user" and sentences:
+        told.note("asked", sentences[0])
+    for sentence in sentences:
+        if sentence.endswith("?"):
+            continue
+        part = "failed" if _ERROR.search(sentence) else _part_of(sentence)
+        if part is None and item.role == "user" and sentence != sentences[0]:
+            part = "found"  # what a person states is news
+        if part:
+            told.note(part, sentence)
+    if item.role == "assistant" and sentences:
+        told.parts["state"] = {shortened(sentences[-1]): None}
+
+
+def _tool(told: Account, item: Shown) -> None:
+    """Its errors, and of its last lines those that say something in words."""
+    text = _sample(item.text)
+    errors = _errors(text, most=MOST_ERRORS)
+    for line in errors:
+        told.note("failed", line)
+    for line in _lines(text)[-LAST_LINES:]:
+        if len(_PLAIN.findall(line)) >= FEWEST_WORDS and line not in errors and _part_of(line):
+            told.note("found", line)
+
+
+def _errors(text: str, *, most: int) -> list[str]:
+    """The first lines that tell of an error; of those that say nothing else, such as an exit status, one if need be."""
+    lines: dict[str, None] = {}
+    for hit in _ERROR.finditer(text):
+        if len(lines) == most:
+            break
+        begin = text.rfind("\n", 0, hit.start()) + 1
+        end = text.find("\n", hit.end())
+        lines[one_line(text[begin : None if end < 0 else end])] = None
+    telling = [line for line in lines if len(line.split()) > FEWEST_WORDS]
+    return telling or list(lines)[:1]
+
+
+def _part_of(sentence: str) -> Part | None:
+    return next((part for part, cue in _CUES if cue.search(sentence)), None)
+
+
+def _called(call: Call) -> str:
+    return f"I called {call.name} {one_line(call.arguments)}"
+
+
+def _status(items: Sequence[Shown]) -> str:
+    last = next((item for item in reversed(items) if item.role == "tool"), None)
+    if last is None:
+        return "BLOCKED"
+    return "PARTIAL" if _ERROR.search(_sample(last.text)) else "COMPLETE"
+
+
+def _lines(text: str) -> list[str]:
+    return [line for line in text.splitlines() if line.strip()]
+
+
+def _sample(text: str, *, most: int = MOST_READ) -> str:
+    return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
+
+
+def _chosen(
+    told: Account, sections: Mapping[Part, str], *, most: int, count: Count, latest: bool
+) -> Mapping[Part, Sequence[str]]:
+    """As many items as there is room for, in their order: of each part in turn one, the parts that matter most first,
+    and of a part the first ones or the latest."""
+    left = most
+    queues: dict[Part, list[str]] = {part: told.items(part) for part in _FIRST if part in sections}
+    if not latest:
+        queues = {part: items[:MOST_THINGS] if part == "thing" else items for part, items in queues.items()}
+    places = {part: {words: n for n, words in enumerate(items)} for part, items in queues.items()}
+    kept: dict[Part, list[str]] = {part: [] for part in queues}
+    while any(queues.values()):
+        for part, queue in queues.items():
+            if not queue:
+                continue
+            words = queue.pop(-1 if latest else 0)
+            tokens = count(f"- {words}\n") + (0 if kept[part] else count(f"{sections[part]}:\n"))
+            if tokens <= left:
+                kept[part].append(words)
+                left -= tokens
+    return {part: sorted(items, key=places[part].__getitem__) for part, items in kept.items()}

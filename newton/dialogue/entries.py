@@ -1,0 +1,109 @@
+"""Compactions in the database: kept whole or not at all, and dropped when a person wants the lines back."""
+
+import json
+from collections.abc import Sequence, Set
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue import log, sessions
+from newton.dialogue.view import Entry
+from newton.errors import NotFoundError
+from newton.ids import new_id
+from newton.memory.memory import Teller
+
+SQL = load("newton.dialogue", "entries.sql")
+
+
+class Run(NamedTuple):
+    """How a strategy's run went: its milliseconds, the tokens of the view before and after, and what went wrong."""
+
+    strategy: str
+    at: datetime
+    duration_ms: float
+    before: int
+    after: int
+    error: str | None = None
+
+
+class Listed(NamedTuple):
+    """An entry, and when it was dropped, if it was."""
+
+    entry: Entry
+    restored_at: datetime | None
+
+
+async def keep(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: Set[UUID]) -> bool:
+    """Writes the entries, unless others have come or gone since `seen` was read: then nothing, and False."""
+    await sessions.lock(tx, agent_id=agent_id, session_id=session_id)
+    if {reach.entry_id for reach in await log.active(tx, agent_id=agent_id, session_id=session_id)} != seen:
+        return False
+    await SQL["keep"].run(tx, agent_id=agent_id, session_id=session_id, entries=json.dumps([_row(e) for e in entries]))
+    return True
+
+
+async def listed(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Listed]:
+    """Every entry of a session by its place, the outer ones first."""
+    rows = await SQL["listed"].all(tx, agent_id=agent_id, session_id=session_id)
+    return [Listed(log.entry(row), row["restored_at"]) for row in rows]
+
+
+async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, by: Teller) -> list[UUID]:
+    """Drops an entry and those that cover it, so that its lines are shown again, and stay; returns what was dropped.
+
+    Raises NotFoundError when the session has no such entry.
+    """
+    await sessions.lock(tx, agent_id=by.agent_id, session_id=session_id)
+    known = await listed(tx, agent_id=by.agent_id, session_id=session_id)
+    if entry_id not in {one.entry.entry_id for one in known}:
+        raise NotFoundError(
+            f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
+        )
+    rows = await SQL["drop"].all(
+        tx, agent_id=by.agent_id, session_id=session_id, entry_id=entry_id, now=by.now, origin=by.origin
+    )
+    return [row["entry_id"] for row in rows]
+
+
+async def hold(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
+    """Whether the holder may make the session shorter now. It may for so many seconds, unless it lets go before."""
+    row = await SQL["hold"].one(tx, agent_id=agent_id, session_id=session_id, holder=holder, seconds=seconds)
+    return row is not None
+
+
+async def release(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
+    await SQL["release"].run(tx, agent_id=agent_id, session_id=session_id, holder=holder)
+
+
+async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
+    """Notes how a run went."""
+    await SQL["record"].run(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        compaction_id=new_id(),
+        strategy=run.strategy,
+        at=run.at,
+        duration_ms=run.duration_ms,
+        tokens_before=run.before,
+        tokens_after=run.after,
+        error=run.error,
+    )
+
+
+def _row(entry: Entry) -> dict[str, object]:
+    return {
+        "entry_id": str(entry.entry_id),
+        "kind": entry.kind,
+        "first_position": entry.first,
+        "last_position": entry.last,
+        "text": entry.text,
+        "tokens": entry.tokens,
+        "before": entry.before,
+        "strategy": entry.strategy,
+        "prompt": entry.prompt,
+        "model": entry.model,
+        "made_at": entry.made_at.isoformat(),
+    }

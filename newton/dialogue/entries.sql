@@ -1,0 +1,56 @@
+-- name: keep(agent_id, session_id, entries)
+insert into dialogue.entries (
+    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model,
+    made_at
+)
+select
+    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt,
+    e.model, e.made_at
+from jsonb_to_recordset($3::jsonb) as e (
+    entry_id uuid, kind text, first_position integer, last_position integer, text text, tokens integer, before integer,
+    strategy text, prompt text, model text, made_at timestamptz
+);
+
+-- name: listed(agent_id, session_id)
+select
+    e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt, e.model,
+    e.made_at, r.at as restored_at
+from dialogue.entries as e
+left join dialogue.restorations as r on r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
+where e.agent_id = $1 and e.session_id = $2
+order by e.first_position, e.last_position desc, e.made_at desc;
+
+-- name: drop(agent_id, session_id, entry_id, now, origin)
+-- An entry, and every one that covers it: else what it stands for would not be seen again.
+insert into dialogue.restorations (agent_id, session_id, entry_id, at, origin)
+select $1, $2, o.entry_id, $4, $5
+from dialogue.entries as e
+join dialogue.entries as o
+    on o.agent_id = $1
+    and o.session_id = $2
+    and o.first_position <= e.first_position
+    and o.last_position >= e.last_position
+    and o.made_at >= e.made_at
+where e.agent_id = $1 and e.session_id = $2 and e.entry_id = $3
+on conflict do nothing
+returning entry_id;
+
+-- name: hold(agent_id, session_id, holder, seconds)
+-- Takes the right to make a session shorter, unless another has it still.
+insert into dialogue.compacting (agent_id, session_id, holder, until)
+values ($1, $2, $3, now() + make_interval(secs => $4))
+on conflict (agent_id, session_id) do update
+set holder = excluded.holder, until = excluded.until
+where compacting.until < now() or compacting.holder = excluded.holder
+returning holder;
+
+-- name: release(agent_id, session_id, holder)
+update dialogue.compacting
+set until = '-infinity'
+where agent_id = $1 and session_id = $2 and holder = $3;
+
+-- name: record(agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error)
+insert into dialogue.compactions (
+    agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9);

@@ -1,0 +1,162 @@
+"""The log of a conversation as it is read: a branch begins with the lines of those it descends from."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import NamedTuple
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.dialogue.lines import Call, Line, Placed
+from newton.dialogue.view import Entry, EntryKind, Injected, Shown, outermost, shown
+
+SQL = load("newton.dialogue", "log.sql")
+
+END = 2**31 - 1
+
+
+class Stretch(NamedTuple):
+    """Lines from a place to a place; `bare` without their words."""
+
+    first: int
+    last: int
+    bare: bool = False
+
+
+class Reach(NamedTuple):
+    """An entry by its place alone."""
+
+    entry_id: UUID
+    kind: EntryKind
+    first: int
+    last: int
+    made_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Read:
+    """A view as it was read, with every entry that counts, and the lines that were restored."""
+
+    view: Sequence[Shown]
+    active: frozenset[UUID]
+    pinned: frozenset[int]
+
+
+async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
+    """The view of a session. Reads no line that an entry covers."""
+    about = await SQL["about"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert about is not None
+    counting = await active(tx, agent_id=agent_id, session_id=session_id)
+    chosen = outermost(counting)
+    entries = await _entries(tx, [reach.entry_id for reach in chosen], agent_id=agent_id, session_id=session_id)
+    log = await lines(tx, _uncovered(chosen), agent_id=agent_id, session_id=session_id)
+    return Read(
+        view=shown(
+            log, entries, await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
+        ),
+        active=frozenset(reach.entry_id for reach in counting),
+        pinned=await _restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
+    )
+
+
+async def active(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Reach]:
+    """The entries that count, by their places."""
+    return [Reach(*row) for row in await SQL["active"].all(tx, agent_id=agent_id, session_id=session_id)]
+
+
+async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id: UUID) -> list[Placed]:
+    """The lines between places of a conversation, in their order; of the bare ones all but the words."""
+    rows = await SQL["stretches"].all(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        firsts=[part.first for part in parts],
+        lasts=[part.last for part in parts],
+        bare=[part.bare for part in parts],
+    )
+    return [placed(row, session_id) for row in rows]
+
+
+async def end(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
+    """The place of its last line; -1 when it has none."""
+    row = await SQL["end"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return -1 if row["position"] is None else row["position"]
+
+
+def placed(row: Record, session_id: UUID) -> Placed:
+    """A line as the database has it."""
+    calls = row["calls"]
+    return Placed(
+        session_id=session_id,
+        position=row["position"],
+        tokens=row["tokens"],
+        line=Line(
+            role=row["role"],
+            name=row["name"],
+            content=row["content"],
+            said_at=row["said_at"],
+            ref=row["ref"],
+            calls=tuple(Call(**call) for call in json.loads(calls)) if calls else (),
+            answers=row["answers"],
+        ),
+    )
+
+
+def entry(row: Record) -> Entry:
+    """An entry as the database has it."""
+    return Entry(
+        entry_id=row["entry_id"],
+        kind=row["kind"],
+        first=row["first_position"],
+        last=row["last_position"],
+        text=row["text"],
+        tokens=row["tokens"],
+        before=row["before"],
+        strategy=row["strategy"],
+        prompt=row["prompt"],
+        model=row["model"],
+        made_at=row["made_at"],
+    )
+
+
+def _uncovered(chosen: Sequence[Reach]) -> list[Stretch]:
+    """What has to be read: the lines between the entries, and of a masked line all but its words."""
+    parts: list[Stretch] = []
+    start = 0
+    for reach in chosen:
+        if reach.first > start:
+            parts.append(Stretch(start, reach.first - 1))
+        parts.append(Stretch(reach.first, reach.first, bare=True))
+        start = reach.last + 1
+    return [*parts, Stretch(start, END)]
+
+
+async def _restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
+    rows = await SQL["restored"].all(tx, agent_id=agent_id, session_id=session_id)
+    return frozenset(place for row in rows for place in range(row[0], row[1] + 1))
+
+
+async def _entries(tx: Tx, entry_ids: Sequence[UUID], *, agent_id: UUID, session_id: UUID) -> list[Entry]:
+    if not entry_ids:
+        return []
+    rows = await SQL["entries"].all(tx, agent_id=agent_id, session_id=session_id, entry_ids=entry_ids)
+    return [entry(row) for row in rows]
+
+
+async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injected]:
+    injected: list[Injected] = []
+    for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id):
+        part = Stretch(row["first_position"], row["last_position"])
+        other = await lines(tx, [part], agent_id=agent_id, session_id=row["other_id"])
+        injected.append(Injected(row["place"], told(row["ref"], other), row["tokens"]))
+    return injected
+
+
+def told(ref: str, other: Sequence[Placed]) -> str:
+    """Lines of another branch as they are shown in one. Pure."""
+    return "\n".join([f"[From {ref}]", *(f"{p.line.speaker}: {p.line.content}" for p in other)])

@@ -1,0 +1,64 @@
+-- name: about(agent_id, session_id)
+-- What there is to be read beside lines and entries; of most sessions nothing.
+select
+    exists (select from dialogue.restorations where agent_id = $1 and session_id = $2) as restored,
+    exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected;
+
+-- name: active(agent_id, session_id)
+-- Where the entries that count begin and end. What they say is read for those that are shown.
+select e.entry_id, e.kind, e.first_position, e.last_position, e.made_at
+from dialogue.entries as e
+where
+    e.agent_id = $1
+    and e.session_id = $2
+    and not exists (
+        select
+        from dialogue.restorations as r
+        where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
+    );
+
+-- name: restored(agent_id, session_id)
+select e.first_position, e.last_position
+from dialogue.restorations as r
+join dialogue.entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
+where r.agent_id = $1 and r.session_id = $2;
+
+-- name: entries(agent_id, session_id, entry_ids)
+select
+    entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model, made_at
+from dialogue.entries
+where agent_id = $1 and session_id = $2 and entry_id = any($3::uuid[]);
+
+-- name: stretches(agent_id, session_id, firsts, lasts, bare)
+-- Lines of a conversation between places, those of its ancestors included; of the bare ones all but the words.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.tokens, m.said_at,
+    m.calls, m.answers
+from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
+join owner as o on o.first_position <= s.last and o.last_position >= s.first
+join dialogue.messages as m
+    on m.agent_id = $1
+    and m.session_id = o.session_id
+    and m.position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
+order by m.position;
+
+-- name: injections(agent_id, session_id)
+select i.place, i.other_id, i.first_position, i.last_position, i.tokens, s.ref
+from dialogue.injections as i
+join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
+where i.agent_id = $1 and i.session_id = $2
+order by i.place, i.injection_id;
+
+-- name: end(agent_id, session_id)
+-- The last place of a conversation; a branch without lines of its own ends where it begins.
+select greatest(
+    (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
+    (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
+) as position;

@@ -1,0 +1,235 @@
+"""What a model is shown of a conversation: its log, with compactions in the place of what they cover. Pure."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal, NamedTuple, Protocol, TypeVar
+from uuid import UUID
+
+from newton.dialogue.lines import Call, Placed, Role
+
+EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
+ShownKind = Literal["line", "injected", "mask", "tools", "turn", "goals", "merged", "task"]
+
+MESSAGE_TOKENS = 4  # what a message costs beside its words: its role and the marks around it
+
+# A block that tells of whole turns is shown as a message to the model, one that tells of its own work as its own.
+_ROLES: dict[EntryKind, Role] = {
+    "mask": "tool",
+    "tools": "assistant",
+    "turn": "user",
+    "goals": "user",
+    "merged": "user",
+    "task": "user",
+}
+WHOLE: frozenset[ShownKind] = frozenset({"turn", "goals", "merged", "task"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """A compaction: words that are shown in the place of the lines from `first` to `last`. `before` is what was shown
+    there until then, in tokens; `model` is None where no model wrote them."""
+
+    entry_id: UUID
+    kind: EntryKind
+    first: int
+    last: int
+    text: str
+    tokens: int
+    before: int
+    strategy: str
+    prompt: str
+    model: str | None
+    made_at: datetime
+
+
+class Placing(Protocol):
+    """What an entry is by its place alone."""
+
+    @property
+    def entry_id(self) -> UUID: ...
+    @property
+    def first(self) -> int: ...
+    @property
+    def last(self) -> int: ...
+    @property
+    def made_at(self) -> datetime: ...
+
+
+E = TypeVar("E", bound=Placing)
+
+
+class Injected(NamedTuple):
+    """Lines of another branch that are shown behind a place of this one, with what the branch is called."""
+
+    place: int
+    text: str
+    tokens: int
+
+
+class Shown(NamedTuple):
+    """One message of a view, its tokens with the marks around it, and the lines of the log that it stands for."""
+
+    role: Role
+    text: str
+    tokens: int
+    first: int
+    last: int
+    kind: ShownKind = "line"
+    name: str | None = None
+    calls: tuple[Call, ...] = ()
+    answers: str | None = None
+    entry_id: UUID | None = None
+
+    @property
+    def works(self) -> bool:
+        """Whether it is a step of work with tools: a call, or what came of one."""
+        return bool(self.calls) or self.role == "tool"
+
+    @property
+    def asks(self) -> bool:
+        """Whether a turn begins with it: something that a person said."""
+        return self.role == "user" and self.kind == "line"
+
+
+class Turn(NamedTuple):
+    """What belongs to one input: the input and all that came of it, or a block that tells of it."""
+
+    items: tuple[Shown, ...]
+
+    @property
+    def first(self) -> int:
+        return self.items[0].first
+
+    @property
+    def last(self) -> int:
+        return self.items[-1].last
+
+    @property
+    def tokens(self) -> int:
+        return sum(item.tokens for item in self.items)
+
+    @property
+    def begun(self) -> bool:
+        """Whether it holds the input, so that it may be told of as a whole."""
+        return self.items[0].asks or self.items[0].kind in WHOLE
+
+    @property
+    def complete(self) -> bool:
+        """Whether every call in it has its answer, and the other way round."""
+        return self.begun and paired(self.items)
+
+
+def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[Injected] = ()) -> list[Shown]:
+    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps."""
+    blocks = {block.first: block for block in outermost(entries)}
+    aside: dict[int, list[Injected]] = {}
+    for one in injected:
+        aside.setdefault(one.place, []).append(one)
+    view: list[Shown] = []
+    covered = -1
+    for placed in log:
+        if placed.position > covered:
+            block = blocks.get(placed.position)
+            view.append(_block(block, placed) if block else _line(placed))
+            covered = block.last if block else placed.position
+        if placed.position == covered or placed.position in aside:
+            view += [_aside(one) for one in aside.pop(placed.position, ())]
+    return view
+
+
+def outermost(entries: Sequence[E]) -> list[E]:
+    """The entries that count: what a later one covers is told by that one, until it is dropped."""
+    taken: list[E] = []
+    for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), e.entry_id)):
+        if not taken or entry.first > taken[-1].last:
+            taken.append(entry)
+    return taken
+
+
+def turns(view: Sequence[Shown]) -> list[Turn]:
+    """The view without its system messages, cut before each input and around each block that tells of whole turns."""
+    cut: list[list[Shown]] = []
+    open_ = False
+    for item in view:
+        if item.role == "system":
+            open_ = False
+            continue
+        if item.asks or item.kind in WHOLE or not open_:
+            cut.append([])
+        cut[-1].append(item)
+        open_ = item.kind not in WHOLE
+    return [Turn(tuple(items)) for items in cut]
+
+
+def paired(items: Sequence[Shown]) -> bool:
+    """Whether calls and answers belong together here: no answer without its call before it, no call left open.
+
+    An answer that names no call, as transcripts have them, belongs to what stands before it.
+    """
+    open_: set[str] = set()
+    for item in items:
+        if item.role == "tool" and item.answers:
+            if item.answers not in open_:
+                return False
+            open_.discard(item.answers)
+        open_ |= {call.id for call in item.calls}
+    return not open_
+
+
+def groups(turn: Turn) -> Iterator[tuple[Shown, ...]]:
+    """The runs of work with tools in a turn, each with whole pairs of calls and answers."""
+    run: list[Shown] = []
+    for item in (*turn.items, None):
+        if item is not None and item.works:
+            run.append(item)
+            continue
+        if run and paired(run):
+            yield tuple(run)
+        run = []
+
+
+def cost(view: Sequence[Shown]) -> int:
+    """Tokens of the view, with the marks around its messages."""
+    return sum(item.tokens for item in view)
+
+
+def _line(placed: Placed) -> Shown:
+    line = placed.line
+    return Shown(
+        role=line.role,
+        text=line.content,
+        tokens=placed.tokens + MESSAGE_TOKENS,
+        first=placed.position,
+        last=placed.position,
+        name=line.name,
+        calls=line.calls,
+        answers=line.answers,
+    )
+
+
+def _block(entry: Entry, placed: Placed) -> Shown:
+    masked = entry.kind == "mask"
+    return Shown(
+        role=placed.line.role if masked else _ROLES[entry.kind],
+        text=entry.text,
+        tokens=entry.tokens + MESSAGE_TOKENS,
+        first=entry.first,
+        last=entry.last,
+        kind=entry.kind,
+        name=placed.line.name if masked else None,
+        calls=placed.line.calls if masked else (),
+        answers=placed.line.answers if masked else None,
+        entry_id=entry.entry_id,
+    )
+
+
+def _aside(one: Injected) -> Shown:
+    return Shown(
+        role="user",
+        text=one.text,
+        tokens=one.tokens + MESSAGE_TOKENS,
+        first=one.place,
+        last=one.place,
+        kind="injected",
+    )
