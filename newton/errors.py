@@ -10,7 +10,8 @@ NewtonError
 ├── DatabaseError       the database cannot be reached or started
 ├── SchemaError         the database is not at the version this code needs
 └── ProviderError       an outside model failed
-    └── SpendError      ... or may not be asked again today
+    ├── SpendError      ... or may not be asked again today
+    └── WindowError     ... or cannot read so much at once
 """
 
 from typing import ClassVar
@@ -64,3 +65,7 @@ class ProviderError(NewtonError):
 
 class SpendError(ProviderError):
     code = "spend_ceiling"
+
+
+class WindowError(ProviderError):
+    code = "window_exceeded"

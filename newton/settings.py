@@ -83,7 +83,19 @@ class Settings(BaseModel):
         128_000, ge=1_000, description="What a session may have at hand; the coldest goes first."
     )
     working_days: int = Field(30, ge=1, description="After so many days without use a session has nothing at hand.")
-    history_tokens: int = Field(4_000, ge=0, description="How much of the running session is sent verbatim.")
+    window_tokens: int = Field(
+        128_000, ge=1_000, le=10_000_000, description="What the chat model reads and writes in one call."
+    )
+    conversation_tokens: int = Field(
+        100_000, ge=0, description="What of that the conversation may take, at most 80 % of what is usable."
+    )
+    compaction: str = Field(
+        "default",
+        description="How conversations are made shorter: default, long, conservative, none, or strategies in order.",
+    )
+    compaction_model: str | None = Field(
+        None, description="The model that tells of what is made shorter, at the same endpoint. Unset: openai_model."
+    )
     covered: float = Field(
         0.5, ge=0, le=1, description="From this likeness on an input may be covered by the session's last context."
     )

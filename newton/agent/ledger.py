@@ -1,14 +1,18 @@
 """What models cost one agent."""
 
 from datetime import datetime
+from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 from newton.providers.chat import Reply
+from newton.providers.gauge import Sample
 
 SQL = load("newton.agent", "ledger.sql")
+
+SAMPLES = 20  # calls from which it is learnt how a model counts
 
 
 async def spent(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
@@ -19,7 +23,16 @@ async def spent(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
     return row["tokens"]
 
 
-async def record(tx: Tx, reply: Reply, *, agent_id: UUID, purpose: str, now: datetime) -> None:
+class Asked(NamedTuple):
+    """What was sent, by our own count: the tokens of its words, and its messages."""
+
+    counted: int
+    messages: int
+
+
+async def record(
+    tx: Tx, reply: Reply, *, agent_id: UUID, purpose: str, now: datetime, asked: Asked | None = None
+) -> None:
     await SQL["record"].run(
         tx,
         agent_id=agent_id,
@@ -30,4 +43,12 @@ async def record(tx: Tx, reply: Reply, *, agent_id: UUID, purpose: str, now: dat
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
         estimated=reply.estimated,
+        counted=asked and asked.counted,
+        messages=asked and asked.messages,
     )
+
+
+async def samples(tx: Tx, *, agent_id: UUID, model: str) -> list[Sample]:
+    """The latest calls of a model that reported what they cost, beside our own count of them."""
+    rows = await SQL["samples"].all(tx, agent_id=agent_id, model=model, most=SAMPLES)
+    return [Sample(*row) for row in rows]

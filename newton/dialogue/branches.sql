@@ -7,11 +7,11 @@ returning session_id;
 -- name: descend(agent_id, session_id, parent_id, position)
 -- What the parent descends from, as far as the branch goes along, and then the parent itself.
 insert into dialogue.lineage (agent_id, session_id, ancestor_id, first_position, last_position)
-select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4)
+select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4::integer)
 from dialogue.lineage as l
 where l.agent_id = $1 and l.session_id = $3 and l.first_position <= $4
 union all
-select $1, $2, $3, coalesce(s.parent_position + 1, 0), $4
+select $1, $2::uuid, $3::uuid, coalesce(s.parent_position + 1, 0), $4::integer
 from dialogue.sessions as s
 where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4;
 

@@ -4,11 +4,12 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal, NamedTuple
+from typing import Literal
 from uuid import UUID
 
 from newton.memory.memory import Draft, Teller, Trust, digest
 from newton.memory.representations import Count, forms, one_line
+from newton.providers.chat import Call
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -29,14 +30,6 @@ MONTHS = (
 
 # Whoever speaks in a role is believed so much. A transcript's system lines were not said by this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
-
-
-class Call(NamedTuple):
-    """What a model wants a tool to do: the caller's id of it, the tool, and its arguments as JSON text."""
-
-    id: str
-    name: str
-    arguments: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

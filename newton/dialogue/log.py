@@ -11,8 +11,9 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.lines import Call, Line, Placed
+from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import Entry, EntryKind, Injected, Shown, outermost, shown
+from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "log.sql")
 

@@ -99,7 +99,8 @@ async def _ensure_called(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by:
 
 
 def _tokens(line: Line, count: Count) -> int:
-    return max(count(line.content) + count(written(line.calls) or ""), 1)
+    calls = written(line.calls)
+    return max(count(line.content) + (count(calls) if calls else 0), 1)
 
 
 def _same_words(line: Line, known: object) -> None:

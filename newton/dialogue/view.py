@@ -6,7 +6,8 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from newton.dialogue.lines import Call, Placed, Role
+from newton.dialogue.lines import Placed, Role
+from newton.providers.chat import Call
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
 ShownKind = Literal["line", "injected", "mask", "tools", "turn", "goals", "merged", "task"]

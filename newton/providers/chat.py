@@ -2,16 +2,28 @@
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 # "length": the ceiling of tokens cut it; "interrupted": the connection, the deadline or the endpoint did.
 Finish: TypeAlias = Literal["stop", "length", "interrupted"]
 
 
+class Call(NamedTuple):
+    """What a model wants a tool to do: an id for it, the tool, and its arguments as JSON text."""
+
+    id: str
+    name: str
+    arguments: str
+
+
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    role: Literal["system", "user", "assistant"]
+    """One message. An assistant's may call tools, and a tool's answers the call of that id."""
+
+    role: Literal["system", "user", "assistant", "tool"]
     text: str
+    calls: tuple[Call, ...] = ()
+    answers: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

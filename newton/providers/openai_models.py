@@ -1,6 +1,7 @@
 """Any OpenAI-compatible endpoint: one deadline and one retry layer for each call, and errors that say what to do."""
 
 import asyncio
+import re
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
@@ -9,11 +10,16 @@ from typing import TypeVar
 
 import numpy as np
 import openai
-from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
+from openai.types.chat import (
+    ChatCompletionAssistantMessageParam,
+    ChatCompletionChunk,
+    ChatCompletionMessageFunctionToolCallParam,
+    ChatCompletionMessageParam,
+)
 from openai.types.shared_params import ResponseFormatJSONSchema
 from pydantic import BaseModel, ConfigDict
 
-from newton.errors import ProviderError
+from newton.errors import ProviderError, WindowError
 from newton.providers import tokens
 from newton.providers.chat import ChatMessage, Finish, Reply
 from newton.providers.embedding import Vector, unit
@@ -54,6 +60,10 @@ class Endpoint:
 
     def explained(self, error: Exception) -> ProviderError:
         """The failure in words that help. Neither key nor prompt is in them, nor the endpoint's words: it may quote."""
+        if _overflows(error):
+            return WindowError(
+                f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
+            )
         words = {"where": self.address, "model": self.model, "setting": self.setting}
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
@@ -104,6 +114,18 @@ def _seconds_between(said: str, asked: str) -> float:
         return (parsedate_to_datetime(asked) - parsedate_to_datetime(said)).total_seconds()
     except (ValueError, TypeError):
         return -1
+
+
+def _overflows(error: Exception) -> bool:
+    """Whether the endpoint says that the prompt does not fit the model's window; servers say it in their own ways."""
+    if not isinstance(error, openai.BadRequestError):
+        return False
+    if error.code == "context_length_exceeded":
+        return True
+    return _TOO_LONG.search(error.message) is not None
+
+
+_TOO_LONG = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
 
 
 class OpenAIChat:
@@ -246,7 +268,19 @@ def _wire(message: ChatMessage) -> ChatCompletionMessageParam:
         case "user":
             return {"role": "user", "content": message.text}
         case "assistant":
-            return {"role": "assistant", "content": message.text}
+            return _assistant(message)
+        case "tool":
+            return {"role": "tool", "content": message.text, "tool_call_id": message.answers or ""}
+
+
+def _assistant(message: ChatMessage) -> ChatCompletionAssistantMessageParam:
+    if not message.calls:
+        return {"role": "assistant", "content": message.text}
+    calls: list[ChatCompletionMessageFunctionToolCallParam] = [
+        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+        for call in message.calls
+    ]
+    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
 
 
 class _Row(_Received):

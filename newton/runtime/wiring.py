@@ -1,7 +1,7 @@
 """The composition root: the only place where the parts meet by name."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
@@ -12,12 +12,14 @@ from uuid import UUID
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
+from newton.agent.compacting import Compacting
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
-from newton.agent.turn import Limits, Turns
+from newton.agent.speaking import Limits
+from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.agent.working import WorkingMemory, session_at_work
@@ -40,6 +42,8 @@ from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
+from newton.dialogue.compaction.events import Event
+from newton.dialogue.compaction.strategies import preset
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
@@ -229,12 +233,17 @@ class Newton:
         async with self.db.work(self.agent_id) as tx:
             await closing.close(tx, session_id=session_id, by=by, count=self.count)
 
-    def turns(self, model: "ChatModel | None") -> Turns:
+    def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
+        """What makes conversations shorter; `tell` hears of it while it runs."""
+        return _compacting(self, tell)
+
+    def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
         limits = Limits(
             context=self.settings.context_tokens,
-            history=self.settings.history_tokens,
+            conversation=self.settings.conversation_tokens,
             reply=self.settings.reply_tokens,
             per_day=self.settings.llm_tokens_per_day,
+            window=self.settings.window_tokens,
             working=self.settings.working_tokens,
         )
         return Turns(
@@ -243,6 +252,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             contexts=self.contexts,
+            compacting=self.compacting(tell),
             gate=self.gate("chat"),
             model=model,
             limits=limits,
@@ -324,6 +334,21 @@ def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, c
     model = chat_model(settings)
     return model and Asking(
         agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
+    )
+
+
+def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
+    """The model that tells of what is made shorter may be another one, at the same endpoint."""
+    settings = newton.settings
+    other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
+    return Compacting(
+        agent_id=newton.agent_id,
+        db=newton.db,
+        clock=newton.clock,
+        count=newton.count,
+        preset=preset(settings.compaction),
+        model=_asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
+        tell=tell,
     )
 
 

@@ -9,12 +9,15 @@ import asyncpg
 import pytest
 from asyncpg import Record
 
+from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
-from newton.agent.turn import Limits, Said, Turns
+from newton.agent.speaking import Limits
+from newton.agent.turn import Said, Turns
 from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
+from newton.dialogue.compaction.strategies import PRESETS
 from newton.dialogue.lines import Line
 from newton.heart import episodes, facts
 from newton.heart.facts import Statement
@@ -197,6 +200,7 @@ async def test_no_secret_that_a_model_says_reaches_any_table(db: Database, agent
         clock=SteppedClock(NOON),
         count=count,
         contexts=contexts(db),
+        compacting=Compacting(agent_id=agent, db=db, clock=SteppedClock(NOON), count=count, preset=PRESETS["default"]),
         gate=Gate(
             agent_id=agent,
             origin="test",
@@ -207,7 +211,7 @@ async def test_no_secret_that_a_model_says_reaches_any_table(db: Database, agent
             embedder=None,
         ),
         model=ScriptedChat(f"Use\0 {SECRETS['aws']} \ud800 then."),
-        limits=Limits(context=500, history=100, reply=50, per_day=1_000),
+        limits=Limits(context=500, conversation=100, reply=50, per_day=1_000),
     )
     async for _ in turns.take(Said(session_id=session_id, text=f"My key is {SECRETS['github']}")):
         pass

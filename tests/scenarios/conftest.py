@@ -5,8 +5,10 @@ from uuid import UUID
 
 import pytest
 
+from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
-from newton.agent.turn import Limits, Turns
+from newton.agent.speaking import Limits
+from newton.agent.turn import Turns
 from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.cognition.bundle import Bundle
@@ -17,6 +19,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
+from newton.dialogue.compaction.strategies import preset
 from newton.dialogue.lines import Line
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller
@@ -82,9 +85,20 @@ class Mind:
             clock=self.clock,
             count=tokens.count,
             contexts=self.contexts,
+            compacting=self.compacting(),
             gate=self.gate,
             model=model,
-            limits=Limits(context=2_000, history=1_000, reply=200, per_day=per_day),
+            limits=Limits(context=2_000, conversation=1_000, reply=200, per_day=per_day),
+        )
+
+    def compacting(self, strategies: str = "default", **chosen: object) -> Compacting:
+        return Compacting(
+            agent_id=self.agent_id,
+            db=self.db,
+            clock=self.clock,
+            count=tokens.count,
+            preset=preset(strategies),
+            **chosen,  # pyright: ignore[reportArgumentType]  # named fields
         )
 
     async def context(self, text: str, *, budget: int = 8_000, **chosen: object) -> Bundle:

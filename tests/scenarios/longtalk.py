@@ -8,15 +8,46 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from newton.dialogue.lines import Call, Line
+from newton.dialogue.lines import Line
+from newton.providers.chat import Call
 from tests.support import NOON
 
 PLACES = ("billing", "ledger", "importer", "gateway", "search", "mailer", "scheduler", "exporter", "cache", "audit")
 VERBS = ("retry", "parse", "merge", "index", "encode", "flush", "route", "verify", "rotate", "compact")
-WORDS = """
-queue worker token batch cursor window header shard replica commit offset buffer stream socket lease record snapshot
-digest filter bucket tenant quota ticket column migration payload session handler adapter registry resolver planner
-""".split()
+WORDS = [
+    "queue",
+    "worker",
+    "token",
+    "batch",
+    "cursor",
+    "window",
+    "header",
+    "shard",
+    "replica",
+    "commit",
+    "offset",
+    "buffer",
+    "stream",
+    "socket",
+    "lease",
+    "record",
+    "snapshot",
+    "digest",
+    "filter",
+    "bucket",
+    "tenant",
+    "quota",
+    "ticket",
+    "column",
+    "migration",
+    "payload",
+    "session",
+    "handler",
+    "adapter",
+    "registry",
+    "resolver",
+    "planner",
+]
 
 
 class Planted(NamedTuple):
@@ -63,7 +94,9 @@ class Talk:
         asked = f"Please look at why {place} does not {verb} the {self._word()} any more (ticket {turn})."
         if kind == 0:
             words = f"We decided that {place} uses codec-{secret} from now on instead of the old one."
-            self._plant("decision", turn, words, f"codec-{secret}", f"Which codec does {place} use since ticket {turn}?")
+            self._plant(
+                "decision", turn, words, f"codec-{secret}", f"Which codec does {place} use since ticket {turn}?"
+            )
             return f"{asked} {words}"
         if kind == 1:
             words = f"The {place} owner is called Priya-{secret} and answers on weekdays only."
@@ -75,7 +108,9 @@ class Talk:
         said = [f"I went through the {place} code for the {self._word()} and the {self._word()}."]
         if kind == 2:
             words = f"Raising the pool to {turn + 11} did not help, that was a dead end: knob-{secret} made it worse."
-            self._plant("dead end", turn, words, f"knob-{secret}", f"What was tried in vain for {place} in ticket {turn}?")
+            self._plant(
+                "dead end", turn, words, f"knob-{secret}", f"What was tried in vain for {place} in ticket {turn}?"
+            )
             said.append(words)
         if kind == 3:
             words = f"We still need to migrate table t_{secret} before the release."
@@ -91,7 +126,9 @@ class Talk:
         tool, arguments, output = self._tool(turn, step, kind, place, secret)
         call = Call(call_id, tool, json.dumps(arguments))
         made = Line(role="assistant", content="", said_at=self._at, calls=(call,), ref=f"{turn}:{step}:c")
-        answered = Line(role="tool", name=tool, content=output, said_at=self._at, answers=call_id, ref=f"{turn}:{step}:r")
+        answered = Line(
+            role="tool", name=tool, content=output, said_at=self._at, answers=call_id, ref=f"{turn}:{step}:r"
+        )
         return [made, answered]
 
     def _tool(self, turn: int, step: int, kind: int, place: str, secret: str) -> tuple[str, dict[str, object], str]:
@@ -101,7 +138,9 @@ class Talk:
             return "read_file", {"path": path}, self._file(20 + self._random.randrange(60))
         if kind == 5 and step == 0:
             words = f"ValueError: bad frame E{secret} in decoder"
-            self._plant("error", turn, words, f"E{secret}", f"Which error did the tests of {place} give in ticket {turn}?")
+            self._plant(
+                "error", turn, words, f"E{secret}", f"Which error did the tests of {place} give in ticket {turn}?"
+            )
             return "shell", {"command": f"pytest tests/{place}"}, f"{self._file(15)}\n{words}\nexit status 1"
         if turn % 97 == 50:
             return "read_file", {"path": f"src/{place}/big.py"}, self._file(2_000)
@@ -121,7 +160,9 @@ class Talk:
         return self._random.choice(WORDS)
 
     def _explanation(self) -> str:
-        return f"The {self._word()} keeps a {self._word()} for every {self._word()}, so the {self._word()} is read twice."
+        return (
+            f"The {self._word()} keeps a {self._word()} for every {self._word()}, so the {self._word()} is read twice."
+        )
 
     def _file(self, lines: int) -> str:
         return "\n".join(f"{n:5d}  {self._word()}_{self._word()} = {self._word()}({n})" for n in range(1, lines + 1))

@@ -9,6 +9,7 @@ from asyncpg import Record
 from pydantic import BaseModel
 
 from newton.agent.turn import Said
+from newton.dialogue.view import MESSAGE_TOKENS
 from newton.errors import ProviderError
 from newton.memory import agents
 from newton.providers import tokens
@@ -30,7 +31,7 @@ class Honest(ScriptedChat):
         self.heard.append(messages)
         text = tokens.clip("one two three " * max_tokens, most=max_tokens)
         yield text
-        heard = sum(tokens.count(message.text) for message in messages)
+        heard = sum(tokens.count(message.text) + MESSAGE_TOKENS for message in messages)
         yield Reply(text=text, model=self.name, input_tokens=heard, output_tokens=tokens.count(text))
 
 

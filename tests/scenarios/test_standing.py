@@ -220,7 +220,7 @@ async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: T
 
 async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk) -> None:
     # S001-34: what has slid out of the sent history is not lost
-    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, history=25))
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=25))
     await talk.given(ASKED)
     await talk.given("It is for the harbour: the red lantern goes along.")
     seen: list[Refreshed] = [await talk.given(AGAIN) for _ in range(3)]
@@ -234,7 +234,7 @@ async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk)
 
 async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: Talk) -> None:
     # S001-34
-    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, history=60))
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=90))
     hows: list[str] = []
     for number in range(8):
         given = await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")

@@ -8,17 +8,14 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.turn import Answer, Said, Turns, within
+from newton.agent.turn import Answer, Said, Turns
 from newton.content.frames import load_frames
 from newton.db.pool import in_unit_of_work
-from newton.dialogue.lines import Line, Placed
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import Rule
-from newton.ids import new_id
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.support import NOON
 
 
 class Endless(ScriptedChat):
@@ -173,7 +170,7 @@ async def test_a_line_too_long_to_be_sent_comes_into_focus(mind: Mind, history: 
     session_id = await mind.hear("The plan is to paint the whole house blue, and then the garden fence as well.")
     model = ScriptedChat("The fence.")
     turns = mind.turns(model)
-    turns = replace(turns, limits=replace(turns.limits, history=history))
+    turns = replace(turns, limits=replace(turns.limits, conversation=history))
     await take(turns, Said(session_id=session_id, text="What comes second?"))
     (system, *spoken) = model.heard[0]
     assert [m.text for m in spoken] == ["What comes second?"]
@@ -190,7 +187,7 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
     for frame in load_frames():
         session_id, model = await mind.hear(*(f"Line {n}." for n in range(200)), session=frame), ScriptedChat("Yes.")
         turns = mind.turns(model)
-        turns = replace(turns, limits=replace(turns.limits, context=8_000, history=100))
+        turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
         await take(turns, Said(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))
         system = model.heard[0][0].text
         assert f"## Current Approach: {frame}\n" in system
@@ -203,15 +200,6 @@ async def test_an_empty_message_is_refused_and_leaves_nothing(mind: Mind) -> Non
     with pytest.raises(InputError, match="empty"):
         await take(mind.turns(None), Said(session_id=session_id, text="  \n"))
     assert await log(mind, session_id) == []
-
-
-def test_within_keeps_the_end() -> None:
-    session_id = new_id()
-    lines = [
-        Placed(session_id=session_id, position=n, tokens=10, line=Line(role="user", content=str(n), said_at=NOON))
-        for n in range(5)
-    ]
-    assert [p.position for p in within(lines, tokens=25)] == [3, 4]
 
 
 async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mind: Mind) -> None:

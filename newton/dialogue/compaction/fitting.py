@@ -10,16 +10,17 @@ from newton.dialogue.view import MESSAGE_TOKENS, Shown, cost, turns
 from newton.memory.representations import Count
 
 MASK_TOKENS = 60
+NOTE_PART = 20  # what is left out is told where that takes at most this part of the view
 LEFT_OUT = "[{turns} earlier turns are not shown here]"
 
 
-def fitted(view: Sequence[Shown], *, most: int, count: Count) -> list[Shown]:
-    """The view in at most so many tokens, whatever is in it. System messages and the end of the last turn stay longest.
+def fitted(view: Sequence[Shown], *, most: int, count: Count, spared: int = 1) -> list[Shown]:
+    """The view in at most so many tokens, whatever is in it. System messages and the last `spared` turns stay longest.
 
     What tools gave is left out first, the oldest first; then whole turns; at last the longest messages are cut.
     """
     kept = _without_outputs(list(view), most=most, count=count)
-    kept = _without_turns(kept, most=most, count=count)
+    kept = _without_turns(kept, most=most, count=count, spared=spared)
     return _cut(kept, most=most, count=count)
 
 
@@ -35,16 +36,17 @@ def _without_outputs(view: list[Shown], *, most: int, count: Count) -> list[Show
     return view
 
 
-def _without_turns(view: list[Shown], *, most: int, count: Count) -> list[Shown]:
-    """Without as many of the oldest turns as have to go, and with a word on how many."""
+def _without_turns(view: list[Shown], *, most: int, count: Count, spared: int) -> list[Shown]:
+    """Without as many of the oldest turns as have to go, and with a word on how many where there is room for it."""
     if cost(view) <= most:
         return view
     note = count(LEFT_OUT.format(turns=10_000)) + MESSAGE_TOKENS
+    note = note if note * NOTE_PART <= most else 0
     left = cost(view) + note
     gone: list[Shown] = []
     whole = turns(view)
     taken = 0
-    for turn in whole[:-1]:
+    for turn in whole[: len(whole) - spared]:
         if left <= most:
             break
         gone += turn.items
@@ -53,8 +55,10 @@ def _without_turns(view: list[Shown], *, most: int, count: Count) -> list[Shown]
     if not gone:
         return view
     ids = {id(item) for item in gone}
-    told = Shown("user", LEFT_OUT.format(turns=taken), note, gone[0].first, gone[-1].last, kind="merged")
     rest = [item for item in view if id(item) not in ids]
+    if not note:
+        return rest
+    told = Shown("user", LEFT_OUT.format(turns=taken), note, gone[0].first, gone[-1].last, kind="merged")
     place = next((n for n, item in enumerate(rest) if item.role != "system"), len(rest))
     return [*rest[:place], told, *rest[place:]]
 

@@ -4,11 +4,13 @@ A strategy looks at a view and names blocks, or none. It never touches system me
 call without its answer, or what a person has restored.
 """
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from dataclasses import asdict, dataclass
+from typing import Any, NamedTuple, Protocol
 
 from newton.dialogue.view import EntryKind, Shown, Turn, cost, groups, turns
+from newton.errors import InputError
 
 LEAST_GAIN = 80  # tokens; what costs hardly more than the words in its place stays as it is
 WORTH = 0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
@@ -190,6 +192,45 @@ PRESETS: Mapping[str, Preset] = {
     ),
     "none": Preset(strategies=()),
 }
+
+
+KINDS: Mapping[str, type[MaskOutputs | ToolCalls | Threshold | GoalBatch | GoalMerge]] = {
+    "mask_outputs": MaskOutputs,
+    "tool_calls": ToolCalls,
+    "threshold": Threshold,
+    "goal_batch": GoalBatch,
+    "goal_merge": GoalMerge,
+}
+_NAMED = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
+
+
+def preset(text: str) -> Preset:
+    """The preset of that name, or strategies in the order given: `tool_calls(age=5), threshold(share=0.7)`.
+
+    Raises InputError for what is neither.
+    """
+    if text in PRESETS:
+        return PRESETS[text]
+    parts = re.split(r",(?![^(]*\))", text)
+    return Preset(strategies=tuple(_strategy(part) for part in parts))
+
+
+def _strategy(text: str) -> Strategy:
+    named = _NAMED.fullmatch(text)
+    kind = KINDS.get(named[1]) if named else None
+    if named is None or kind is None:
+        known = ", ".join((*PRESETS, *KINDS))
+        raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")
+    usual = {key: value for key, value in asdict(kind()).items() if key != "name"}
+    given: dict[str, Any] = {}
+    for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
+        name, _, value = setting.partition("=")
+        try:
+            given[name.strip()] = type(usual[name.strip()])(value)
+        except (KeyError, ValueError):
+            hint = f"It takes {', '.join(f'{key}={usual[key]}' for key in usual)}."
+            raise InputError(f"{named[1]} takes no {setting!r}.", hint=hint) from None
+    return kind(**given)
 
 
 def allowed(block: Block, sight: Sight) -> str | None:

@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from newton.dialogue.lines import Call
 from newton.dialogue.view import EntryKind, Shown
 from newton.memory.representations import Count, one_line
+from newton.providers.chat import Call
 
 Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
 PARTS: tuple[Part, ...] = get_args(Part)

@@ -1,0 +1,132 @@
+"""Asking a model to answer: within the day's ceiling and its window, with every token recorded."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.agent import ledger
+from newton.agent.ledger import Asked
+from newton.agent.sending import Draft, Letter
+from newton.clock import Clock
+from newton.db.pool import Database, in_unit_of_work
+from newton.dialogue.window import rooms
+from newton.errors import ProviderError, WindowError
+from newton.memory.representations import Count
+from newton.providers.chat import ChatModel, Reply
+from newton.providers.gauge import Gauge, learnt
+
+SHORTER = 0.7  # of the room, when the endpoint says that a prompt is too long for it
+UNSET = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Ceilings of one turn, in tokens; `window` is all that the model reads and writes in one call, `per_day` is of all
+    turns of an agent in a UTC day, `working` of what a session has at hand."""
+
+    context: int
+    conversation: int
+    reply: int
+    per_day: int
+    window: int = 128_000
+    working: int = 128_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shares:
+    """What each part of a prompt may cost by our own count, and the gauge that says so."""
+
+    gauge: Gauge
+    usable: int
+    conversation: int
+    context: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Speaking:
+    """For one agent and one model; None is a model that is not set."""
+
+    agent_id: UUID
+    db: Database
+    clock: Clock
+    count: Count
+    model: ChatModel | None
+    limits: Limits
+
+    async def shares(self) -> Shares:
+        """What there is room for, by how this model counts as far as its endpoint has told."""
+        limits = self.limits
+        gauge = await self._gauge()
+        room = rooms(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
+        return Shares(
+            gauge=gauge,
+            usable=gauge.room(room.usable, 0),
+            conversation=gauge.room(room.conversation, 0),
+            context=max(gauge.room(room.context, 0), 1),
+        )
+
+    async def why_not(self, tokens: int) -> str | None:
+        """Why the model may not be asked with so many tokens; each call has to fit below the ceiling beforehand."""
+        if self.model is None:
+            return UNSET
+        async with self.db.work(self.agent_id) as tx:
+            spent = await ledger.spent(tx, agent_id=self.agent_id, now=self.clock.now())
+        if (cost := tokens + self.limits.reply) <= self.limits.per_day - spent:
+            return None
+        return (
+            f"This turn may cost {cost:,} model tokens, and {max(self.limits.per_day - spent, 0):,}"
+            f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
+        )
+
+    async def stream(self, draft: Draft, shares: Shares) -> AsyncGenerator[str]:
+        """The reply. When the endpoint says that the prompt is too long it is asked once more with a shorter one."""
+        assert self.model is not None, "nobody asks a model that is not set"
+        try:
+            async for piece in self._said(self.model, draft.letter(shares.usable, count=self.count)):
+                yield piece
+        except WindowError:
+            shorter = draft.letter(int(shares.usable * SHORTER), count=self.count)
+            async for piece in self._said(self.model, shorter):
+                yield piece
+
+    async def _said(self, model: ChatModel, letter: Letter) -> AsyncGenerator[str]:
+        """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""
+        assert not in_unit_of_work()
+        heard: list[str] = []
+        told = False
+        try:
+            async for piece in model.stream(letter.messages, max_tokens=self.limits.reply):
+                if isinstance(piece, Reply):
+                    told = True
+                    await self._record(piece, letter)
+                else:
+                    heard.append(piece)
+                    yield piece
+        except ProviderError:
+            told = True  # a model that fails has told its cost before, or had none
+            raise
+        finally:
+            if not told:
+                await asyncio.shield(self._record(self._estimated(model, letter, "".join(heard)), letter))
+
+    def _estimated(self, model: ChatModel, letter: Letter, text: str) -> Reply:
+        return Reply(
+            text=text,
+            model=model.name,
+            input_tokens=letter.counted,
+            output_tokens=self.count(text),
+            estimated=True,
+            finish="interrupted",
+        )
+
+    async def _record(self, reply: Reply, letter: Letter) -> None:
+        now, asked = self.clock.now(), Asked(letter.counted, len(letter.messages))
+        async with self.db.work(self.agent_id) as tx:
+            await ledger.record(tx, reply, agent_id=self.agent_id, purpose="turn", now=now, asked=asked)
+
+    async def _gauge(self) -> Gauge:
+        if self.model is None:
+            return Gauge()
+        async with self.db.work(self.agent_id) as tx:
+            return learnt(await ledger.samples(tx, agent_id=self.agent_id, model=self.model.name))
