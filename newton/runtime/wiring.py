@@ -13,6 +13,7 @@ from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
+from newton.agent.conversations import Conversations
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
@@ -236,6 +237,16 @@ class Newton:
     def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
         """What makes conversations shorter; `tell` hears of it while it runs."""
         return _compacting(self, tell)
+
+    def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
+        return Conversations(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            compacting=self.compacting(tell),
+        )
 
     def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
         limits = Limits(

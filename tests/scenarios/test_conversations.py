@@ -1,74 +1,121 @@
 """Conversations that go on for long: what is sent stays within the window, and what matters stays known."""
 
-import time
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from uuid import UUID
+
+import pytest
 
 from newton.agent.compacting import Compacting
-from newton.dialogue import sessions
-from newton.dialogue.compaction.events import Event
-from newton.dialogue.compaction.strategies import PRESETS
-from newton.dialogue.view import cost
+from newton.agent.conversations import Conversations
+from newton.agent.sending import joined, message
+from newton.clock import stopwatch
+from newton.dialogue.compaction.events import Completed, Event, Failed
+from newton.dialogue.compaction.fitting import fitted
+from newton.dialogue.lines import Line
+from newton.dialogue.view import Shown, cost
 from newton.providers import tokens
+from newton.providers.chat import ChatMessage
 from tests.scenarios.conftest import Mind
-from tests.scenarios.longtalk import Talk
-from tests.support import teller
+from tests.scenarios.longtalk import Planted, Talk
+
+WINDOW = 24_000
 
 
-async def test_try(mind: Mind) -> None:
-    session_id = await mind.session()
-    told: list[Event] = []
-    compacting = Compacting(
+@dataclass(slots=True)
+class Held:
+    """A conversation as an agent holds it: each request is the view, each line goes into the log."""
+
+    mind: Mind
+    compacting: Compacting
+    most: int
+    sent: int = 0
+    bare: int = 0
+    largest: int = 0
+    spent_ms: list[float] = field(default_factory=list[float])
+    view: Sequence[Shown] = ()
+
+    async def turn(self, session_id: UUID, ref: str, lines: Sequence[Line]) -> None:
+        doors = conversations(self.mind, self.compacting)
+        for line in lines:
+            await doors.append(ref, [line])
+            if line.role != "assistant":
+                await self._ask(session_id)
+
+    async def _ask(self, session_id: UUID) -> None:
+        """A request to a model: the view as it is now, which has to be one that a model can read."""
+        started = stopwatch()
+        view = await self.compacting.view(session_id, most=self.most)
+        self.view = fitted(view, most=self.most, count=tokens.count)
+        self.spent_ms.append(stopwatch() - started)
+        readable(joined(map(message, self.view)))
+        self.largest = max(self.largest, cost(self.view))
+        self.sent += cost(self.view)
+
+
+def conversations(mind: Mind, compacting: Compacting) -> Conversations:
+    return Conversations(
         agent_id=mind.agent_id,
+        origin="test",
         db=mind.db,
         clock=mind.clock,
         count=tokens.count,
-        preset=PRESETS["default"],
-        tell=told.append,
+        compacting=compacting,
     )
-    talk = Talk(300)
-    sent = bare = 0
-    spent = []
-    import cProfile
 
-    prof = cProfile.Profile()
-    for n, lines in enumerate(talk):
-        async with mind.db.work(mind.agent_id) as tx:
-            by = teller(mind.agent_id, now=mind.clock.now())
-            placed = await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)
-        t = time.perf_counter()
-        prof.enable()
-        view = await compacting.view(session_id, most=50_000)
-        prof.disable()
-        spent.append((time.perf_counter() - t) * 1000)
-        bare += sum(p.tokens + 4 for p in placed)
-        sent += cost(view)
-        if n % 25 == 24:
-            print(
-                n,
-                "log",
-                bare,
-                "view",
-                cost(view),
-                len(view),
-                "kinds",
-                {k: sum(i.kind == k for i in view) for k in {i.kind for i in view}},
-                "ms",
-                round(sum(spent[-25:]) / 25, 1),
-                round(max(spent[-25:]), 1),
-            )
-    text = "\n".join(i.text + " ".join(c.arguments for c in i.calls) for i in view)
-    from collections import Counter
 
-    kept = Counter()
-    alln = Counter()
+def readable(messages: Sequence[ChatMessage]) -> None:
+    """Every answer right behind its call, as the protocol wants it."""
+    open_: set[str] = set()
+    for one in messages:
+        if one.role == "tool":
+            assert one.answers in open_, one
+            open_.discard(one.answers or "")
+        else:
+            assert not open_, f"a call without its answer before {one}"
+        open_ |= {call.id for call in one.calls}
+
+
+def known(view: Sequence[Shown]) -> str:
+    return "\n".join(item.text + " ".join(call.arguments for call in item.calls) for item in view)
+
+
+@pytest.mark.parametrize("turns", [100, pytest.param(500, marks=pytest.mark.slow), pytest.param(2_000, marks=pytest.mark.slow)])
+async def test_long(mind: Mind, turns: int) -> None:
+    told: list[Event] = []
+    compacting = mind.compacting(tell=told.append)
+    held = Held(mind, compacting, WINDOW)
+    session_id, talk = await mind.session(), Talk(turns)
+    logged = 0
+    bare = 0
+    for lines in talk:
+        for line in lines:
+            logged += tokens.count(line.content) + 4
+            if line.role != "assistant":
+                bare += logged
+        await held.turn(session_id, "s1", lines)
+    print("largest", held.largest, "of", WINDOW, "sent", held.sent, "bare", bare, held.sent / bare, "log", logged)
+    spent = sorted(held.spent_ms)
+    print("ms mean", sum(spent) / len(spent), "p50", spent[len(spent) // 2], "p95", spent[int(len(spent) * .95)], "max", spent[-1])
+    print(Counter((type(e).__name__, e.strategy) for e in told if isinstance(e, Completed | Failed)))
+    text = known(held.view)
+    await mind.settle()
+    kept, reached, alln = Counter[str](), Counter[str](), Counter[str]()
+    lost: list[Planted] = []
     for p in talk.planted:
         alln[p.kind] += 1
-        kept[p.kind] += p.key in text
-    print({k: f"{kept[k]}/{alln[k]}" for k in alln})
-    print(Counter(type(e).__name__ + " " + e.strategy for e in told))
-    print([e for e in told if type(e).__name__ == "Failed"][:5])
-    for i in view[:3]:
-        print(i.kind, i.first, i.last, i.tokens, i.text[:1800])
-    import pstats
-
-    pstats.Stats(prof).sort_stats("tottime").print_stats(25)
+        if p.key in text:
+            kept[p.kind] += 1
+        elif await reachable(mind, p):
+            reached[p.kind] += 1
+        else:
+            lost.append(p)
+    print({k: f"{kept[k]} in view + {reached[k]} by recall of {alln[k]}" for k in alln})
+    print(lost[:5])
     assert 0
+
+
+async def reachable(mind: Mind, planted: Planted) -> bool:
+    found = await mind.verbs.recall(planted.asked, most=20)
+    return any(planted.key in one.summary for one in found.found)

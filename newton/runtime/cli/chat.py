@@ -19,9 +19,11 @@ from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
 from newton.heart.tenets import Tenet
-from newton.memory.hygiene import mended
+from newton.ids import new_id
+from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
+from newton.runtime.cli.sessions import progress
 from newton.runtime.wiring import Newton, chat_model, opened
 
 HELP = """\
@@ -30,6 +32,9 @@ HELP = """\
 /frame            the frame of the last answer, how surely it was chosen, and why
 /frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
 /remember TEXT    keep a fact
+/checkpoint NAME  name the place where this conversation is
+/branch NAME [AT] go on in a new conversation from here, or from a checkpoint or a line
+/switch NAME      go on in another conversation; /switch alone says in which this is
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
@@ -47,6 +52,7 @@ class Conversation:
     turns: Turns
     read: Reader
     session_id: UUID
+    name: str
     frame: str | None = None
     given: Refreshed | None = None
     proposed: Sequence[Tenet] = ()
@@ -128,6 +134,9 @@ class Conversation:
             "/why": self._why,
             "/frame": self._frame,
             "/remember": self._remember,
+            "/checkpoint": self._checkpoint,
+            "/branch": self._branch,
+            "/switch": self._switch,
             "/yes": self._accept,
             "/no": self._reject,
         }
@@ -156,6 +165,24 @@ class Conversation:
         kept = await self.newton.verbs("chat").remember(Remark(content=text))
         await self.newton.upkeep("chat").settle()
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
+
+    async def _checkpoint(self, name: str) -> None:
+        made = await self.newton.conversations("chat").checkpoint(self.name, ref(name, what="checkpoint"))
+        print(f"{made.name}: behind line {made.position}.")
+
+    async def _branch(self, words: str) -> None:
+        name, _, at = words.partition(" ")
+        await self.newton.conversations("chat").branch(self.name, ref(name, what="session"), at=at.strip() or None)
+        await self._switch(name)
+
+    async def _switch(self, name: str) -> None:
+        """What is left becomes an episode, and the context of the last answer stays there."""
+        if name:
+            await self.newton.close_session(self.session_id, origin="chat")
+            self.name = ref(name, what="session")
+            self.session_id = await self.newton.session(self.name)
+            self.given = None
+        print(f"This is {self.name}.")
 
     async def _accept(self, which: str) -> None:
         for tenet in self._meant(which):
@@ -207,11 +234,13 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
         if frame:
             frame_named(newton.frames, frame)
         model = chat_model(chosen)
+        name = session or str(new_id())
         conversation = Conversation(
             newton=newton,
-            turns=newton.turns(model),
+            turns=newton.turns(model, tell=progress),
             read=_reader(newton),
-            session_id=await newton.session(session),
+            session_id=await newton.session(name),
+            name=name,
             frame=frame,
         )
         who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
