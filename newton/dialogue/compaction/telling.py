@@ -255,7 +255,7 @@ def parsed(text: str) -> Iterator[tuple[Part, str]]:
 
 
 def _take(told: Account, item: Shown) -> None:
-    if item.kind not in ("line", "mask", "injected"):
+    if item.kind not in ("line", "mask"):
         for part, words in parsed(item.text):
             told.note(part, words)
         return
