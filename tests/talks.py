@@ -1,4 +1,4 @@
-"""Made conversations of every shape, and the acts of compaction without a database: plans are told and laid over them."""
+"""Made conversations of every shape, and compaction of them without a database: plans are told and laid over them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -54,7 +54,13 @@ def turn(number: int, *, work: int = 2, words: int = 40, reply: int = 20) -> lis
 
 
 SHORT = st.text(max_size=12)
-TEXTS = st.builds(lambda text, often: text * often, SHORT, st.sampled_from([1, 1, 2, 10, 80, 300]))
+
+
+def _repeated(text: str, often: int) -> str:
+    return text * often
+
+
+TEXTS: st.SearchStrategy[str] = st.builds(_repeated, SHORT, st.sampled_from([1, 1, 2, 10, 80, 300]))
 STEPS = st.sampled_from(
     ["user", "user", "assistant", "system", "call", "call", "pair", "pair", "parallel", "tool", "answer", "late"]
 )
@@ -137,6 +143,12 @@ class Told:
     @property
     def tokens(self) -> int:
         return cost(self.view)
+
+    def lay(self, block: Block) -> None:
+        """Tells of a block, whatever a strategy would say to it."""
+        made = self._entry("by hand", block)
+        assert made is not None
+        self.entries.append(made)
 
     def _entry(self, strategy: str, block: Block) -> Entry | None:
         if block.kind == "mask":
