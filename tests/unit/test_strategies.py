@@ -124,9 +124,9 @@ def test_an_account_reaches_no_further_than_twenty_messages_back() -> None:
 
 def test_accounts_are_merged_so_that_they_stay_bounded() -> None:
     # S003-F4: summaries of summaries
-    assert not GoalMerge().plan(Sight(told(*["goals"] * 5).view, 1_000))
-    (block,) = GoalMerge().plan(Sight(told(*["goals"] * 6).view, 1_000))
-    assert (block.kind, block.first, block.last, block.most) == ("merged", 0, 17, 100)
+    assert not GoalMerge().plan(Sight(told(*["goals"] * 5).view, 500))
+    (block,) = GoalMerge().plan(Sight(told(*["goals"] * 6).view, 500))
+    assert (block.kind, block.first, block.last, block.most) == ("merged", 0, 17, 50)
 
 
 @pytest.mark.parametrize(("held", "keep"), [(1, 3), (3, 3), (1, 0), (2, 1)])

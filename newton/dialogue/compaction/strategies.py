@@ -231,7 +231,7 @@ def _strategy(text: str) -> Strategy:
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *KINDS))
         raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")
-    usual = {key: value for key, value in asdict(kind()).items() if key != "name"}
+    usual: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
     given: dict[str, Any] = {}
     for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
         name, _, value = setting.partition("=")
@@ -243,7 +243,7 @@ def _strategy(text: str) -> Strategy:
     return kind(**given)
 
 
-def _number(text: str, kind: type[Any]) -> Any:
+def _number(text: str, kind: type[float]) -> float:
     number = kind(text)
     if not 0 <= number < math.inf:
         raise ValueError(text)
