@@ -50,7 +50,7 @@ def turn(number: int, *, work: int = 2, words: int = 40, reply: int = 20) -> lis
     for step in range(work):
         output = "\n".join(f"{n} value_{number}_{step} = {n}" for n in range(words))
         lines += [calls(f"c{number}.{step}"), gives(f"c{number}.{step}", output)]
-    return [*lines, says("assistant", f"I looked at it. {'It works now and is done. ' * reply}")]
+    return [*lines, says("assistant", f"I looked at part {number}. {'It works now and is done. ' * reply}")]
 
 
 SHORT = st.text(max_size=12)

@@ -96,7 +96,7 @@ class Compacting:
             made = await self._told(strategy, blocks, read, session_id, most)
             async with self.db.work(self.agent_id) as tx:
                 kept = made and await entries.keep(
-                    tx, made, agent_id=self.agent_id, session_id=session_id, seen=read.active
+                    tx, made, agent_id=self.agent_id, session_id=session_id, seen=read.seen
                 )
         except NewtonError as error:
             await self._end(strategy, session_id, (before, before), stopwatch() - started, str(error))

@@ -17,6 +17,9 @@ where
         where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
     );
 
+-- name: forgotten(agent_id)
+select count(*) as number from memory.forgotten where agent_id = $1;
+
 -- name: restored(agent_id, session_id)
 select e.first_position, e.last_position
 from dialogue.restorations as r

@@ -8,6 +8,12 @@ AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 APPEND_ONLY = {
     "dialogue.sessions",
     "dialogue.messages",
+    "dialogue.entries",
+    "dialogue.restorations",
+    "dialogue.lineage",
+    "dialogue.checkpoints",
+    "dialogue.injections",
+    "dialogue.compactions",
     "heart.events",
     "heart.identity",
     "heart.mentions",
@@ -28,6 +34,7 @@ APPEND_ONLY = {
     "brain.texts",
 }
 FIXED = {
+    "dialogue.compacting": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",

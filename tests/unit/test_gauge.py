@@ -84,4 +84,4 @@ def test_whatever_is_reported_it_stays_usable(samples: list[Sample]) -> None:
     assert 0.2 <= gauge.ratio <= 10 and 0 <= gauge.marks <= 50
     assert gauge.tokens(1_000, 10) > 0
     room = gauge.room(8_000, 10)
-    assert 0 <= room and gauge.tokens(room, 10) <= max(8_001, gauge.tokens(0, 10))
+    assert room >= 0 and gauge.tokens(room, 10) <= max(8_001, gauge.tokens(0, 10))
