@@ -62,8 +62,8 @@ from dialogue.entries as e
 where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4;
 
 -- name: inherit_restorations(agent_id, session_id, parent_id, position)
-insert into dialogue.restorations (agent_id, session_id, entry_id, at, origin)
-select $1, $2, r.entry_id, r.at, r.origin
+insert into dialogue.restorations (agent_id, session_id, entry_id, pinned, at, origin)
+select $1, $2, r.entry_id, r.pinned, r.at, r.origin
 from dialogue.restorations as r
 join dialogue.entries as e on e.agent_id = $1 and e.session_id = $3 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $3 and e.last_position <= $4;

@@ -83,6 +83,15 @@ async def test_restored_lines_are_pinned_in_what_is_read(tx: Tx) -> None:
     assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
 
 
+async def test_what_lies_beside_it_under_the_same_account_is_not_pinned(tx: Tx) -> None:
+    session_id = await session(tx, "s", *TALK)
+    (inner,) = await keep(tx, session_id, entry(2, 2, kind="mask"))
+    await keep(tx, session_id, entry(0, 3), entry(4, 7))
+    await keep(tx, session_id, entry(0, 7, kind="goals"))
+    await restore(tx, session_id, inner)
+    assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {2}
+
+
 async def test_every_entry_is_listed_with_when_it_was_dropped(tx: Tx) -> None:
     session_id = await session(tx, "s", *TALK)
     (inner,) = await keep(tx, session_id, entry(1, 2, kind="tools"))
