@@ -9,8 +9,8 @@ from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.heart import identity
 from newton.heart.identity import Hand, Spot, Version, Written
-from newton.heart.standing import Wish, wishes
 from newton.heart.tenets import Identity, Part, Tenet
+from newton.heart.wishes import Wish, wishes
 from newton.memory.hygiene import clean
 from newton.memory.memory import Teller, Trust
 from newton.memory.representations import Count

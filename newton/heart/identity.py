@@ -9,8 +9,8 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.standing import Wish
 from newton.heart.tenets import Identity, Part, Tenet, gist, rendered
+from newton.heart.wishes import Wish
 from newton.ids import new_id
 from newton.memory import hygiene
 from newton.memory.lookup import FEWEST_LETTERS
@@ -23,7 +23,7 @@ Change = Literal["added", "changed", "removed", "accepted", "rolled back", "eras
 Proposed = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
 
 MOST_TENETS = 200
-MOST_TOKENS = 100  # of one line: more than one in five of the layer's would be a page, not a line
+MOST_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -271,8 +271,10 @@ async def _turn(
 def _tenet(part: Part, words: str, count: Count) -> Tenet:
     said = one_line(hygiene.name(words, what="line"))
     tokens = count(rendered(part, said))
-    if tokens > MOST_TOKENS:
-        raise InputError(f"The line has {tokens} tokens; {MOST_TOKENS} is the most.", hint="Say it in several lines.")
+    if tokens > MOST_LINE_TOKENS:
+        raise InputError(
+            f"The line has {tokens} tokens; {MOST_LINE_TOKENS} is the most.", hint="Say it in several lines."
+        )
     return Tenet(tenet_id=new_id(), part=part, words=said, tokens=tokens)
 
 

@@ -16,7 +16,7 @@ from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import identity
 from newton.heart.identity import MOST_TENETS, Hand, Spot
-from newton.heart.standing import Wish
+from newton.heart.wishes import Wish
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short
 from newton.memory.memory import OUTSIDE
