@@ -14,7 +14,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, day, session_name, settings
+from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, day, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -64,7 +64,13 @@ async def ask(
 async def context(
     question: str,
     *,
-    budget: Budget = None,
+    budget: Annotated[
+        int | None,
+        Parameter(
+            help="The most tokens the context may have. All that fits comes in then; without it an input is allotted"
+            " what it needs of the usual number, and what is far from it stays out."
+        ),
+    ] = None,
     frame: FrameName = None,
     profile: ProfileName = None,
     as_of: Annotated[
@@ -122,7 +128,8 @@ async def context(
         print(bundle.text, end="")
         show.missing(bundle.missing)
         show.unshown(bundle.identity, budget=budget)
-        show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+        show.emptied(bundle)
+        show.notice(f"\n{show.bundle_line(bundle)}")
 
 
 def _ensure_over(moment: datetime | None, now: datetime) -> None:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from newton.agent.verbs import Kept
-from newton.cognition.bundle import Bundle
+from newton.cognition.bundle import Bundle, Considered
 from newton.cognition.explaining import Account, Item
 from newton.cognition.framing import Choice, Evidence
 from newton.cognition.identity import Presence
@@ -107,24 +107,50 @@ def proposed(tenets: Sequence[Tenet]) -> None:
         notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
+def evidence(bundle: Bundle, c: Considered) -> float | None:
+    """How near it is to the input by itself; None for what was looked up and not searched for."""
+    return None if c.memory_id in bundle.setting.unsearched else c.scored.found.evidence
+
+
+def bundle_line(bundle: Bundle) -> str:
+    """A context in a line: frame, profile, tokens, and how near the nearest of it is to the input."""
+    known = [near for c in bundle.items if (near := evidence(bundle, c)) is not None]
+    nearest = f" · best evidence {max(known):.2f}" if known else ""
+    tokens = f"{bundle.tokens} of {bundle.budget} tokens"
+    return f"{framed(bundle.frame)} · profile {bundle.profile.name} · {tokens}{nearest}"
+
+
+def emptied(bundle: Bundle) -> None:
+    """Which filters left nothing that could be chosen from."""
+    left = bundle.left_nothing
+    if said := [f"{name} {', '.join(values)}" for name, values in left.items()]:
+        notice(f"(Nothing was left by the filters: {'; '.join(said)})")
+
+
 def bundle_summary(bundle: Bundle) -> str:
-    """What the model was given, by layer, with scores."""
+    """What the model was given, by layer, each item with its score and its evidence."""
     lines = [
-        f"{framed(bundle.frame)} · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        bundle_line(bundle),
         f"because {bundle.frame.reason}",
         f"bundle {bundle.bundle_id}",
+        "each item: its score by the profile, and its evidence: 0 for none, about 1 for plain; - was looked up",
     ]
     for name, layer in bundle.layers.items():
         items = [(n, c) for n, c in enumerate(bundle.items, 1) if c.layer == name]
         if layer.used:
             lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
-            lines += [f"  {n:>3}. {c.score:.3f}  {c.text}" for n, c in items]
+            lines += [f"  {n:>3}. {_weighed(bundle, c)}" for n, c in items]
             if name == "identity":
                 lines += [f"       always {line(tenet.part, tenet.words)}" for tenet in bundle.identity.shown]
     if bundle.dropped:
         lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
-        lines += [f"       {c.score:.3f}  {c.text}  ({c.reason})" for c in bundle.dropped[:3]]
+        lines += [f"       {_weighed(bundle, c)}  ({c.reason})" for c in bundle.dropped[:3]]
     return "\n".join(lines)
+
+
+def _weighed(bundle: Bundle, c: Considered) -> str:
+    near = evidence(bundle, c)
+    return f"{c.score:.3f}  {'   -' if near is None else f'{near:.2f}'}  {c.brief}"
 
 
 def came_about(given: Refreshed) -> str:
@@ -186,11 +212,11 @@ def _evidence(evidence: Evidence) -> str:
 def _layer(given: Account, name: str) -> list[str]:
     shown = [item for item in given.items if item.layer == name and item.number]
     lines = [
-        f"  {item.number:>3}. {item.kept.score:.3f}  {item.text}  ({item.kept.tokens} tokens, {item.kept.reason})"
+        f"  {item.number:>3}. {item.kept.score:.3f}  {item.brief}  ({item.kept.tokens} tokens, {item.kept.reason})"
         for item in shown
     ]
     if missed := given.missed.get(name):
-        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.text}")
+        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.brief}")
     return lines
 
 
@@ -203,7 +229,7 @@ def explanation(given: Account, item: Item) -> str:
     kept, found, weights = item.kept, item.found, given.stored.trace.setting.profile.weights.given
     parts = sorted(item.given.items(), key=lambda part: -abs(part[1]))
     lines = [
-        item.text,
+        item.brief,
         f"{found.kind} {kept.memory_id}" + (f" · ref {found.ref}" if found.ref else ""),
         f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
@@ -212,5 +238,5 @@ def explanation(given: Account, item: Item) -> str:
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if missed := given.missed.get(item.layer):
-        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.text}")
+        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.brief}")
     return "\n".join(lines)
