@@ -53,8 +53,13 @@ async def ask(
                 "quoted": answer.quoted,
                 "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "proposed": [
-                    {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words}
-                    for tenet in answer.proposed
+                    {
+                        "tenet_id": str(tenet.tenet_id),
+                        "part": tenet.part,
+                        "words": tenet.words,
+                        "instead_of": [{"tenet_id": str(one.tenet_id), "words": one.words} for one in instead],
+                    }
+                    for tenet, instead in answer.proposed
                 ],
                 "context": answer.bundle.as_json(),
             }
@@ -148,8 +153,9 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     print()
     show.missing(answer.bundle.missing)
     show.unshown(answer.bundle.identity)
-    for tenet in answer.proposed:
-        show.notice(f"(Always? {tenet.words}. `newton identity accept {short(tenet.tenet_id)}` keeps it for good.)")
+    for tenet, standing in answer.proposed:
+        words, command = f"{tenet.words}{show.instead(standing)}", f"newton identity accept {short(tenet.tenet_id)}"
+        show.notice(f"(Always? {words}. `{command}` keeps it for good.)")
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer

@@ -15,6 +15,7 @@ from newton.cognition.refreshing import Refreshed
 from newton.cognition.replay import verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
+from newton.heart.identity import Proposal
 from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
@@ -98,12 +99,18 @@ def unshown(identity: Presence, *, budget: int | None = None) -> None:
         notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 
-def proposed(tenets: Sequence[Tenet]) -> None:
+def instead(standing: Sequence[Tenet]) -> str:
+    """What a line takes the place of, behind its words."""
+    return f" (in the place of: {'; '.join(tenet.words for tenet in standing)})" if standing else ""
+
+
+def proposed(proposals: Sequence[Proposal]) -> None:
     """How to say yes to what a person seems to want from now on."""
-    if len(tenets) == 1:
-        notice(f"\n(Always? {tenets[0].words}. /yes keeps it for good, /no drops it.)")
-    elif tenets:
-        lines = "".join(f"\n  {n}. {tenet.words}" for n, tenet in enumerate(tenets, 1))
+    told = [f"{tenet.words}{instead(standing)}" for tenet, standing in proposals]
+    if len(told) == 1:
+        notice(f"\n(Always? {told[0]}. /yes keeps it for good, /no drops it.)")
+    elif told:
+        lines = "".join(f"\n  {n}. {words}" for n, words in enumerate(told, 1))
         notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
