@@ -38,7 +38,7 @@ def typed(command: str, home: Path) -> str:
 
 
 def alike(text: str) -> str:
-    """Without what differs each time: ids, and in their last digits, from processor to processor, certainty and evidence."""
+    """Without what differs each time: ids, and in their last digits certainty and evidence, by the processor."""
     return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"\d+% sure|evidence \d\.\d\d", "so sure", text))
 
 
