@@ -112,7 +112,8 @@ class _Placing:
         setting = self._setting
         barred = {f.memory_id: gone for f in self._artifacts if (gone := past(f.kind, f.state))}
         barred |= dict.fromkeys(repeating, "stands in a line that is in the context")
-        choice = chosen(self._artifacts, setting.earlier, setting.in_view, barred)
+        room = setting.budget.layers.get(LAYER, 0) - setting.header_tokens.get(LAYER, 0)
+        choice = chosen(self._artifacts, setting.earlier, setting.in_view, barred=barred, room=room)
         out = {memory_id: Placed(memory_id, None, 0, why) for memory_id, why in choice.out.items()}
         places = {memory_id: -float(place) for place, memory_id in enumerate(choice.places)}
         wanted = (s for s in self._ordered if s.found.memory_id not in self._refused and s.found.memory_id not in out)
@@ -123,7 +124,7 @@ class _Placing:
             layers=setting.budget.layers,
             headers=setting.header_tokens,
             policy=setting.profile.fill,
-            sealed=setting.budget.layers.keys() - setting.budget.flowing,
+            sealed={LAYER, *setting.budget.layers} - setting.budget.flowing,
         )
         return {**self._refused, **out, **{p.memory_id: _said(p, choice) for p in placed}}
 

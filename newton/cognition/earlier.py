@@ -1,10 +1,12 @@
 """Which artifacts of its session go with an input: the nearest few that the conversation sent does not hold. Pure."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.cognition.fill import FULL
 from newton.cognition.request import InView
 from newton.memory.recall import Found
 
@@ -84,9 +86,15 @@ def ranked(artifacts: Sequence[Found], selecting: Selecting) -> list[Found]:
 
 
 def chosen(
-    artifacts: Sequence[Found], earlier: Earlier, view: InView | None, barred: Mapping[UUID, str] | None = None
+    artifacts: Sequence[Found],
+    earlier: Earlier,
+    view: InView | None,
+    *,
+    barred: Mapping[UUID, str] | None = None,
+    room: float = math.inf,
 ) -> Chosen:
-    """Every artifact once, with its place or the reason why it stays out. What is `barred` takes no place."""
+    """Every artifact once, with its place or the reason why it stays out. What is `barred` takes no place, nor what is
+    too large for the tokens that are left of the `room`: what comes behind it may fit."""
     selecting = earlier.selecting
     places, out = dict[UUID, str](), dict[UUID, str](barred or {})
     for found in ranked(artifacts, selecting):
@@ -98,6 +106,9 @@ def chosen(
             out[found.memory_id] = f"too far from the input: {near:.2f}, not {selecting.threshold:.2f}"
         elif len(places) >= selecting.final:
             out[found.memory_id] = f"behind the best {selecting.final} of the session, {selecting.order}"
+        elif found.summary_tokens > room:
+            out[found.memory_id] = FULL
         else:
+            room -= found.summary_tokens
             places[found.memory_id] = f"number {len(places) + 1} of the session, {selecting.order}"
     return Chosen(places, out)

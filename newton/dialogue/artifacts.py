@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 SQL = load("newton.dialogue", "artifacts.sql")
-LOCK = load("newton.dialogue", "sessions.sql")["lock_session"]
 
 Type = Literal["summary", "facts", "tools"]
 
@@ -111,6 +110,10 @@ class Writer:
     count: Count
     sizes: Sizes = USUAL
 
+    async def lock(self, tx: Tx) -> None:
+        """Until the end of the unit of work nobody else writes to the session."""
+        await SQL["lock_session"].run(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+
     async def keep_outputs(self, tx: Tx, placed: Sequence[Placed], memory_ids: Mapping[int, UUID]) -> None:
         """Keeps what tools put out in pieces. The caller holds the lock of the session; `memory_ids` are those of the
         lines that became memories."""
@@ -121,13 +124,13 @@ class Writer:
 
     async def keep_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Keeps what was found elsewhere for the session."""
-        await LOCK.run(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+        await self.lock(tx)
         await self._keep(tx, excerpts)
 
     async def note(self, tx: Tx, *, summarise: Summarise = summarised) -> None:
         """Keeps what was said since that lasts, and the summary of all of it when it is due. Done twice it changes
         nothing more."""
-        await LOCK.run(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+        await self.lock(tx)
         row = await SQL["facts_until"].one(tx, agent_id=self.by.agent_id, session_id=self.session_id)
         assert row is not None
         heard = await self._after(tx, row["position"])

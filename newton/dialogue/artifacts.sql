@@ -1,3 +1,7 @@
+-- name: lock_session(agent_id, session_id)
+-- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));
+
 -- name: next_place(agent_id, session_id)
 select coalesce(max(place) + 1, 0)::integer as place
 from memory.memories

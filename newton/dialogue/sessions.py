@@ -43,7 +43,8 @@ async def append(
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words.
     """
-    await SQL["lock_session"].run(tx, agent_id=by.agent_id, session_id=session_id)
+    writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
+    await writer.lock(tx)
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
@@ -59,7 +60,6 @@ async def append(
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [exchange(p, memory_id=memory_ids[p.position], by=by, count=count) for p in memorable]
     new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
-    writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
     await writer.keep_outputs(tx, memorable, {place: one for place, one in memory_ids.items() if one in new})
     return placed
 

@@ -21,7 +21,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.given import Item, Said
-from newton.runtime.transfer.keeping import Cutting, keep
+from newton.runtime.transfer.keeping import keep
 from newton.runtime.transfer.lines import read
 
 # A unit of work takes so many lines, or so many characters of them if that is less.
@@ -126,7 +126,7 @@ class Importer:
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
         return await keep(
-            tx, items, ground=Ground(by=by, thresholds=self.thresholds), cutting=Cutting(self.count, self.sizes)
+            tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count, sizes=self.sizes
         )
 
     async def _close(self, touched: set[str], report: Report) -> None:

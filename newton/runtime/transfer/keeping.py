@@ -1,8 +1,9 @@
 """Writes what lines of an import file ask for, each kind through the store that it belongs to."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
-from typing import NamedTuple, TypeVar
+from typing import TypeVar
 from uuid import UUID
 
 from newton.brain import decisions
@@ -28,7 +29,8 @@ T = TypeVar("T")
 Items = Sequence[Item]
 
 
-class Cutting(NamedTuple):
+@dataclass(frozen=True, slots=True)
+class Cutting:
     """How tokens are counted, and into pieces of how many what is long is cut."""
 
     count: Count
@@ -38,11 +40,12 @@ class Cutting(NamedTuple):
 Keep = Callable[[Tx, Items, Ground, Cutting], Awaitable[int]]
 
 
-async def keep(tx: Tx, items: Items, *, ground: Ground, cutting: Cutting) -> int:
+async def keep(tx: Tx, items: Items, *, ground: Ground, count: Count, sizes: Sizes = USUAL) -> int:
     """Keeps all of them in the caller's unit of work and returns how many said something new.
 
     Raises InputError and ConflictError for one that cannot be kept.
     """
+    cutting = Cutting(count, sizes)
     return sum([await kept(tx, items, ground, cutting) for kept in KEEPERS])
 
 
