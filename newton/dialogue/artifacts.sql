@@ -45,21 +45,12 @@ limit $4;
 with asked as (
     select tsvector_to_array(to_tsvector('english', left($5, 20000))) as lexemes
 ),
-known as (
-    select
-        a.memory_id, a.first_position, a.last_position,
-        coalesce(-(e.embedding <#> $4), 0) as similarity,
-        coalesce(p.met / nullif(cardinality(q.lexemes), 0)::float8, 0) as lexical
+known as materialized (
+    select a.memory_id, a.first_position, a.last_position, coalesce(-(e.embedding <#> $4), 0) as similarity
     from dialogue.artifacts as a
-    cross join asked as q
     join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id
     left join memory.embeddings as e
         on e.agent_id = $1 and e.model_id = $3 and e.kind = 'artifact' and e.memory_id = a.memory_id
-    left join lateral (
-        select count(*) as met
-        from memory.postings
-        where agent_id = $1 and lexeme = any(q.lexemes) and memory_id = a.memory_id
-    ) as p on true
     left join lateral (
         select t.from_state
         from memory.transitions as t
@@ -73,8 +64,26 @@ known as (
         and coalesce(moved.from_state, m.state) = 'ACTIVE'
         and ($6::timestamptz is null or m.created_at <= $6)
         and a.memory_id <> all($7::uuid[])
+),
+-- words are looked up for few: of what has a vector, no other can be among the closest
+close as (
+    (select * from known where similarity <> 0 order by similarity desc, memory_id limit $8)
+    union all
+    select * from known where similarity = 0
+),
+worded as (
+    select
+        c.memory_id, c.first_position, c.last_position, c.similarity,
+        coalesce(p.met / nullif(cardinality(q.lexemes), 0)::float8, 0) as lexical
+    from close as c
+    cross join asked as q
+    left join lateral (
+        select count(*) as met
+        from memory.postings
+        where agent_id = $1 and lexeme = any(q.lexemes) and memory_id = c.memory_id
+    ) as p on true
 )
 select memory_id, first_position, last_position, similarity::float4 as similarity, lexical::float4 as lexical
-from known
+from worded
 order by case when similarity <> 0 then similarity else lexical end desc, memory_id
 limit $8;
