@@ -48,9 +48,19 @@ with asked as (
 known as materialized (
     select a.memory_id, a.first_position, a.last_position, coalesce(-(e.embedding <#> $4), 0) as similarity
     from dialogue.artifacts as a
-    join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id
-    left join memory.embeddings as e
-        on e.agent_id = $1 and e.model_id = $3 and e.kind = 'artifact' and e.memory_id = a.memory_id
+    -- one look-up each: without statistics the planner would compare every row with every other
+    cross join lateral (
+        select state, created_at
+        from memory.memories
+        where agent_id = $1 and memory_id = a.memory_id
+        limit 1
+    ) as m
+    left join lateral (
+        select embedding
+        from memory.embeddings
+        where agent_id = $1 and model_id = $3 and kind = 'artifact' and memory_id = a.memory_id
+        limit 1
+    ) as e on true
     left join lateral (
         select t.from_state
         from memory.transitions as t

@@ -16,7 +16,7 @@ SHOWN = 3  # derived memories that a refusal names
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, by: Teller) -> list[UUID]:
     """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
 
-    Artifacts of a session go in any case with a line they cover.
+    Artifacts go in any case with a line they were made of.
 
     Names and relations that were found in nothing else go along.
 

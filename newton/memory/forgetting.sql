@@ -4,8 +4,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: derived(agent_id, memory_ids)
--- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines, and
--- so is an artifact.
+-- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines.
 with recursive gone as (
     select memory_id
     from memory.memories
@@ -30,12 +29,6 @@ with recursive gone as (
         from memory.memories as x
         join heart.episodes as e
             on e.agent_id = $1 and e.session_id = x.thread and x.place between e.first_position and e.last_position
-        where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
-        union all
-        select a.memory_id
-        from memory.memories as x
-        join dialogue.artifacts as a
-            on a.agent_id = $1 and a.session_id = x.thread and x.place between a.first_position and a.last_position
         where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
     ) as d
 )
