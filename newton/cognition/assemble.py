@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.constraints import Constraint
+from newton.cognition.earlier import IN_VIEW, LAYER, NOTHING, Chosen, Earlier, chosen
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
@@ -39,7 +40,8 @@ class Setting:
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
+    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence; `earlier`
+    says how artifacts of the session are chosen."""
 
     input: str
     budget: Budget
@@ -58,6 +60,7 @@ class Setting:
     additional: Sequence[Block]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
+    earlier: Earlier = NOTHING
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +79,63 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = focused(setting)
     fixed = render(_always(setting, focus), header_tokens=setting.header_tokens)
-    refused = _refused(ordered, setting, focus=focus)
-    placed = fill(
-        [candidate(s, setting.day_tokens) for s in ordered if s.found.memory_id not in refused],
-        room=setting.budget.total - fixed.tokens,
-        layers=setting.budget.layers,
-        headers=setting.header_tokens,
-        policy=setting.profile.fill,
-        sealed=setting.budget.layers.keys() - setting.budget.flowing,
-    )
-    verdicts = refused | {p.memory_id: p for p in placed}
+    refused = _refused([s for s in ordered if s.layer != LAYER], setting, focus=focus)
+    placing = _Placing(ordered, setting, refused, room=setting.budget.total - fixed.tokens)
+    verdicts = placing.verdicts([found.summary for found in focus])
     return composed([Considered(s, verdicts[s.found.memory_id]) for s in ordered], setting, focus=focus)
+
+
+class _Placing:
+    """Fills the context with what may be in it. What a line tells that is in already, no artifact tells again."""
+
+    def __init__(
+        self, ordered: Sequence[Scored], setting: Setting, refused: Mapping[UUID, Placed], *, room: int
+    ) -> None:
+        self._ordered, self._setting, self._refused, self._room = ordered, setting, refused, room
+        self._artifacts = [s.found for s in ordered if s.layer == LAYER]
+
+    def verdicts(self, told: Sequence[str]) -> dict[UUID, Placed]:
+        """One for every candidate. `told` stands in the context anyway."""
+        lines = {s.found.memory_id: s.found for s in self._ordered if s.found.kind == "exchange"}
+        may = [line.summary for memory_id, line in lines.items() if memory_id not in self._refused]
+        doubtful = self._repeating(self._artifacts, [*told, *may])
+        placed = self._filled(doubtful)
+        shown = [_shown(line, placed[memory_id]) for memory_id, line in lines.items() if placed[memory_id].detail]
+        certain = self._repeating([f for f in self._artifacts if f.memory_id in doubtful], [*told, *shown])
+        return placed if certain == doubtful else self._filled(certain)
+
+    def _repeating(self, artifacts: Sequence[Found], told: Sequence[str]) -> set[UUID]:
+        folded = [line.casefold() for line in told] if artifacts else []
+        return {f.memory_id for f in artifacts if any(f.said.casefold() in line for line in folded)}
+
+    def _filled(self, repeating: Set[UUID]) -> dict[UUID, Placed]:
+        setting = self._setting
+        barred = {f.memory_id: gone for f in self._artifacts if (gone := past(f.kind, f.state))}
+        barred |= dict.fromkeys(repeating, "stands in a line that is in the context")
+        room = setting.budget.layers.get(LAYER, 0) - setting.header_tokens.get(LAYER, 0)
+        choice = chosen(self._artifacts, setting.earlier, setting.in_view, barred=barred, room=room)
+        out = {memory_id: Placed(memory_id, None, 0, why) for memory_id, why in choice.out.items()}
+        places = {memory_id: -float(place) for place, memory_id in enumerate(choice.places)}
+        wanted = (s for s in self._ordered if s.found.memory_id not in self._refused and s.found.memory_id not in out)
+        candidates = (candidate(s, setting.day_tokens) for s in wanted)
+        placed = fill(
+            [c._replace(score=places.get(c.memory_id, c.score)) for c in candidates],
+            room=self._room,
+            layers=setting.budget.layers,
+            headers=setting.header_tokens,
+            policy=setting.profile.fill,
+            sealed={LAYER, *setting.budget.layers} - setting.budget.flowing,
+        )
+        return {**self._refused, **out, **{p.memory_id: _said(p, choice) for p in placed}}
+
+
+def _said(placed: Placed, choice: Chosen) -> Placed:
+    place = choice.places.get(placed.memory_id)
+    return placed._replace(reason=f"{placed.reason}: {place}") if place and placed.detail else placed
+
+
+def _shown(found: Found, placed: Placed) -> str:
+    return found.micro if placed.detail == "micro" else found.summary
 
 
 def composed(considered: Sequence[Considered], setting: Setting, *, focus: Sequence[Found]) -> Assembly:
@@ -164,7 +213,7 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
-        return "in view: the conversation itself is sent"
+        return IN_VIEW
     if found.echoes(setting.input):
         return "repeats the input"
     return _unwanted(found, setting)

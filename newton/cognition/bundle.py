@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from newton.cognition.assemble import Setting
 
 # What gave it, where that was no search.
-SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
+SOURCE_OF: Mapping[str, str] = {
+    "entity": "entity",
+    "relation": "relation",
+    "procedure": "pattern",
+    "artifact": "session",
+}
 
 
 class Considered(NamedTuple):

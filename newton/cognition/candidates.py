@@ -32,7 +32,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
     late = [*gathered.recent.own[: reach.events], *(f for one in gathered.recent.others[: reach.sessions] for f in one)]
     searched = {f.memory_id: f for f in gathered.recalled.found}
     unsearched = {f.memory_id: f for f in (*late, *_near(gathered, reach), *gathered.practice)}
-    every = unsearched | searched
+    every = unsearched | searched | {f.memory_id: f for f in gathered.artifacts.found}
     patterns, known = gathered.knowledge.patterns, gathered.knowledge.known
     asked = {p.memory_id for p in called_for(patterns, text, types=known.types, frame=frame)}
     return Candidates(

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 FIRST = "the session has no context yet"
+NEWS = "the input asks for what is of these days"
 ELSEWHERE = "the session was given its last context elsewhere"
 
 
@@ -81,6 +82,9 @@ class Refreshing:
         current = self.contexts.shelf.of(request)
         if current is None:
             return await self._built(request, FIRST, None)
+        web = self.contexts.web
+        if web and web.is_asked(request, now=self.contexts.clock.now()):
+            return await self._built(request, NEWS, None)
         now = await self._now(current, request)
         if now is None:
             return await self._built(request, ELSEWHERE, None)

@@ -26,6 +26,7 @@ LAYER_OF: Mapping[str, str] = {
     "event": "episodes",
     "entity": "facts",
     "relation": "facts",
+    "artifact": "session",
 }
 
 # A procedure's own outcome is what its record says of it.

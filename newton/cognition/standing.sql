@@ -12,7 +12,7 @@ from unnest($2::uuid[], $3::text[], $4::text[]) as s (memory_id, micro, summary)
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where
     m.memory_id is null
-    or m.quarantined
+    or (m.quarantined and m.kind <> 'artifact')
     or memory.is_past(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary

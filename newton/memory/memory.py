@@ -8,12 +8,25 @@ from typing import Literal, get_args
 from uuid import UUID
 
 Kind = Literal[
-    "exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage", "decision"
+    "exchange",
+    "episode",
+    "fact",
+    "procedure",
+    "censor",
+    "event",
+    "entity",
+    "relation",
+    "passage",
+    "decision",
+    "artifact",
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# What may be found wherever it is looked for. An artifact is found in its own session alone.
+RECALLED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
 
 # From the most trusted to the least.
 TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")

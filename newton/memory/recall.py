@@ -93,8 +93,8 @@ class Found(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its words without the date and speaker of a line."""
-        return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
+        """Its words without the date and speaker of a line, or what an artifact says of itself."""
+        return self.summary.partition(": ")[2] if self.kind in ("exchange", "artifact") else self.summary
 
     @property
     def day(self) -> str | None:

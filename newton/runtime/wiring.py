@@ -24,6 +24,7 @@ from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
+from newton.cognition.earlier import Selecting
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import Choice, choose
 from newton.cognition.measuring import Measuring
@@ -31,6 +32,7 @@ from newton.cognition.opening import substance
 from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
+from newton.cognition.web import Web
 from newton.concurrency import together
 from newton.content.frames import Frame
 from newton.content.packs import Pack, load_outlook
@@ -40,6 +42,8 @@ from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
+from newton.dialogue.condensing import Sizes
+from newton.errors import ConfigError
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
@@ -164,7 +168,14 @@ class Newton:
 
     def ingest(self, origin: str) -> "Ingest":
         module = import_module("newton.agent.ingest")
-        return module.Ingest(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+        return module.Ingest(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            sizes=sizes(self.settings),
+        )
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
@@ -217,6 +228,7 @@ class Newton:
             thresholds=self.thresholds,
             outbox=outbox,
             notes=self.notes,
+            sizes=sizes(self.settings),
         )
 
     async def session(self, name: str | None) -> UUID:
@@ -248,6 +260,7 @@ class Newton:
             gate=self.gate("chat"),
             model=model,
             limits=limits,
+            sizes=sizes(self.settings),
         )
 
 
@@ -289,6 +302,8 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 source_seconds=settings.source_seconds,
                 tiebreak=asking and asking.frame,
                 covering=Covering(cosine=settings.covered, words=settings.covered_words),
+                selecting=selecting(settings),
+                web=_web(settings, db=db, count=count),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)
@@ -313,6 +328,40 @@ def thresholds(given: Settings) -> Thresholds:
         most_procedures=given.most_procedures,
         most_passages=given.most_passages,
     )
+
+
+def sizes(given: Settings) -> Sizes:
+    """Into what conversations and documents are cut. Raises ConfigError when a piece would only repeat."""
+    if given.rag_chunk_overlap >= given.rag_chunk_size:
+        raise ConfigError(
+            f"An overlap of {given.rag_chunk_overlap} tokens leaves nothing new in {given.rag_chunk_size}.",
+            hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
+        )
+    return Sizes(
+        chunk=given.rag_chunk_size,
+        overlap=given.rag_chunk_overlap,
+        every=given.convo_summary_every_n_messages,
+        summary=given.convo_summary_max_tokens,
+        tail=given.history_tokens,
+    )
+
+
+def selecting(given: Settings) -> Selecting:
+    """How artifacts of a session are chosen for its contexts."""
+    return Selecting(
+        top_k=given.rag_top_k_max,
+        threshold=given.rag_similarity_threshold,
+        rerank=given.rag_re_rank_top_n,
+        final=given.rag_final_top_k,
+        tokens=given.rag_per_turn_memory_budget_tokens,
+    )
+
+
+def _web(settings: Settings, *, db: Database, count: Count) -> Web | None:
+    if settings.search_url is None:
+        return None
+    search = import_module("newton.providers.searching").WebSearch(settings.search_url, seconds=settings.source_seconds)
+    return Web(search=search, db=db, count=count)
 
 
 def chat_model(settings: Settings) -> "OpenAIChat | None":

@@ -6,6 +6,7 @@ SCHEMAS = ["memory", "heart", "brain", "dialogue", "cognition", "runtime"]
 AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 
 APPEND_ONLY = {
+    "dialogue.artifacts",
     "dialogue.sessions",
     "dialogue.messages",
     "heart.events",

@@ -99,7 +99,18 @@ def test_the_page_tells_every_change_once_and_no_other() -> None:
 
 def test_the_page_names_settings_that_there_are_and_all_that_tune_a_change() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(row.get("setting", "") for _, text in sections() for row in rows(text))))
-    tuning = {"core_", "facts_per_", "same_", "near_", "summarized_", "archived_", "procedure_", "censor_", "most_"}
+    tuning = {
+        "core_",
+        "facts_per_",
+        "same_",
+        "near_",
+        "summarized_",
+        "archived_",
+        "procedure_",
+        "censor_",
+        "most_",
+        "convo_summary_every_",
+    }
     assert named == {name for name in Settings.model_fields if name.startswith(tuple(tuning))}
 
 

@@ -23,6 +23,7 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import abridging, closing, sessions
+from newton.dialogue.artifacts import Writer
 from newton.dialogue.lines import Line
 from newton.heart import (
     activations,
@@ -80,6 +81,9 @@ async def live(db: Database, name: str) -> UUID:
             count=count,
         )
         await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
+        output = Line(role="tool", name="stove", content="the kettle boils", said_at=NOON)
+        await sessions.append(tx, [output], session_id=session_id, by=by, count=count)
+        await Writer(session_id=session_id, by=by, count=count).note(tx)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)

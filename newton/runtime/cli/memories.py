@@ -9,7 +9,7 @@ from newton.agent.verbs import Remark
 from newton.cognition.bundle import briefly
 from newton.errors import InputError
 from newton.memory.lookup import short
-from newton.memory.memory import KINDS, Kind, past
+from newton.memory.memory import RECALLED, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
@@ -103,7 +103,7 @@ async def recall(
     """
     async with opened(settings(agent)) as newton:
         found = await newton.verbs("cli").recall(
-            question, kinds=kind or KINDS, most=limit, quarantined=quarantined, as_of=as_of
+            question, kinds=kind or RECALLED, most=limit, quarantined=quarantined, as_of=as_of
         )
     if json:
         show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
