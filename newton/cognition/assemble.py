@@ -20,6 +20,7 @@ from newton.heart.tenets import plain
 from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, day_in_front
+from newton.memory.spans import Span
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
@@ -39,7 +40,8 @@ class Setting:
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
+    procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
+    evidence."""
 
     input: str
     budget: Budget
@@ -58,6 +60,7 @@ class Setting:
     additional: Sequence[Block]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
+    times: Sequence[Span] = ()  # a context that was stored before there were any has none
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

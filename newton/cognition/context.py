@@ -220,6 +220,7 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
+            times=at_hand.times,
         )
 
     def _bundle(
