@@ -13,7 +13,8 @@ from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
-from newton.cognition.score import Scored
+from newton.cognition.score import FEATURES, Scored
+from newton.cognition.signals import only_asks_when
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
@@ -21,6 +22,7 @@ from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, day_in_front
 from newton.memory.spans import Span
+from newton.memory.timely import DATED
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
@@ -28,6 +30,8 @@ FITS = 0.35
 # So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
 # conversation about it has, and must not drive out what answers it.
 PLAIN = 1.0
+
+TIMELY = FEATURES.index("timely")
 
 # Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
@@ -133,6 +137,7 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     stands = {plain(tenet.words) for tenet in setting.identity.shown}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
     best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
+    elsewhen = _elsewhen(ordered, setting)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
         words = s.found.heard
@@ -140,6 +145,7 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
             barred[s.found.memory_id]
             or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
             or ("says the same as a better one" if words in seen else None)
+            or ("not of the time asked for" if s.found.memory_id in elsewhen else None)
             or ("too far from the input" if _is_far(s.found, setting, best) else None)
         )
         if why:
@@ -147,6 +153,15 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
         else:
             seen.add(words)
     return refused
+
+
+def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
+    """What happened at other times, where the context is to hold what the input needs, which is no more than what
+    happened at one, and something did."""
+    dated = [s for s in ordered if s.found.kind in DATED] if setting.needed else []
+    if not any(s.features[TIMELY] for s in dated) or not only_asks_when(setting.input, setting.times):
+        return frozenset()
+    return {s.found.memory_id for s in dated if not s.features[TIMELY]}
 
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:

@@ -130,8 +130,8 @@ class Cue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """What was found, best first, with the cue it was found by. `missing` says which source was not asked, and why.
-    `timely` are those of a time that was asked for."""
+    """What was found, best first, and by what cue; `timely` is of a time that was asked for. `missing` says which source
+    was not asked, and why."""
 
     cue: Cue
     found: Sequence[Found]
@@ -192,6 +192,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> R
         timing = tasks.create_task(_timed(search))
     (cue, unseen, near), (worded, unread), (timed, late) = embedding.result(), wording.result(), timing.result()
     missing = {**unseen, **unread, **late}
+    search = replace(search, times=()) if late else search
     found, then = await _found(cue, near, timed | worded, search)
     for _ in range(MOST_WIDENED):
         if not crowded(found, text, search.widths):
@@ -222,7 +223,6 @@ async def _as_of(search: Search, moment: datetime) -> Search:
 async def _found(
     cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search
 ) -> tuple[list[Found], Set[UUID]]:
-    """What is kept of all that was found, best first, and which of it is of a time that is asked for."""
     async with search.db.work(search.agent_id) as tx:
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
         hits = _united(near, worded, far)
@@ -266,8 +266,8 @@ def best(
 
 
 async def _timely(tx: Tx, hits: Sequence[Hit], search: Search) -> Set[UUID]:
-    ids = [hit.memory_id for hit in hits]
-    return await timely.of_times(tx, ids, search.times, agent_id=search.agent_id) if search.times else frozenset()
+    ids = [hit.memory_id for hit in hits] if search.times else []
+    return await timely.of_times(tx, ids, search.times, agent_id=search.agent_id) if ids else frozenset()
 
 
 async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list[Hit]:

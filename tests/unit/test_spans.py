@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.memory.spans import spans, spoken_of
+from newton.memory.spans import spans
 
 NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
 

@@ -57,7 +57,7 @@ def _spelt(told: str, *, now: datetime, end: bool) -> datetime:
             return hygiene.moment(at)
     raise InputError(
         f"{told!r} is no {'end of a time' if end else 'time'}.",
-        hint="Write a day as 2026-01-31, a time as 2026-03-01T09:00:00Z, or words: yesterday, last week, in March, 2024-05.",
+        hint="Write a day as 2026-01-31, a time as 2026-03-01T09:00:00Z, or words: yesterday, last week, March 2024.",
     )
 
 
