@@ -130,8 +130,8 @@ class Cue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """What was found, best first, and by what cue; `timely` is of a time that was asked for. `missing` says which source
-    was not asked, and why."""
+    """What was found, best first, and by what cue; `timely` is of a time that is asked for. `missing` says what was not
+    asked, and why."""
 
     cue: Cue
     found: Sequence[Found]

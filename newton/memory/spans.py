@@ -106,11 +106,11 @@ def _span(match: Match, days: Days, now: datetime) -> Span:
     start, end = (datetime(day.year, day.month, day.day, tzinfo=now.tzinfo) for day in days)
     match match["side"]:
         case "since":
-            return Span(match[0], start, now if start <= now else None)
+            return Span(match[0], start, None)
         case "from":  # a photo from last week is of that week; from tomorrow on, there is no end yet
             return Span(match[0], start, end if start <= now else None)
         case "after":
-            return Span(match[0], end, now if end <= now else None)
+            return Span(match[0], end, None)
         case "before" | "until" | "till" | "by":
             return Span(match[0], None, start if match["side"] == "before" else end)
         case _:

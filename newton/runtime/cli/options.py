@@ -2,7 +2,7 @@
 
 import sys
 from collections.abc import Sequence
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
 from cyclopts import Parameter, Token
@@ -43,7 +43,7 @@ def moment(said: str, *, now: datetime, end: bool = False) -> datetime:
         given = datetime.fromisoformat(told)
     except ValueError:
         return _spelt(told, now=now, end=end)
-    if given.tzinfo is None and given.time() == time():
+    if given.tzinfo is None and ":" not in told:
         return hygiene.moment(given.replace(tzinfo=UTC)) + timedelta(days=int(end))
     return hygiene.moment(given)
 
