@@ -22,8 +22,7 @@ from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed
 from newton.errors import CensoredError, ProviderError
-from newton.heart.identity import Hand, Spot
-from newton.heart.tenets import Tenet
+from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
 from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
@@ -75,7 +74,7 @@ class Answer:
     given: Refreshed
     degraded: str | None = None
     quoted: bool = False
-    proposed: Sequence[Tenet] = ()
+    proposed: Sequence[Proposal] = ()
 
     @property
     def bundle(self) -> Bundle:
@@ -278,7 +277,7 @@ class Turns:
             replied=replied,
         )
 
-    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Tenet]]:
+    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Proposal]]:
         """Keeps what the person said; returns its place in the session and what is now proposed for the identity.
         Nothing else of a turn proposes anything: no reply, and nothing that was recalled for it."""
         by = self._by()

@@ -1,6 +1,6 @@
 """From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -131,27 +131,19 @@ def candidate(scored: Scored, days: DayTokens) -> Candidate:
 
 
 def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
-    """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
+    """Those that may not be in this context, whatever the room."""
     taken = {found.memory_id for found in focus}
-    seen = {found.heard for found in focus}
-    stands = {plain(tenet.words) for tenet in setting.identity.shown}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
     best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
     elsewhen = _elsewhen(ordered, setting)
+    telling = Telling(setting, focus)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
-        words = s.found.heard
-        why = (
-            barred[s.found.memory_id]
-            or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
-            or ("says the same as a better one" if words in seen else None)
-            or ("not of the time asked for" if s.found.memory_id in elsewhen else None)
-            or ("too far from the input" if _is_far(s.found, setting, best) else None)
-        )
+        other = "not of the time asked for" if s.found.memory_id in elsewhen else None
+        far = other or ("too far from the input" if _is_far(s.found, setting, best) else None)
+        why = barred[s.found.memory_id] or telling.of(s.found, unless=far)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
-        else:
-            seen.add(words)
     return refused
 
 
@@ -162,6 +154,25 @@ def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
     if not any(s.features[TIMELY] for s in dated) or not only_asks_when(setting.input, setting.times):
         return frozenset()
     return {s.found.memory_id for s in dated if not s.features[TIMELY]}
+
+
+class Telling:
+    """What a context tells already, in its identity or by a memory: nothing is told twice, and the better one comes
+    first."""
+
+    def __init__(self, setting: Setting, present: Iterable[Found]) -> None:
+        self._stands = {plain(tenet.words) for tenet in setting.identity.shown}
+        self._told = {found.heard for found in present}
+
+    def of(self, found: Found, *, unless: str | None = None) -> str | None:
+        """Why this memory is not told as well; else None, and from now on it is. `unless` is another reason not to."""
+        if self._stands and plain(found.said) in self._stands:
+            return "stands in the identity"
+        if found.heard in self._told:
+            return "says the same as a better one"
+        if unless is None:
+            self._told.add(found.heard)
+        return unless
 
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from newton.content.frames import Stakes
 
+MOST_TOKENS = 10_000_000  # of one context: no model reads more
 HALVINGS = 50  # of the interval in which the common measure of the shares lies
 
 

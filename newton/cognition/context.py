@@ -9,7 +9,7 @@ from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing, standing
 from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import Budget, allocate, involved
+from newton.cognition.budget import MOST_TOKENS, Budget, allocate, involved
 from newton.cognition.bundle import Bundle
 from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
@@ -33,8 +33,6 @@ from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
-
-MOST_TOKENS = 10_000_000
 
 
 @dataclass(slots=True)

@@ -1,6 +1,6 @@
 """What a caller wants left out of a context: found out before anything is searched, so that it crowds out nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -12,6 +12,10 @@ from newton.memory.memory import Kind
 from newton.memory.recall import Found
 
 SQL = load("newton.cognition", "filters.sql")
+
+TIMELESS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})
+
+TYPED: Mapping[str, Kind] = {"event_types": "event", "entity_types": "entity"}  # the filters that are of one kind
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +41,16 @@ class Filters:
         late = self.since is None or found.occurred_at >= self.since
         early = self.until is None or found.occurred_at < self.until
         return late and early and self.admits(found.kind) and found.memory_id not in self.exclude
+
+    def left_nothing(self, kinds: Set[str]) -> dict[str, list[str]]:
+        """Of the filters those that nothing passed, with what they name, when what passed is of these kinds."""
+        given = {name: [value] if isinstance(value, str) else value for name, value in self.outline().items()}
+        if not kinds:
+            return given
+        left = {"kinds": [kind for kind in given.get("kinds", ()) if kind not in kinds]}
+        left |= {name: given[name] for name, kind in TYPED.items() if name in given and kind not in kinds}
+        left |= {"since": given.get("since", []) if kinds <= TIMELESS else []}
+        return {name: values for name, values in left.items() if values}
 
     def outline(self) -> dict[str, Any]:
         """Those that were given."""

@@ -6,11 +6,7 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (
-            quarantined
-            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-            or (state = 'ARCHIVED' and kind <> 'episode')
-        )
+        and (quarantined or memory.is_past(kind, state))
         and (
             (quarantined and not $6::boolean)
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
@@ -49,11 +45,7 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (
-            quarantined
-            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-            or (state = 'ARCHIVED' and kind <> 'episode')
-        )
+        and (quarantined or memory.is_past(kind, state))
         and (
             (quarantined and not $7::boolean)
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))

@@ -181,7 +181,9 @@ class Newton:
 
     def learning(self) -> "Learning":
         module = import_module("newton.agent.learning")
-        return module.Learning(agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles)
+        return module.Learning(
+            agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles, frames=self.frames
+        )
 
     def upkeep(self, origin: str) -> Upkeep:
         return Upkeep(

@@ -45,7 +45,7 @@ from newton.heart.facts import Statement
 from newton.heart.happenings import checked
 from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
-from newton.heart.standing import Wish
+from newton.heart.wishes import Wish
 from newton.ids import model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget

@@ -14,17 +14,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.options import (
-    Agent,
-    AsJson,
-    Budget,
-    FrameName,
-    ProfileName,
-    Until,
-    When,
-    session_name,
-    settings,
-)
+from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -63,8 +53,13 @@ async def ask(
                 "quoted": answer.quoted,
                 "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "proposed": [
-                    {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words}
-                    for tenet in answer.proposed
+                    {
+                        "tenet_id": str(tenet.tenet_id),
+                        "part": tenet.part,
+                        "words": tenet.words,
+                        "instead_of": [{"tenet_id": str(one.tenet_id), "words": one.words} for one in instead],
+                    }
+                    for tenet, instead in answer.proposed
                 ],
                 "context": answer.bundle.as_json(),
             }
@@ -74,7 +69,13 @@ async def ask(
 async def context(
     question: str,
     *,
-    budget: Budget = None,
+    budget: Annotated[
+        int | None,
+        Parameter(
+            help="The most tokens the context may have. All that fits comes in then; without it an input is allotted"
+            " what it needs of the usual number, and what is far from it stays out."
+        ),
+    ] = None,
     frame: FrameName = None,
     profile: ProfileName = None,
     as_of: Annotated[
@@ -136,7 +137,8 @@ async def context(
         print(bundle.text, end="")
         show.missing(bundle.missing)
         show.unshown(bundle.identity, budget=budget)
-        show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+        show.emptied(bundle)
+        show.notice(f"\n{show.bundle_line(bundle)}")
 
 
 def _ensure_over(moment: datetime | None, now: datetime) -> None:
@@ -155,8 +157,9 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     print()
     show.missing(answer.bundle.missing)
     show.unshown(answer.bundle.identity)
-    for tenet in answer.proposed:
-        show.notice(f"(Always? {tenet.words}. `newton identity accept {short(tenet.tenet_id)}` keeps it for good.)")
+    for tenet, standing in answer.proposed:
+        words, command = f"{tenet.words}{show.instead(standing)}", f"newton identity accept {short(tenet.tenet_id)}"
+        show.notice(f"(Always? {words}. `{command}` keeps it for good.)")
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer

@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.verbs import Remark
+from newton.cognition.bundle import briefly
 from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.memory.memory import KINDS, Kind, past
@@ -90,7 +91,8 @@ async def recall(
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
-    """Show the memories most likely meant, best first.
+    """Show the memories most likely meant, best first, each with its evidence: what its meaning and its words say for
+    it, 0 for nothing and about 1 for plain. In JSON, `relevance` is the part of the best one's.
 
     Example: newton recall "database decision" --kind fact --limit 5
 
@@ -108,10 +110,10 @@ async def recall(
         return
     for f in found.found:
         gone = past(f.kind, f.state)
-        shown = f.micro if f.kind == "procedure" else f.summary  # its summary is all of its steps
-        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
+        shown = briefly(f, f.summary)
+        print(f"{short(f.memory_id)}  {f.evidence:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
     if not found.found:
-        print("Nothing like that is in memory.")
+        print(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
     show.missing(found.missing)
 
 
@@ -121,6 +123,7 @@ def _plain(found: Found) -> dict[str, object]:
         "kind": found.kind,
         "state": found.state,
         "text": found.summary,
+        "evidence": round(found.evidence, 6),
         "relevance": round(found.relevance, 6),
         "cosine": round(found.similarity, 6),
         "lexical": round(found.lexical, 6),
