@@ -14,13 +14,16 @@ from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
-from newton.cognition.score import Scored
+from newton.cognition.score import FEATURES, Scored
+from newton.cognition.signals import only_asks_when
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
 from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, day_in_front
+from newton.memory.spans import Span
+from newton.memory.timely import DATED
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
@@ -28,6 +31,8 @@ FITS = 0.35
 # So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
 # conversation about it has, and must not drive out what answers it.
 PLAIN = 1.0
+
+TIMELY = FEATURES.index("timely")
 
 # Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
@@ -40,8 +45,8 @@ class Setting:
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence; `earlier`
-    says how artifacts of the session are chosen."""
+    procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
+    evidence; `earlier` says how artifacts of the session are chosen."""
 
     input: str
     budget: Budget
@@ -61,6 +66,7 @@ class Setting:
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
     earlier: Earlier = NOTHING
+    times: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,14 +183,25 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
     taken = {found.memory_id for found in focus}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
     best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
+    elsewhen = _elsewhen(ordered, setting)
     telling = Telling(setting, focus)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
-        far = "too far from the input" if _is_far(s.found, setting, best) else None
+        other = "not of the time asked for" if s.found.memory_id in elsewhen else None
+        far = other or ("too far from the input" if _is_far(s.found, setting, best) else None)
         why = barred[s.found.memory_id] or telling.of(s.found, unless=far)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
     return refused
+
+
+def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
+    """What happened at other times, where the context is to hold what the input needs, which is no more than what
+    happened at one, and something did."""
+    dated = [s for s in ordered if s.found.kind in DATED] if setting.needed else []
+    if not any(s.features[TIMELY] for s in dated) or not only_asks_when(setting.input, setting.times):
+        return frozenset()
+    return {s.found.memory_id for s in dated if not s.features[TIMELY]}
 
 
 class Telling:

@@ -235,6 +235,7 @@ class Contexts:
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
             earlier=self._earlier(gathered),
+            times=at_hand.times,
         )
 
     def _bundle(

@@ -20,7 +20,8 @@ LISTED = 8  # of those that are meant by words that several have
 
 class Item(NamedTuple):
     """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
-    `given` what each feature gave to the score; `sources` are what it was made from."""
+    `given` what each feature gave to the score; `sources` are what it was made from; `times` what times the input asked
+    for."""
 
     number: int | None
     kept: Kept
@@ -29,6 +30,12 @@ class Item(NamedTuple):
     sources: tuple[UUID, ...]
     features: Mapping[str, float]
     given: Mapping[str, float]
+    times: str = ""
+
+    @property
+    def of_the_time(self) -> str | None:
+        """Why it came before others, if it is of the time that was asked for."""
+        return f"of the time asked for: {self.times}" if self.features["timely"] else None
 
     @property
     def layer(self) -> str:
@@ -64,6 +71,7 @@ class Item(NamedTuple):
             "sources": [str(source) for source in self.sources],
             "detail": kept.detail,
             "reason": kept.reason,
+            "of_the_time": self.times if self.features["timely"] else None,
             "tokens": kept.tokens,
             "score": round(kept.score, 6),
             "features": {name: round(value, 6) for name, value in self.features.items()},
@@ -165,4 +173,5 @@ def _item(kept: Kept, known: Remembered, stored: Stored, number: int | None) -> 
         known.sources,
         dict(zip(FEATURES, features, strict=True)),
         contributions(features, stored.trace.setting.profile),
+        ", ".join(span.words for span in stored.trace.setting.times),
     )

@@ -14,7 +14,7 @@ from newton.cognition.earlier import NEAREST, Selecting
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
-from newton.cognition.signals import intent, relevant_events
+from newton.cognition.signals import intent, only_asks_when, relevant_events, times
 from newton.cognition.web import Web
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
@@ -27,7 +27,7 @@ from newton.heart.known import Enquiry, Known
 from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL, Weighing
+from newton.memory.ranking import FIRST, USUAL, Weighing
 from newton.memory.recall import (
     Cue,
     Found,
@@ -40,6 +40,7 @@ from newton.memory.recall import (
     made_then,
     recall,
 )
+from newton.memory.spans import Span
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -108,7 +109,8 @@ class Gathered:
     """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
 
     `practice` are procedures that the input seems to ask for and that no search has found, `artifacts` what the session
-    has come to in short; `missing` names the sources that gave nothing, or less, and why.
+    has come to in short; `times` are those that the input asks for; `missing` names the sources that gave nothing, or
+    less, and why.
     """
 
     recalled: Recollection
@@ -120,6 +122,7 @@ class Gathered:
     practice: Sequence[Found] = ()
     artifacts: Artifacts = NO_ARTIFACTS
     filters: Filters = NO_FILTERS
+    times: Sequence[Span] = ()
 
     @property
     def standing(self) -> Standing:
@@ -147,12 +150,14 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request with what every source needs to know of it: how far to look, what is hidden, and what time it is."""
+    """A request with what every source needs to know of it: how far to look, what is hidden, what time it is, and which
+    times are asked for."""
 
     request: Request
     reach: Reach
     hidden: Sequence[UUID]
     now: datetime
+    times: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -170,7 +175,8 @@ class Sources:
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now)
+        wanted = times(request.input, now=now)
+        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now, times=wanted)
         reading = _Reading(self.seconds)
         await self._search_the_web(asked, reading)
         if self.embedder is None:
@@ -204,6 +210,7 @@ class Sources:
             recent=happened.result() if happened else Recent(),
             artifacts=earlier.result(),
             filters=request.filters,
+            times=asked.times,
             missing={**recalled.missing, **reading.missing, **around.missing},
         )
         return await self._practised(gathered, asked, reading)
@@ -250,8 +257,9 @@ class Sources:
             widths=self._widths(request),
             moment=request.as_of,
             hidden=asked.hidden,
+            times=asked.times if self.weighing.timed else (),
             seconds=self.seconds / 2,
-            weighing=self.weighing,
+            weighing=_weighing(self.weighing, asked),
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 
@@ -289,6 +297,13 @@ class Sources:
         found = await reading.of("procedures", self._read(asked, read), instead=())
         missing = {**gathered.missing, **reading.missing}
         return replace(gathered, practice=found, missing=missing)
+
+
+def _weighing(usual: Weighing, asked: Asked) -> Weighing:
+    """Where the input says nothing but a time, what is of it comes before all the rest."""
+    if usual.timed and only_asks_when(asked.request.input, asked.times):
+        return replace(usual, timed=FIRST)
+    return usual
 
 
 async def _standing(tx: Tx, asked: Asked) -> Standing:

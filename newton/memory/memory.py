@@ -7,6 +7,8 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from newton.memory.spans import Span
+
 Kind = Literal[
     "exchange",
     "episode",
@@ -79,7 +81,8 @@ class Draft:
 
     `importance` is in [0, 1] where a person gave it; else it follows from the memory's record.
 
-    One that is `held` is quarantined whoever said it, until a person approves of it.
+    One that is `held` is quarantined whoever said it, until a person approves of it. `times` are those other than its
+    own that it speaks of.
     """
 
     memory_id: UUID
@@ -102,6 +105,7 @@ class Draft:
     place: int | None = None
     sources: tuple[UUID, ...] = ()
     held: bool = False
+    times: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

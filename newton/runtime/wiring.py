@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,14 +16,13 @@ from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
-from newton.agent.turn import Limits, Turns
+from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
-from newton.cognition.earlier import Selecting
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import Choice, choose
 from newton.cognition.measuring import Measuring
@@ -42,8 +40,6 @@ from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
-from newton.dialogue.condensing import Sizes
-from newton.errors import ConfigError
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
@@ -53,6 +49,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.importing import Importer
+from newton.runtime.tuning import limits, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -244,13 +241,6 @@ class Newton:
             await closing.close(tx, session_id=session_id, by=by, count=self.count)
 
     def turns(self, model: "ChatModel | None") -> Turns:
-        limits = Limits(
-            context=self.settings.context_tokens,
-            history=self.settings.history_tokens,
-            reply=self.settings.reply_tokens,
-            per_day=self.settings.llm_tokens_per_day,
-            working=self.settings.working_tokens,
-        )
         return Turns(
             agent_id=self.agent_id,
             db=self.db,
@@ -259,7 +249,7 @@ class Newton:
             contexts=self.contexts,
             gate=self.gate("chat"),
             model=model,
-            limits=limits,
+            limits=limits(self.settings),
             sizes=sizes(self.settings),
         )
 
@@ -308,53 +298,6 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
         )
         await newton.practice(FROM_DISK).follow(skills)
         yield newton
-
-
-def thresholds(given: Settings) -> Thresholds:
-    """At which memories change their state, as the settings say."""
-    return Thresholds(
-        core_sources=given.core_sources,
-        facts_per_attribute=given.facts_per_attribute,
-        summarized_after=timedelta(days=given.summarized_days),
-        archived_after=timedelta(days=given.archived_days),
-        procedure_trials=given.procedure_trials,
-        effective_above=given.procedure_effective,
-        ineffective_below=given.procedure_ineffective,
-        censor_trials=given.censor_trials,
-        false_positives_above=given.censor_false_share,
-        most_events=given.most_events,
-        most_entities=given.most_entities,
-        most_relations=given.most_relations,
-        most_procedures=given.most_procedures,
-        most_passages=given.most_passages,
-    )
-
-
-def sizes(given: Settings) -> Sizes:
-    """Into what conversations and documents are cut. Raises ConfigError when a piece would only repeat."""
-    if given.rag_chunk_overlap >= given.rag_chunk_size:
-        raise ConfigError(
-            f"An overlap of {given.rag_chunk_overlap} tokens leaves nothing new in {given.rag_chunk_size}.",
-            hint="Set NEWTON_RAG_CHUNK_OVERLAP below NEWTON_RAG_CHUNK_SIZE.",
-        )
-    return Sizes(
-        chunk=given.rag_chunk_size,
-        overlap=given.rag_chunk_overlap,
-        every=given.convo_summary_every_n_messages,
-        summary=given.convo_summary_max_tokens,
-        tail=given.history_tokens,
-    )
-
-
-def selecting(given: Settings) -> Selecting:
-    """How artifacts of a session are chosen for its contexts."""
-    return Selecting(
-        top_k=given.rag_top_k_max,
-        threshold=given.rag_similarity_threshold,
-        rerank=given.rag_re_rank_top_n,
-        final=given.rag_final_top_k,
-        tokens=given.rag_per_turn_memory_budget_tokens,
-    )
 
 
 def _web(settings: Settings, *, db: Database, count: Count) -> Web | None:

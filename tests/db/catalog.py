@@ -14,6 +14,7 @@ APPEND_ONLY = {
     "heart.mentions",
     "heart.tenets",
     "memory.sources",
+    "memory.times",
     "memory.confirmations",
     "memory.links",
     "memory.transitions",

@@ -154,7 +154,7 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
         )
     ]
     await store.connect(tx, "near", [(first, second)], by=by)
-    named = Statement(ref="f4", content="Mira met Priya in Oslo", at=NOON)
+    named = Statement(ref="f4", content="Mira met Priya in Oslo yesterday", at=NOON)
     await facts.learn(tx, [named], ground=lifted, count=count)
     await entities.read(tx, by=by, count=count)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))

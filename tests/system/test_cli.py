@@ -94,6 +94,9 @@ def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:
     assert "## Additional Context\n- It rains.\n" in bundle["text"]
     assert bundle["filters"] == {"since": "2020-01-01T00:00:00+00:00", "kinds": ["fact"]}
     (item,) = bundle["items"]
+    assert json.loads(ok(typed(home, *ask, "--until", "yesterday")))["items"] == []
+    refused = typed(home, *ask[:-1], "garbage")
+    assert (refused.returncode, "words: yesterday, last week" in refused.stderr) == (2, True)
     without = json.loads(ok(typed(home, *ask, "--exclude", item["memory_id"][-8:])))
     assert (without["items"], without["filters"]["exclude"]) == ([], [item["memory_id"]])
 

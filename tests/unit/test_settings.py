@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from newton.cognition.earlier import Selecting
 from newton.dialogue.condensing import Sizes
 from newton.errors import ConfigError
-from newton.runtime.wiring import selecting, sizes
+from newton.runtime.tuning import selecting, sizes
 from newton.settings import PREFIX, SHARED, Settings, load
 
 

@@ -14,7 +14,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, day, session_name, settings
+from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -79,9 +79,12 @@ async def context(
     frame: FrameName = None,
     profile: ProfileName = None,
     as_of: Annotated[
-        datetime | None, Parameter(help="The context as it would have been then: a day, or a time with zone.")
+        datetime | None, When, Parameter(help="The context as it would have been then: a day, a time with zone, words.")
     ] = None,
-    since: Annotated[datetime | None, Parameter(help="Only what happened or was said from then on.")] = None,
+    since: Annotated[
+        datetime | None, When, Parameter(help="Only what happened or was said from then on, such as 'last week'.")
+    ] = None,
+    until: Annotated[datetime | None, Until, Parameter(help="Only what happened or was said up to its end.")] = None,
     kind: Annotated[
         list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
     ] = None,
@@ -103,9 +106,9 @@ async def context(
     question:
         The input.
     """
-    chosen, question, moment = settings(agent), clean(question, what="question"), day(as_of)
+    chosen, question = settings(agent), clean(question, what="question")
     async with opened(chosen) as newton:
-        _ensure_over(moment, newton.clock.now())
+        _ensure_over(as_of, newton.clock.now())
         bundle = await newton.contexts.build(
             Request(
                 agent_id=newton.agent_id,
@@ -114,9 +117,10 @@ async def context(
                 adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
-                as_of=moment,
+                as_of=as_of,
                 filters=Filters(
-                    since=day(since),
+                    since=since,
+                    until=until,
                     kinds=frozenset(kind or ()),
                     event_types=frozenset(event_type or ()),
                     entity_types=frozenset(entity_type or ()),
@@ -125,7 +129,7 @@ async def context(
                 additional=additional and clean(additional, what="text"),
             )
         )
-        if moment is None:  # a look at the past is no use of what it shows
+        if as_of is None:  # a look at the past is no use of what it shows
             await newton.verbs("cli").read([item.memory_id for item in bundle.items])
     if json:
         show.as_json(bundle.as_json())

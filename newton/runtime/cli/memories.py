@@ -12,7 +12,7 @@ from newton.memory.lookup import short
 from newton.memory.memory import RECALLED, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, Until, When, settings
 from newton.runtime.wiring import opened
 
 
@@ -25,8 +25,8 @@ async def remember(
     attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
     importance: Annotated[float | None, Parameter(help="How much it matters, from 0 to 10.")] = None,
-    at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
-    until: Annotated[datetime | None, Parameter(help="When it ends, with zone, if that is known.")] = None,
+    at: Annotated[datetime | None, When, Parameter(help="When it became true: a day, a time with zone, words.")] = None,
+    until: Annotated[datetime | None, Until, Parameter(help="When it ends, if that is known.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -86,7 +86,7 @@ async def recall(
     limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
     quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
     as_of: Annotated[
-        datetime | None, Parameter(help="What Newton knew at that time, with zone; not what was true then.")
+        datetime | None, When, Parameter(help="What Newton knew at that time; not what was true then.")
     ] = None,
     agent: Agent = None,
     json: AsJson = False,

@@ -70,6 +70,7 @@ def page(path: Path, content: str) -> None:
 WITHOUT = {
     "embeddings": "memories were found by their words alone",
     "words": "memories were found by their meaning alone",
+    "times": "what happened at the time asked for was not looked up",
     "memories": "nothing was searched for",
     "identity and constraints": "who you are to it and what is forbidden is not in it",
     "session": "where the conversation stands is not known",
@@ -219,12 +220,16 @@ def _evidence(evidence: Evidence) -> str:
 def _layer(given: Account, name: str) -> list[str]:
     shown = [item for item in given.items if item.layer == name and item.number]
     lines = [
-        f"  {item.number:>3}. {item.kept.score:.3f}  {item.brief}  ({item.kept.tokens} tokens, {item.kept.reason})"
+        f"  {item.number:>3}. {item.kept.score:.3f}  {item.brief}  ({item.kept.tokens} tokens, {_why(item)})"
         for item in shown
     ]
     if missed := given.missed.get(name):
         lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.brief}")
     return lines
+
+
+def _why(item: Item) -> str:
+    return f"{item.kept.reason}; {item.of_the_time}" if item.of_the_time else item.kept.reason
 
 
 def _by(weight: float | None) -> str:
@@ -239,6 +244,7 @@ def explanation(given: Account, item: Item) -> str:
         item.brief,
         f"{found.kind} {kept.memory_id}" + (f" · ref {found.ref}" if found.ref else ""),
         f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
+        *([item.of_the_time] if item.of_the_time else []),
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{verdict(kept.detail, kept.reason)} · {kept.tokens} tokens · score {kept.score:.4f} =",
         *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(weights.get(name))}" for name, gave in parts),
