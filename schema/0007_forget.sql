@@ -50,15 +50,17 @@ begin
 
     -- whoever makes one of these conversations shorter is waited for, or sees then what is gone
     for place in
-        select distinct coalesce(l.session_id, m.thread) as session_id
+        select m.thread as session_id
         from memory.memories as m
-        left join dialogue.lineage as l
+        where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
+        union
+        select l.session_id
+        from memory.memories as m
+        join dialogue.lineage as l
             on l.agent_id = own
             and l.ancestor_id = m.thread
             and m.place between l.first_position and l.last_position
         where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
-        union
-        select m.thread from memory.memories as m where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
         order by 1
     loop
         perform pg_advisory_xact_lock(hashtextextended(own::text || place.session_id::text, 0));
@@ -138,7 +140,7 @@ begin
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
         'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
         'memory.cold', 'memory.compressions', 'memory.former_forms', 'memory.postings', 'memory.embeddings',
-        'memory.outbox', 'memory.memories'
+        'memory.outbox', 'memory.times', 'memory.memories'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -85,13 +86,15 @@ class Speaking:
         assert self.model is not None, "nobody asks a model that is not set"
         letter = draft.letter(shares.usable, count=self.count)
         try:
-            async for piece in self._said(self.model, letter):
-                yield piece
+            async with aclosing(self._said(self.model, letter)) as said:
+                async for piece in said:
+                    yield piece
         except WindowError:
             sent = letter.counted + MESSAGE_TOKENS * len(letter.messages)
             shorter = draft.letter(int(sent * SHORTER), count=self.count)
-            async for piece in self._said(self.model, shorter):
-                yield piece
+            async with aclosing(self._said(self.model, shorter)) as said:
+                async for piece in said:
+                    yield piece
 
     async def _said(self, model: ChatModel, letter: Letter) -> AsyncGenerator[str]:
         """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""

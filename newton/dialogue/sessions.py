@@ -1,14 +1,17 @@
-"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange."""
+"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange, and what a
+tool put out is kept in short as well."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import entries, log
+from newton.dialogue.artifacts import Writer
 from newton.dialogue.compaction.telling import RULES, trimmed
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line, Placed, exchange, written
 from newton.dialogue.view import Entry
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -16,6 +19,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
+from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "sessions.sql")
 
@@ -40,7 +44,9 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     return row["session_id"]
 
 
-async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count) -> list[Placed]:
+async def append(
+    tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count, sizes: Sizes = USUAL
+) -> list[Placed]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
@@ -50,7 +56,7 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
-    await _ensure_called(tx, fresh, session_id=session_id, by=by)
+    calls = await _answered(tx, fresh, session_id=session_id, by=by)
     start = await log.end(tx, agent_id=by.agent_id, session_id=session_id) + 1
     placed = [
         Placed(session_id=session_id, position=start + i, tokens=_tokens(line, count), line=line)
@@ -58,10 +64,12 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    drafts = [
-        exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable and p.line.content
-    ]
-    await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    memory_ids = {p.position: new_id() for p in placed if p.line.memorable and p.line.content}
+    memorable = [p for p in placed if p.position in memory_ids]
+    drafts = [exchange(p, memory_id=memory_ids[p.position], by=by, count=count) for p in memorable]
+    new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
+    await writer.keep_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
     trims = [entry for p in placed if (entry := trim(p, at=by.now, count=count))]
     await entries.insert(tx, trims, agent_id=by.agent_id, session_id=session_id)
     return placed
@@ -84,21 +92,27 @@ async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Telle
     return list(by_ref.values())
 
 
-async def _ensure_called(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> None:
-    """Every answer needs its call before it, once: no model reads a conversation in which they do not match."""
+async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> Mapping[str, Call]:
+    """The calls that are answered, by id.
+
+    Every answer needs its call before it, once: no model reads a conversation in which they do not match.
+    """
     wanted = [line.answers for line in fresh if line.answers]
     if not wanted:
-        return
+        return {}
     rows = await SQL["calls"].all(tx, agent_id=by.agent_id, session_id=session_id, calls=wanted)
-    called = {row["call"] for row in rows if not row["answered"]}
+    open_ = {row["id"]: Call(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+    answered: dict[str, Call] = {}
     for line in fresh:
-        if line.answers and line.answers not in called:
-            raise InputError(
-                f"A tool answers the call {line.answers!r}, which is not open in this session.",
-                hint="Send the assistant's message with that call first, and one answer to each call.",
-            )
-        called |= {call.id for call in line.calls}
-        called.discard(line.answers or "")
+        if line.answers:
+            if line.answers not in open_:
+                raise InputError(
+                    f"A tool answers the call {line.answers!r}, which is not open in this session.",
+                    hint="Send the assistant's message with that call first, and one answer to each call.",
+                )
+            answered[line.answers] = open_.pop(line.answers)
+        open_ |= {call.id: call for call in line.calls}
+    return answered
 
 
 def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:

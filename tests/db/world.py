@@ -23,6 +23,7 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import abridging, branches, closing, entries, log, sessions
+from newton.dialogue.artifacts import Writer
 from newton.dialogue.branches import Excerpt
 from newton.dialogue.entries import Run
 from newton.dialogue.lines import Line
@@ -47,7 +48,7 @@ from newton.heart.facts import Statement
 from newton.heart.happenings import checked
 from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
-from newton.heart.standing import Wish
+from newton.heart.wishes import Wish
 from newton.ids import model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
@@ -83,6 +84,9 @@ async def live(db: Database, name: str) -> UUID:
             count=count,
         )
         await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
+        output = Line(role="tool", name="stove", content="the kettle boils", said_at=NOON)
+        await sessions.append(tx, [output], session_id=session_id, by=by, count=count)
+        await Writer(session_id=session_id, by=by, count=count).note(tx)
         await conversing(tx, session_id, by)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
@@ -117,7 +121,7 @@ async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
     await sessions.append(
         tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
     )
-    excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
+    excerpt = Excerpt(ref="cellar", session_id=branch_id, first=6, last=6)
     await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
 
 
@@ -171,7 +175,7 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
         )
     ]
     await store.connect(tx, "near", [(first, second)], by=by)
-    named = Statement(ref="f4", content="Mira met Priya in Oslo", at=NOON)
+    named = Statement(ref="f4", content="Mira met Priya in Oslo yesterday", at=NOON)
     await facts.learn(tx, [named], ground=lifted, count=count)
     await entities.read(tx, by=by, count=count)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))

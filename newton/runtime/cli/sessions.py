@@ -15,7 +15,7 @@ from newton.dialogue.view import Shown
 from newton.memory.hygiene import ref as checked
 from newton.memory.lookup import short
 from newton.memory.representations import one_line
-from newton.providers.chat import ChatMessage
+from newton.providers.chat import wire
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.wiring import opened
@@ -68,7 +68,7 @@ async def view(
     async with opened(settings(agent)) as newton:
         seen = await newton.conversations("cli", progress).view(checked(session, what="session"), most=most)
     if json:
-        sent = [_wire(one) for one in messages(seen.view)]
+        sent = [wire(one) for one in messages(seen.view)]
         show.as_json({"tokens": seen.tokens, "logged": seen.logged, "messages": sent})
         return
     print("\n".join(_shown(seen)))
@@ -265,15 +265,3 @@ def _plain_line(placed: Placed) -> dict[str, object]:
         "tokens": placed.tokens,
         "at": line.said_at.isoformat(),
     }
-
-
-def _wire(message: ChatMessage) -> dict[str, object]:
-    plain: dict[str, object] = {"role": message.role, "content": message.text or None}
-    if message.calls:
-        plain["tool_calls"] = [
-            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-            for call in message.calls
-        ]
-    if message.answers:
-        plain["tool_call_id"] = message.answers
-    return plain
