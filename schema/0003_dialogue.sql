@@ -38,7 +38,8 @@ create table dialogue.messages (
     check (answers is null or role = 'tool')
 );
 
-create unique index messages_answers_idx on dialogue.messages (agent_id, session_id, answers) where answers is not null;
+-- not unique: an endpoint may number its calls from the beginning in each turn
+create index messages_answers_idx on dialogue.messages (agent_id, session_id, answers) where answers is not null;
 create index messages_calls_idx on dialogue.messages (agent_id, session_id, position) where calls is not null;
 
 comment on column dialogue.messages.tokens is 'Of the content and the calls, counted once, when it was said.';

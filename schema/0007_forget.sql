@@ -24,6 +24,8 @@ declare
     gone uuid[];
     unsaid uuid[];
     part text;
+    place record;
+    told record;
 begin
     select array_agg(m.memory_id) into gone
     from memory.memories as m
@@ -46,31 +48,68 @@ begin
         and b.session_id = m.thread
         and b.input = d.content;
 
-    -- what tells of it in fewer words goes, in its session and in those that branch off behind it
-    delete from dialogue.entries as e
-    using memory.memories as m
-    where
-        m.agent_id = own
-        and m.memory_id = any(gone)
-        and m.kind = 'exchange'
-        and e.agent_id = own
-        and m.place between e.first_position and e.last_position
-        and (
-            e.session_id = m.thread
-            or exists (
-                select
-                from dialogue.lineage as l
-                where
-                    l.agent_id = own
-                    and l.session_id = e.session_id
-                    and l.ancestor_id = m.thread
-                    and m.place between l.first_position and l.last_position
-            )
-        );
+    -- whoever makes one of these conversations shorter is waited for, or sees then what is gone
+    for place in
+        select distinct coalesce(l.session_id, m.thread) as session_id
+        from memory.memories as m
+        left join dialogue.lineage as l
+            on l.agent_id = own
+            and l.ancestor_id = m.thread
+            and m.place between l.first_position and l.last_position
+        where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
+        union
+        select m.thread from memory.memories as m where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
+        order by 1
+    loop
+        perform pg_advisory_xact_lock(hashtextextended(own::text || place.session_id::text, 0));
+    end loop;
 
-    -- of a line of dialogue its place stays, so that the lines beside it keep theirs
+    -- what tells of it in fewer words goes, in its session and in those that branch off behind it; of what was dropped
+    -- before it stays known that it was, without its words
+    for told in
+        select distinct e.session_id, e.entry_id, r.entry_id is not null as dropped
+        from memory.memories as m
+        join dialogue.entries as e on e.agent_id = own and m.place between e.first_position and e.last_position
+        left join dialogue.restorations as r
+            on r.agent_id = own and r.session_id = e.session_id and r.entry_id = e.entry_id
+        where
+            m.agent_id = own
+            and m.memory_id = any(gone)
+            and m.kind = 'exchange'
+            and (
+                e.session_id = m.thread
+                or exists (
+                    select
+                    from dialogue.lineage as l
+                    where
+                        l.agent_id = own
+                        and l.session_id = e.session_id
+                        and l.ancestor_id = m.thread
+                        and m.place between l.first_position and l.last_position
+                )
+            )
+    loop
+        if told.dropped then
+            update dialogue.entries as e
+            set text = '[forgotten]', tokens = 1
+            where e.agent_id = own and e.session_id = told.session_id and e.entry_id = told.entry_id;
+        else
+            delete from dialogue.entries as e
+            where e.agent_id = own and e.session_id = told.session_id and e.entry_id = told.entry_id;
+        end if;
+    end loop;
+
+    -- of a line of dialogue its place stays, so that the lines beside it keep theirs; and which call is answered where,
+    -- because no model reads a conversation in which they do not match
     update dialogue.messages as d
-    set content = '[forgotten]', name = null, calls = null, answers = null, tokens = 1
+    set
+        content = '[forgotten]',
+        name = null,
+        calls = (
+            select jsonb_agg(jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}'))
+            from jsonb_array_elements(d.calls) as c
+        ),
+        tokens = 1
     from memory.memories as m
     where
         m.agent_id = own

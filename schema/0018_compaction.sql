@@ -27,17 +27,21 @@ comment on column dialogue.entries.model is 'Who wrote it; none when it was put 
 call runtime.isolate('dialogue.entries');
 grant select, insert on dialogue.entries to newton_app;
 
--- Entries that a person, or a program in their name, has dropped: what they covered is not told shorter again.
+-- Entries that a person, or a program in their name, has dropped.
 create table dialogue.restorations (
     agent_id uuid not null,
     session_id uuid not null,
     entry_id uuid not null,
+    pinned boolean not null,
     at timestamptz not null,
     origin text not null check (origin <> ''),
     primary key (agent_id, session_id, entry_id),
     foreign key (agent_id, session_id, entry_id)
         references dialogue.entries (agent_id, session_id, entry_id) on delete cascade
 );
+
+comment on column dialogue.restorations.pinned is
+    'What it covered is not told shorter again; false of an entry that went because it covered the one that was meant.';
 
 call runtime.isolate('dialogue.restorations');
 grant select, insert on dialogue.restorations to newton_app;

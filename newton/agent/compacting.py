@@ -91,12 +91,13 @@ class Compacting:
     ) -> Read | None:
         """The session as it is after the strategy; None when it has changed nothing."""
         started, before = stopwatch(), cost(read.view)
-        self.tell(Started(strategy=strategy.name, current=before, max=most, time=self.clock.now()))
+        room = self._sight(read, most).most
+        self.tell(Started(strategy=strategy.name, current=before, max=room, time=self.clock.now()))
         try:
             made = await self._told(strategy, blocks, read, session_id, most)
             async with self.db.work(self.agent_id) as tx:
                 kept = made and await entries.keep(
-                    tx, made, agent_id=self.agent_id, session_id=session_id, seen=read.active
+                    tx, made, agent_id=self.agent_id, session_id=session_id, seen=read.seen
                 )
         except NewtonError as error:
             await self._end(strategy, session_id, (before, before), stopwatch() - started, str(error))
@@ -107,7 +108,9 @@ class Compacting:
             return None
         changed = await self._read(session_id)
         after = cost(changed.view)
-        exhausted = isinstance(strategy, Threshold) and after >= strategy.share * most
+        sight = self._sight(changed, most)
+        full = isinstance(strategy, Threshold) and after >= strategy.share * sight.most
+        exhausted = full and not strategy.plan(sight)
         await self._end(strategy, session_id, (before, after), stopwatch() - started, None, exhausted=exhausted)
         return changed
 

@@ -93,9 +93,8 @@ class Conversations:
 
     async def branch(self, ref: str, new: str, *, at: str | None = None) -> UUID:
         """Begins the session `new`, which goes on from a checkpoint or a line of another, or from its end."""
-        place = int(at) if at and at.isdecimal() else at
         async with self.db.work(self.agent_id) as tx:
-            return await branches.branch(tx, new, parent_id=await self._session(tx, ref), at=place, by=self._by())
+            return await branches.branch(tx, new, parent_id=await self._session(tx, ref), at=at, by=self._by())
 
     async def inject(self, ref: str, other: str, *, first: int, last: int) -> int:
         """Shows lines of another session in this one, behind its last line; returns how many."""

@@ -1,6 +1,6 @@
 """What a model is sent in a turn: the context, the conversation as far as it fits, and the input. Pure."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -51,9 +51,9 @@ class Draft:
 
 
 def spoken(view: Iterable[Shown]) -> list[Shown]:
-    """What the two said to each other, and what tells of it. What a tool said is quarantined, and a transcript's system
-    is not ours."""
-    return [item for item in view if item.role in ("user", "assistant") and item.text]
+    """What the two said to each other, and what tells of it. What a tool said is quarantined, so what called it is left
+    out too, and a transcript's system is not ours."""
+    return [item._replace(calls=()) for item in view if item.role in ("user", "assistant") and item.text]
 
 
 def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:
@@ -61,6 +61,31 @@ def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:
     sent = {item.first for item in view if item.kind == "line"}
     first = min(sent, default=end + 1)
     return InView(session_id=session_id, first=first, unsent=frozenset(range(first, end + 1)) - sent)
+
+
+def messages(view: Sequence[Shown]) -> tuple[ChatMessage, ...]:
+    """The view as protocols have it, whatever was said while a tool worked: each answer right behind its call.
+
+    A call without an answer is left out, and an answer whose call is not shown is told as a report.
+    """
+    return joined(map(message, _paired(view)))
+
+
+def _paired(view: Sequence[Shown]) -> Iterator[Shown]:
+    given: dict[int, list[Shown]] = {}
+    waiting: dict[str, int] = {}
+    moved: set[int] = set()
+    for place, item in enumerate(view):
+        if item.answers in waiting:
+            given.setdefault(waiting.pop(item.answers), []).append(item)
+            moved.add(place)
+        waiting |= {call.id: place for call in item.calls}
+    for place, item in enumerate(view):
+        answers = given.get(place, [])
+        calls = tuple(call for call in item.calls if call.id in {one.answers for one in answers})
+        if place not in moved and (calls or item.text or not item.calls):
+            yield item._replace(calls=calls, answers=None)
+            yield from answers
 
 
 def joined(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:

@@ -11,13 +11,14 @@ from newton.agent.ledger import Asked
 from newton.agent.sending import Draft, Letter
 from newton.clock import Clock
 from newton.db.pool import Database, in_unit_of_work
+from newton.dialogue.view import MESSAGE_TOKENS
 from newton.dialogue.window import rooms
 from newton.errors import ProviderError, WindowError
 from newton.memory.representations import Count
 from newton.providers.chat import ChatModel, Reply
 from newton.providers.gauge import Gauge, learnt
 
-SHORTER = 0.7  # of the room, when the endpoint says that a prompt is too long for it
+SHORTER = 0.7  # of a prompt, when the endpoint says that it is too long
 UNSET = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
 
 
@@ -83,12 +84,14 @@ class Speaking:
     async def stream(self, draft: Draft, shares: Shares) -> AsyncGenerator[str]:
         """The reply. When the endpoint says that the prompt is too long it is asked once more with a shorter one."""
         assert self.model is not None, "nobody asks a model that is not set"
+        letter = draft.letter(shares.usable, count=self.count)
         try:
-            async with aclosing(self._said(self.model, draft.letter(shares.usable, count=self.count))) as said:
+            async with aclosing(self._said(self.model, letter)) as said:
                 async for piece in said:
                     yield piece
         except WindowError:
-            shorter = draft.letter(int(shares.usable * SHORTER), count=self.count)
+            sent = letter.counted + MESSAGE_TOKENS * len(letter.messages)
+            shorter = draft.letter(int(sent * SHORTER), count=self.count)
             async with aclosing(self._said(self.model, shorter)) as said:
                 async for piece in said:
                     yield piece

@@ -35,7 +35,6 @@ from newton.memory.representations import Count
 from newton.providers.chat import ChatModel
 
 ORIGIN = "chat"
-SHORTER = 0.7  # of the room, when the endpoint says that a prompt is too long for it
 FORBIDDEN = "A censor forbids this input."
 UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
 SILENCE = "…"  # what is kept of a reply without a word

@@ -53,9 +53,7 @@ async def checkpoint(tx: Tx, name: str, *, session_id: UUID, by: Teller) -> Chec
     Raises ConflictError for a name that the session has, and InputError when it has no line.
     """
     await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    position = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
-    if position < 0:
-        raise InputError("The session has no line yet.", hint="Say something first.")
+    position = await _end(tx, session_id=session_id, by=by)
     made = await SQL["checkpoint"].one(
         tx, agent_id=by.agent_id, session_id=session_id, name=name, position=position, now=by.now
     )
@@ -70,9 +68,10 @@ async def checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Check
 
 
 async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by: Teller) -> UUID:
-    """Begins a session that goes on from a place of another: a checkpoint, a position, or its end.
+    """Begins a session that goes on from a place of another: a checkpoint, a position (as text too), or its end.
 
-    Raises ConflictError when there is a session of that name, and NotFoundError for a place that is not there.
+    Raises ConflictError when there is a session of that name, NotFoundError for a place that is not there, and
+    InputError when the other has no line.
     """
     await log.lock(tx, agent_id=by.agent_id, session_id=parent_id)
     position = await _place(tx, at, session_id=parent_id, by=by)
@@ -86,6 +85,7 @@ async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by:
     await SQL["descend"].run(tx, **own)
     await SQL["inherit_injections"].run(tx, **own)
     await SQL["inherit_entries"].run(tx, **own)
+    await SQL["inherit_restorations"].run(tx, **own)
     return session_id
 
 
@@ -95,9 +95,7 @@ async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, by: Teller, coun
     Raises NotFoundError when there are none, and InputError when this session has no line to show them behind.
     """
     await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    place = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
-    if place < 0:
-        raise InputError("The session has no line yet.", hint="Say something first.")
+    place = await _end(tx, session_id=session_id, by=by)
     part = log.Stretch(excerpt.first, excerpt.last)
     lines = await log.lines(tx, [part], agent_id=by.agent_id, session_id=excerpt.session_id)
     if not lines:
@@ -126,13 +124,20 @@ async def branches(tx: Tx, *, agent_id: UUID) -> list[Branch]:
 
 
 async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, by: Teller) -> int:
-    end = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
+    end = await _end(tx, session_id=session_id, by=by)
     if isinstance(at, str):
         known = {one.name: one.position for one in await checkpoints(tx, agent_id=by.agent_id, session_id=session_id)}
-        if at not in known:
+        if at not in known and not at.isdecimal():
             raise NotFoundError(f"The session has no checkpoint {at!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
-        return known[at]
+        at = known[at] if at in known else int(at)
     position = end if at is None else at
     if not 0 <= position <= end:
         raise NotFoundError(f"The session has no line {position}.", hint=f"Its last one is {end}.")
     return position
+
+
+async def _end(tx: Tx, *, session_id: UUID, by: Teller) -> int:
+    end = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
+    if end < 0:
+        raise InputError("The session has no line yet.", hint="Say something first.")
+    return end

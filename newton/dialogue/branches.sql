@@ -50,7 +50,7 @@ where s.agent_id = $1
 order by s.created_at, s.session_id;
 
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
--- A branch is shown what its parent is shown up to where it leaves it.
+-- A branch is shown what its parent is shown up to where it leaves it: dropped entries come along with their being so.
 insert into dialogue.entries (
     agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model,
     made_at
@@ -59,12 +59,11 @@ select
     $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt,
     e.model, e.made_at
 from dialogue.entries as e
-where
-    e.agent_id = $1
-    and e.session_id = $3
-    and e.last_position <= $4
-    and not exists (
-        select
-        from dialogue.restorations as r
-        where r.agent_id = $1 and r.session_id = $3 and r.entry_id = e.entry_id
-    );
+where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4;
+
+-- name: inherit_restorations(agent_id, session_id, parent_id, position)
+insert into dialogue.restorations (agent_id, session_id, entry_id, pinned, at, origin)
+select $1, $2, r.entry_id, r.pinned, r.at, r.origin
+from dialogue.restorations as r
+join dialogue.entries as e on e.agent_id = $1 and e.session_id = $3 and e.entry_id = r.entry_id
+where r.agent_id = $1 and r.session_id = $3 and e.last_position <= $4;

@@ -49,17 +49,20 @@ class Listed(NamedTuple):
     restored_at: datetime | None
 
 
-async def keep(
-    tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: Sequence[log.Reach]
-) -> bool:
-    """Writes the entries, unless others have come or gone there since `seen` was read: then nothing, and False."""
+async def keep(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: log.Seen) -> bool:
+    """Writes the entries, unless others have come or gone there since `seen` was read, or something was forgotten: then
+    nothing, and False."""
     await log.lock(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
-    now = await log.active(tx, agent_id=agent_id, session_id=session_id)
-    if {one.entry_id for one in now if one.first <= end} != {one.entry_id for one in seen if one.first <= end}:
+    now = await log.seen(tx, agent_id=agent_id, session_id=session_id)
+    if now.forgotten != seen.forgotten or _until(end, now) != _until(end, seen):
         return False
     await insert(tx, entries, agent_id=agent_id, session_id=session_id)
     return True
+
+
+def _until(end: int, seen: log.Seen) -> set[UUID]:
+    return {one.entry_id for one in seen.active if one.first <= end}
 
 
 async def insert(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID) -> None:

@@ -22,8 +22,8 @@ order by e.first_position, e.last_position desc, e.made_at desc;
 
 -- name: drop(agent_id, session_id, entry_id, now, origin)
 -- An entry, and every one that covers it: else what it stands for would not be seen again.
-insert into dialogue.restorations (agent_id, session_id, entry_id, at, origin)
-select $1, $2, o.entry_id, $4, $5
+insert into dialogue.restorations (agent_id, session_id, entry_id, pinned, at, origin)
+select $1, $2, o.entry_id, o.entry_id = $3, $4, $5
 from dialogue.entries as e
 join dialogue.entries as o
     on o.agent_id = $1

@@ -38,12 +38,19 @@ class Reach(NamedTuple):
     made_at: datetime
 
 
+class Seen(NamedTuple):
+    """What a view was made of: every entry that counts, and how many memories the agent had been told to forget."""
+
+    active: Sequence[Reach]
+    forgotten: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Read:
-    """A view as it was read, with every entry that counts, and the lines that were restored."""
+    """A view as it was read, with what it was made of, and the lines that were restored."""
 
     view: Sequence[Shown]
-    active: Sequence[Reach]
+    seen: Seen
     pinned: frozenset[int]
 
 
@@ -56,22 +63,25 @@ async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
     """The view of a session. Reads no line that an entry covers."""
     about = await SQL["about"].one(tx, agent_id=agent_id, session_id=session_id)
     assert about is not None
-    counting = await active(tx, agent_id=agent_id, session_id=session_id)
-    chosen = outermost(counting)
+    made_of = await seen(tx, agent_id=agent_id, session_id=session_id)
+    chosen = outermost(made_of.active)
     entries = await _entries(tx, [reach.entry_id for reach in chosen], agent_id=agent_id, session_id=session_id)
     log = await lines(tx, _uncovered(chosen), agent_id=agent_id, session_id=session_id)
     return Read(
         view=shown(
             log, entries, await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
         ),
-        active=counting,
+        seen=made_of,
         pinned=await _restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
     )
 
 
-async def active(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Reach]:
-    """The entries that count, by their places."""
-    return [Reach(*row) for row in await SQL["active"].all(tx, agent_id=agent_id, session_id=session_id)]
+async def seen(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Seen:
+    """What a view of now is made of."""
+    forgotten = await SQL["forgotten"].one(tx, agent_id=agent_id)
+    assert forgotten is not None
+    active = [Reach(*row) for row in await SQL["active"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return Seen(active, forgotten["number"])
 
 
 async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id: UUID) -> list[Placed]:

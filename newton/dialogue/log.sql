@@ -17,11 +17,14 @@ where
         where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
     );
 
+-- name: forgotten(agent_id)
+select count(*) as number from memory.forgotten where agent_id = $1;
+
 -- name: restored(agent_id, session_id)
 select e.first_position, e.last_position
 from dialogue.restorations as r
 join dialogue.entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
-where r.agent_id = $1 and r.session_id = $2;
+where r.agent_id = $1 and r.session_id = $2 and r.pinned;
 
 -- name: entries(agent_id, session_id, entry_ids)
 select

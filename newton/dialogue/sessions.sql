@@ -14,7 +14,8 @@ from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
 -- name: calls(agent_id, session_id, calls)
--- Of ids of calls those that were made in a conversation, a branch's ancestors included, and whether each has its answer.
+-- Of ids of calls those that were made in a conversation, a branch's ancestors included, and whether each has its answer:
+-- an id may come again, so one before the call does not count.
 with stretch as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -30,7 +31,10 @@ select
         select
         from stretch as s
         join dialogue.messages as a on a.agent_id = $1 and a.session_id = s.session_id
-        where a.answers = c.value ->> 'id' and a.position between s.first_position and s.last_position
+        where
+            a.answers = c.value ->> 'id'
+            and a.position > m.position
+            and a.position between s.first_position and s.last_position
     ) as answered
 from stretch as s
 join dialogue.messages as m

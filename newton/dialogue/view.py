@@ -90,7 +90,7 @@ class Shown(NamedTuple):
     @property
     def asks(self) -> bool:
         """Whether a turn begins with it: something that a person said."""
-        return self.role == "user" and self.kind == "line"
+        return self.role == "user" and self.kind in ("line", "mask")
 
 
 class Turn(NamedTuple):
@@ -130,29 +130,34 @@ def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[In
     view: list[Shown] = []
     covered = -1
     for placed in log:
-        if placed.position > covered:
-            block = blocks.get(placed.position)
-            view.append(_block(block, placed) if block else _line(placed))
-            covered = block.last if block else placed.position
-        if placed.position == covered or placed.position in aside:
-            view += [_aside(one) for one in aside.pop(placed.position, ())]
+        if placed.position <= covered:
+            continue
+        block = blocks.get(placed.position)
+        view.append(_block(block, placed) if block else _line(placed))
+        covered = block.last if block else placed.position
+        view += [_aside(one) for place in range(placed.position, covered + 1) for one in aside.get(place, ())]
     return view
 
 
 def outermost(entries: Sequence[E]) -> list[E]:
     """The entries that count: what a later one covers is told by that one, until it is dropped."""
     taken: list[E] = []
-    for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), e.entry_id)):
+    for entry in sorted(entries, key=lambda e: (e.first, -e.last, -e.made_at.timestamp(), -e.entry_id.int)):
         if not taken or entry.first > taken[-1].last:
             taken.append(entry)
     return taken
 
 
 def turns(view: Sequence[Shown]) -> list[Turn]:
-    """The view without its system messages, cut before each input and around each block that tells of whole turns."""
+    """The view without its system messages, cut before each input and around each block that tells of whole turns.
+
+    Lines of another branch are of no turn: nothing here tells of them, and what is forgotten there is gone here.
+    """
     cut: list[list[Shown]] = []
     open_ = False
     for item in view:
+        if item.kind == "injected":
+            continue
         if item.role == "system":
             open_ = False
             continue

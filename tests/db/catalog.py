@@ -9,6 +9,12 @@ APPEND_ONLY = {
     "dialogue.artifacts",
     "dialogue.sessions",
     "dialogue.messages",
+    "dialogue.entries",
+    "dialogue.restorations",
+    "dialogue.lineage",
+    "dialogue.checkpoints",
+    "dialogue.injections",
+    "dialogue.compactions",
     "heart.events",
     "heart.identity",
     "heart.mentions",
@@ -30,6 +36,7 @@ APPEND_ONLY = {
     "brain.texts",
 }
 FIXED = {
+    "dialogue.compacting": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",

@@ -22,8 +22,10 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import abridging, closing, sessions
+from newton.dialogue import abridging, branches, closing, entries, log, sessions
 from newton.dialogue.artifacts import Writer
+from newton.dialogue.branches import Excerpt
+from newton.dialogue.entries import Run
 from newton.dialogue.lines import Line
 from newton.heart import (
     activations,
@@ -54,6 +56,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
+from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
 
@@ -84,6 +87,7 @@ async def live(db: Database, name: str) -> UUID:
         output = Line(role="tool", name="stove", content="the kettle boils", said_at=NOON)
         await sessions.append(tx, [output], session_id=session_id, by=by, count=count)
         await Writer(session_id=session_id, by=by, count=count).note(tx)
+        await conversing(tx, session_id, by)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
@@ -102,6 +106,23 @@ async def live(db: Database, name: str) -> UUID:
         await bundles.served(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
+    """A branch with lines of its own, and a part that was told shorter and is shown again."""
+    of: dict[str, UUID] = {"agent_id": by.agent_id, "session_id": session_id}
+    made = entry(0, 1, before=100)
+    assert await entries.keep(tx, [made], seen=await log.seen(tx, **of), **of)
+    await entries.restore(tx, made.entry_id, session_id=session_id, by=by)
+    assert await entries.hold(tx, made.entry_id, seconds=60, **of)
+    await entries.record(tx, Run("threshold", NOON, 1.5, 100, 10), **of)
+    await branches.checkpoint(tx, "tea", session_id=session_id, by=by)
+    branch_id = await branches.branch(tx, "cellar", parent_id=session_id, at="tea", by=by)
+    await sessions.append(
+        tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
+    )
+    excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
+    await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
 
 
 def served(bundle: Bundle, session_id: UUID) -> Served:

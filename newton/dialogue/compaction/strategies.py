@@ -4,6 +4,7 @@ A strategy looks at a view and names blocks, or none. It never touches system me
 call without its answer, or what a person has restored.
 """
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
@@ -47,6 +48,11 @@ class Block(NamedTuple):
     def tokens(self) -> int:
         return sum(item.tokens for item in self.items)
 
+    @property
+    def worth(self) -> bool:
+        """Whether it comes out so much shorter that it need not be tried again."""
+        return self.tokens >= self.most + LEAST_GAIN
+
 
 class Strategy(Protocol):
     @property
@@ -72,10 +78,13 @@ class MaskOutputs:
         if sight.tokens < self.share * sight.most:
             return ()
         blocks = [
-            Block("mask", (item,), most=min(100, item.tokens // 3))
+            block
             for turn in _older(turns(sight.view), self.turns)
             for item in turn.items
-            if item.role == "tool" and item.tokens >= self.least and _free((item,), sight)
+            if item.role == "tool"
+            and item.tokens >= self.least
+            and (block := Block("mask", (item,), most=_part((item,), 3, 100))).worth
+            and _free((item,), sight)
         ]
         return blocks if _gain(blocks) >= WORTH * sight.most else ()
 
@@ -100,8 +109,7 @@ class ToolCalls:
         return [
             block
             for group in groups(turn)
-            if (block := Block("tools", group, most=_part(group, 4, self.most))).tokens >= block.most + LEAST_GAIN
-            and _free(group, sight)
+            if (block := Block("tools", group, most=_part(group, 4, self.most))).worth and _free(group, sight)
         ]
 
 
@@ -124,7 +132,7 @@ class Threshold:
             if left <= self.target * sight.most:
                 break
             block = Block("turn", turn.items, most=_part(turn.items, 5, self.most))
-            if _tells(turn) and block.tokens >= block.most + LEAST_GAIN and _free(turn.items, sight):
+            if _tells(turn) and block.worth and _free(turn.items, sight):
                 blocks.append(block)
                 left -= block.tokens - block.most
         return blocks if left < self.share * sight.most or _gain(blocks) >= WORTH * sight.most else ()
@@ -146,11 +154,12 @@ class GoalBatch:
         end = old[-1].last if old else -1
         runs = _runs(_older(turns(sight.view), 1), lambda turn: turn.last <= end and _done(turn), sight)
         return [
-            Block("goals", items, most=_part(items, 2, self.most))
+            block
             for run in runs
-            for part in _parts(run, self.most_turns)
+            for part in _parts(run, max(self.most_turns, 1))
             if sum(_shortened(turn) for turn in part) >= self.fewest
             for items in [tuple(item for turn in part for item in turn.items)]
+            if (block := Block("goals", items, most=_part(items, 2, self.most))).worth
         ]
 
 
@@ -165,12 +174,13 @@ class GoalMerge:
 
     def plan(self, sight: Sight) -> Sequence[Block]:
         accounts = _runs(turns(sight.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), sight)
-        run = next((run for run in accounts if len(run) >= self.held), None)
+        run = next((run for run in accounts if len(run) >= max(self.held, self.keep + 2)), None)
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
         tokens = sum(item.tokens for item in items)
-        return [Block("merged", items, most=min(int(self.share * sight.most), tokens * 9 // 10))]
+        block = Block("merged", items, most=max(40, min(int(self.share * sight.most), tokens * 9 // 10)))
+        return [block] if block.worth else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -221,16 +231,23 @@ def _strategy(text: str) -> Strategy:
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *KINDS))
         raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")
-    usual = {key: value for key, value in asdict(kind()).items() if key != "name"}
+    usual: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
     given: dict[str, Any] = {}
     for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
         name, _, value = setting.partition("=")
         try:
-            given[name.strip()] = type(usual[name.strip()])(value)
+            given[name.strip()] = _number(value, type(usual[name.strip()]))
         except (KeyError, ValueError):
             hint = f"It takes {', '.join(f'{key}={usual[key]}' for key in usual)}."
             raise InputError(f"{named[1]} takes no {setting!r}.", hint=hint) from None
     return kind(**given)
+
+
+def _number(text: str, kind: type[float]) -> float:
+    number = kind(text)
+    if not 0 <= number < math.inf:
+        raise ValueError(text)
+    return number
 
 
 def allowed(block: Block, sight: Sight) -> str | None:
@@ -242,7 +259,10 @@ def allowed(block: Block, sight: Sight) -> str | None:
         return "it reaches into the current turn"
     if not _free(block.items, sight):
         return "a person has restored a part of it"
-    if block.kind != "mask" and not _whole(block, held):
+    if block.kind == "mask":
+        masks = [item.role for item in block.items] == ["tool"]
+        return None if masks else "it masks more than what one tool gave"
+    if not _whole(block, held):
         return "it cuts a turn, or a call from its answer"
     return None
 

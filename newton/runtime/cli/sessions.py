@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.conversations import Seen
-from newton.agent.sending import joined, message
+from newton.agent.sending import messages
 from newton.dialogue.branches import Branch
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.entries import Listed
@@ -68,8 +68,8 @@ async def view(
     async with opened(settings(agent)) as newton:
         seen = await newton.conversations("cli", progress).view(checked(session, what="session"), most=most)
     if json:
-        messages = joined(map(message, seen.view))
-        show.as_json({"tokens": seen.tokens, "logged": seen.logged, "messages": [wire(one) for one in messages]})
+        sent = [wire(one) for one in messages(seen.view)]
+        show.as_json({"tokens": seen.tokens, "logged": seen.logged, "messages": sent})
         return
     print("\n".join(_shown(seen)))
 

@@ -1,0 +1,60 @@
+"""Sessions with made lines, and entries laid over them by hand."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.dialogue import branches, entries, log, sessions
+from newton.dialogue.lines import Line, Placed
+from newton.dialogue.view import Entry, EntryKind, Shown
+from newton.ids import new_id
+from tests.support import ANA, NOON, count, teller
+
+
+async def session(tx: Tx, ref: str, *lines: Line) -> UUID:
+    session_id = await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+    await append(tx, session_id, *lines)
+    return session_id
+
+
+async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
+    return await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+
+
+def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", before: int = 500) -> Entry:
+    text = text or f"[{kind} {first}-{last}]"
+    return Entry(
+        entry_id=new_id(),
+        kind=kind,
+        first=first,
+        last=last,
+        text=text,
+        tokens=count(text),
+        before=before,
+        strategy="threshold",
+        prompt="extract/1",
+        model=None,
+        made_at=NOON,
+    )
+
+
+async def keep(tx: Tx, session_id: UUID, *made: Entry) -> Sequence[Entry]:
+    read = await log.read(tx, agent_id=ANA, session_id=session_id)
+    assert await entries.keep(tx, made, agent_id=ANA, session_id=session_id, seen=read.seen)
+    return made
+
+
+async def restore(tx: Tx, session_id: UUID, one: Entry) -> list[UUID]:
+    return await entries.restore(tx, one.entry_id, session_id=session_id, by=teller())
+
+
+async def view(tx: Tx, session_id: UUID) -> list[Shown]:
+    return list((await log.read(tx, agent_id=ANA, session_id=session_id)).view)
+
+
+async def texts(tx: Tx, session_id: UUID) -> list[str]:
+    return [item.text for item in await view(tx, session_id)]
+
+
+async def branch(tx: Tx, parent_id: UUID, ref: str, at: str | int | None = None) -> UUID:
+    return await branches.branch(tx, ref, parent_id=parent_id, at=at, by=teller())

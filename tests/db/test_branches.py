@@ -1,0 +1,252 @@
+"""Branches: a session that goes on from another's lines without a copy, whatever becomes of those later."""
+
+from dataclasses import replace
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Tx
+from newton.dialogue import branches, entries, log
+from newton.dialogue.branches import Excerpt
+from newton.errors import ConflictError, InputError, NotFoundError
+from newton.memory.forgetting import forget
+from tests.db.conversing import append, branch, entry, keep, restore, session, texts, view
+from tests.support import ANA, NOON, count, teller
+from tests.talks import calls, gives, says, turn
+
+TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
+
+
+async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
+    return (await branches.checkpoint(tx, name, session_id=session_id, by=teller())).position
+
+
+async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
+    excerpt = Excerpt(ref="other", session_id=other_id, first=first, last=last)
+    return await branches.inject(tx, excerpt, session_id=session_id, by=teller(), count=count)
+
+
+async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
+    line = await tx.fetchval(
+        "select memory_id from memory.memories where thread = $1 and place = $2", session_id, place
+    )
+    await forget(tx, [line], derived=True, because="a test", by=teller())
+
+
+async def test_a_branch_goes_on_from_a_line_and_copies_none(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    child = await branch(tx, parent, "child", at=3)
+    assert await view(tx, child) == (await view(tx, parent))[:4]
+    assert await tx.fetchval("select count(*) from dialogue.messages") == len(TALK)
+    (placed,) = await append(tx, child, says("user", "Another way."))
+    assert placed.position == 4
+    assert (await texts(tx, child))[-1] == "Another way."
+    assert "Another way." not in await texts(tx, parent)
+
+
+async def test_what_is_said_in_the_parent_later_is_not_in_its_branch(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    child = await branch(tx, parent, "child")
+    before = await view(tx, child)
+    await append(tx, parent, *turn(3))
+    await keep(tx, parent, entry(0, 7))
+    assert await view(tx, child) == before
+    await append(tx, child, says("user", "Here."))
+    assert len(await view(tx, child)) == len(before) + 1
+
+
+async def test_a_branch_is_shown_what_its_parent_is_shown_up_to_the_fork(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    await keep(tx, parent, entry(1, 2, kind="tools"))
+    await keep(tx, parent, entry(0, 3))
+    (late,) = await keep(tx, parent, entry(4, 11))
+    child = await branch(tx, parent, "child", at=7)
+    assert await texts(tx, child) == ["[turn 0-3]", *(line.content for line in TALK[4:8])]
+    before = await view(tx, child)
+    await restore(tx, parent, late)
+    assert await view(tx, child) == before
+
+
+async def test_restoring_in_one_changes_nothing_in_the_other(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    (one,) = await keep(tx, parent, entry(0, 3))
+    child = await branch(tx, parent, "child")
+    await restore(tx, child, one)
+    assert (await texts(tx, parent))[0] == "[turn 0-3]"
+    assert await texts(tx, child) == [line.content for line in TALK]
+    other = await branch(tx, parent, "other")
+    await restore(tx, parent, one)
+    assert (await texts(tx, other))[0] == "[turn 0-3]"
+
+
+async def test_what_was_restored_before_the_fork_stays_restored_in_the_branch(tx: Tx) -> None:
+    # a restored message stays restored
+    parent = await session(tx, "parent", *TALK)
+    first, last = await keep(tx, parent, entry(0, 3), entry(4, 7))
+    await restore(tx, parent, first)
+    child = await branch(tx, parent, "child", at=5)
+    assert (await log.read(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
+    assert len(await entries.listed(tx, agent_id=ANA, session_id=child)) == 1
+    await restore(tx, parent, last)
+    assert (await log.read(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
+
+
+async def test_lineage_three_deep(tx: Tx) -> None:
+    first = await session(tx, "first", *TALK)
+    second = await branch(tx, first, "second", at=7)
+    await append(tx, second, says("user", "s8"), says("assistant", "s9"))
+    third = await branch(tx, second, "third", at=8)
+    await append(tx, third, says("user", "t9"))
+    fourth = await branch(tx, third, "fourth")
+    await append(tx, fourth, says("user", "f10"))
+    assert await texts(tx, fourth) == [*(line.content for line in TALK[:8]), "s8", "t9", "f10"]
+    early = await branch(tx, fourth, "early", at=3)
+    await append(tx, early, says("user", "e4"))
+    latest = await branch(tx, early, "latest", at=4)
+    assert await texts(tx, latest) == [*(line.content for line in TALK[:4]), "e4"]
+    places = [item.first for item in await view(tx, latest)]
+    assert places == list(range(5))
+    assert await log.end(tx, agent_id=ANA, session_id=latest) == 4
+    shown = await view(tx, fourth)
+    assert await log.size(tx, agent_id=ANA, session_id=fourth) == sum(item.tokens for item in shown)
+    for one in (second, third, fourth, early, latest):
+        await keep(tx, one, entry(0, 3))
+        assert (await texts(tx, one))[0] == "[turn 0-3]"
+    assert (await texts(tx, first))[0] == TALK[0].content
+
+
+async def test_a_call_of_the_parent_is_answered_in_its_branch_and_there_alone(tx: Tx) -> None:
+    parent = await session(tx, "parent", says("user", "Look."), calls("a"))
+    child = await branch(tx, parent, "child")
+    await append(tx, child, gives("a", "in the branch"))
+    await append(tx, parent, gives("a", "in the parent"))
+    assert (await texts(tx, child))[-1] == "in the branch"
+    assert (await texts(tx, parent))[-1] == "in the parent"
+    with pytest.raises(InputError, match="not open"):
+        await append(tx, child, replace(gives("a", "twice"), ref="2"))
+    other = await branch(tx, parent, "other", at=0)
+    with pytest.raises(InputError, match="not open"):
+        await append(tx, other, gives("a", "its call is behind the fork"))
+
+
+# --- places ---
+
+
+async def test_a_checkpoint_names_the_place_behind_the_last_line(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK[:4])
+    assert await checkpoint(tx, parent, "before") == 3
+    await append(tx, parent, *TALK[4:])
+    assert await checkpoint(tx, parent, "after") == 11
+    await branches.checkpoint(tx, "5", session_id=parent, by=teller())
+    assert len(await view(tx, await branch(tx, parent, "by number", at="7"))) == 8
+    assert len(await view(tx, await branch(tx, parent, "by name", at="5"))) == 12, "a name comes before a number"
+    child = await branch(tx, parent, "child", at="before")
+    assert await texts(tx, child) == [line.content for line in TALK[:4]]
+    found = await branches.checkpoints(tx, agent_id=ANA, session_id=parent)
+    assert [(one.name, one.position, one.at) for one in found] == [
+        ("before", 3, NOON),
+        ("5", 11, NOON),
+        ("after", 11, NOON),
+    ]
+
+
+async def test_a_name_is_given_once(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    await checkpoint(tx, parent, "here")
+    with pytest.raises(ConflictError, match="'here' already"):
+        await checkpoint(tx, parent, "here")
+    child = await branch(tx, parent, "child")
+    assert await checkpoint(tx, child, "here") == 11, "another session has names of its own"
+    for taken in ("parent", "child"):
+        with pytest.raises(ConflictError, match="already"):
+            await branch(tx, parent, taken)
+
+
+async def test_a_place_that_is_not_there_is_refused(tx: Tx) -> None:
+    parent, empty = await session(tx, "parent", *TALK), await session(tx, "empty")
+    for at in (-1, 12, 10**9, "12", "nowhere", ""):
+        with pytest.raises(NotFoundError):
+            await branch(tx, parent, "child", at=at)
+    with pytest.raises(InputError, match="no line yet"):
+        await branch(tx, empty, "child")
+    with pytest.raises(InputError, match="no line yet"):
+        await checkpoint(tx, empty, "here")
+
+
+async def test_every_session_is_listed_with_where_it_leaves_its_parent(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    await branch(tx, parent, "child", at=3)
+    found = await branches.branches(tx, agent_id=ANA)
+    assert [(one.ref, one.parent, one.parent_position) for one in found] == [
+        ("parent", None, None),
+        ("child", "parent", 3),
+    ]
+
+
+# --- lines of one shown in another ---
+
+
+async def test_injected_lines_are_shown_behind_the_last_one_and_stay_there(tx: Tx) -> None:
+    here, other = await session(tx, "here", *TALK[:4]), await session(tx, "other", *TALK)
+    assert await inject(tx, here, other, 4, 4) == 1
+    await append(tx, here, says("user", "Next."))
+    shown = await view(tx, here)
+    assert [(item.first, item.kind) for item in shown[3:]] == [(3, "line"), (3, "injected"), (4, "line")]
+    assert shown[4].text == f"[From other]\nUser: {TALK[4].content}"
+    assert shown[4].tokens == count(shown[4].text) + 4
+    assert [item.kind for item in await view(tx, other)].count("injected") == 0
+
+
+async def test_injected_lines_are_shown_whatever_is_told_of_the_lines_around(tx: Tx) -> None:
+    here, other = await session(tx, "here", *TALK[:4]), await session(tx, "other", *TALK)
+    await keep(tx, here, entry(0, 3))
+    child = await branch(tx, here, "child")
+    await inject(tx, child, other, 4, 5)
+    assert [item.kind for item in await view(tx, child)] == ["turn", "injected"]
+    await append(tx, child, *TALK[4:])
+    await keep(tx, child, entry(0, 7, kind="goals"))
+    assert [item.kind for item in await view(tx, child)][:2] == ["goals", "injected"]
+    grandchild = await branch(tx, child, "grandchild")
+    assert await view(tx, grandchild) == await view(tx, child)
+    early = await branch(tx, here, "early", at=1)
+    assert "injected" not in {item.kind for item in await view(tx, early)}
+
+
+async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
+    here, other, empty = await session(tx, "here", *TALK), await session(tx, "other", *TALK), await session(tx, "empty")
+    for first, last in ((12, 20), (5, 4), (-5, -1)):
+        with pytest.raises(NotFoundError, match="no lines from"):
+            await inject(tx, here, other, first, last)
+    assert await inject(tx, here, other, 10, 99) == 2, "as far as it goes"
+    with pytest.raises(InputError, match="no line yet"):
+        await inject(tx, empty, other, 0, 1)
+
+
+# --- forgetting ---
+
+
+async def test_what_is_forgotten_is_gone_in_every_branch(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    await keep(tx, parent, entry(0, 3, text="Please look at part 0"))
+    child = await branch(tx, parent, "child")
+    grandchild = await branch(tx, child, "grandchild", at=5)
+    await keep(tx, grandchild, entry(0, 5, text="Please look at part 0, again", kind="goals"))
+    other = await session(tx, "other", says("user", "Hello."))
+    await inject(tx, other, child, 0, 1)
+    early = await branch(tx, parent, "early", at=3)
+    await keep(tx, early, entry(0, 3, text="Please look at part 0, early"))
+    await forgets(tx, parent, 0)
+    for one in (parent, child, grandchild, other, early):
+        assert "part 0 of" not in "".join(await texts(tx, one)) and "part 0," not in "".join(await texts(tx, one))
+    assert (await texts(tx, grandchild))[0] == "[forgotten]"
+    assert await tx.fetchval("select count(*) from dialogue.entries") == 0
+
+
+async def test_forgetting_behind_the_fork_leaves_the_branch_as_it_is(tx: Tx) -> None:
+    parent = await session(tx, "parent", *TALK)
+    child = await branch(tx, parent, "child", at=3)
+    await append(tx, child, *turn(9, work=1))
+    await keep(tx, child, entry(4, 7, text="of the branch"))
+    before = await view(tx, child)
+    await forgets(tx, parent, 4)
+    assert await view(tx, child) == before

@@ -1,0 +1,87 @@
+"""How a model counts is learnt from what its endpoint reports, whatever its tokenizer and its marks."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.providers import minilm, tokens
+from newton.providers.gauge import Gauge, Sample, learnt
+from tests.scenarios.longtalk import Talk
+
+Counting = Callable[[str], int]
+
+PIECES = minilm.tokenizer()
+TOKENIZERS: dict[str, tuple[Counting, float]] = {
+    "cl100k": (tokens.count, 3),
+    "wordpieces": (lambda text: len(PIECES.encode(text).ids) - 2, 6.5),
+    "characters": (len, 0),
+    "bytes": (lambda text: len(text.encode()), 12),
+}
+
+
+def prompts() -> list[list[str]]:
+    """What a conversation that goes on sends, call by call: talk, and what tools gave."""
+    sent: list[list[str]] = []
+    texts = ["You are a helpful assistant. What you know is below."]
+    for lines in Talk(20):
+        texts = [*texts, *(line.content[:3_000] for line in lines if line.content)]
+        sent.append(texts)
+    return sent
+
+
+PROMPTS = prompts()
+
+
+def sample(texts: list[str], counting: Counting, marks: float) -> Sample:
+    reported = round(sum(map(counting, texts)) + marks * len(texts))
+    return Sample(sum(map(tokens.count, texts)), len(texts), reported)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_after_ten_calls_it_is_within_two_in_a_hundred(name: str) -> None:
+    # S003-1, S003-19
+    samples = [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS]
+    for end in range(10, len(samples)):
+        gauge, (counted, messages, reported) = learnt(samples[:end]), samples[end]
+        assert gauge.tokens(counted, messages) == pytest.approx(reported, rel=0.02)
+
+
+@pytest.mark.parametrize("name", TOKENIZERS)
+def test_after_one_call_it_is_near(name: str) -> None:
+    samples = [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS]
+    gauge, (counted, messages, reported) = learnt(samples[5:6]), samples[6]
+    assert gauge.tokens(counted, messages) == pytest.approx(reported, rel=0.1)
+
+
+def test_bytes_of_prose_are_told_too() -> None:
+    prose = "Whatever the weather, the harbour master considers departures individually and carefully. "
+    *samples, last = [sample([prose * n] * n, len, 2) for n in range(1, 12)]
+    assert last.reported > 5 * last.counted
+    assert learnt(samples).tokens(last.counted, last.messages) == pytest.approx(last.reported, rel=0.02)
+
+
+def test_before_anything_is_known_it_counts_as_we_do() -> None:
+    assert learnt([]) == Gauge() == Gauge(1.0, 4.0)
+    assert Gauge().tokens(1_000, 10) == 1_040
+    assert Gauge().room(1_040, 10) == 1_000
+
+
+def test_what_was_reported_wrongly_is_passed_over() -> None:
+    right = [sample(texts, tokens.count, 3) for texts in PROMPTS]
+    wrong = [Sample(10_000, 5, 0), Sample(10_000, 5, 7), Sample(100, 2, 90_000), Sample(0, 0, 12), Sample(0, 3, 12)]
+    assert learnt([*wrong, *right, *wrong]) == learnt(right)
+    assert learnt(wrong) == Gauge()
+
+
+NUMBERS = st.integers(0, 200_000)
+
+
+@given(st.lists(st.builds(Sample, NUMBERS, st.integers(0, 400), NUMBERS), max_size=20))
+def test_whatever_is_reported_it_stays_usable(samples: list[Sample]) -> None:
+    gauge = learnt(samples)
+    assert 0.2 <= gauge.ratio <= 10 and 0 <= gauge.marks <= 50
+    assert gauge.tokens(1_000, 10) > 0
+    room = gauge.room(8_000, 10)
+    assert room >= 0 and gauge.tokens(room, 10) <= max(8_001, gauge.tokens(0, 10))

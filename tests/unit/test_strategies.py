@@ -1,0 +1,395 @@
+"""What is to be told shorter: never what is current, pinned or a system's; whole turns and whole pairs; and it ends."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from newton.dialogue.compaction.strategies import (
+    PRESETS,
+    Block,
+    GoalBatch,
+    GoalMerge,
+    MaskOutputs,
+    Sight,
+    Strategy,
+    Threshold,
+    ToolCalls,
+    allowed,
+    preset,
+)
+from newton.dialogue.lines import Line, Placed
+from newton.dialogue.view import Entry, cost, outermost, shown, turns
+from newton.errors import InputError
+from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
+
+DEFAULT = PRESETS["default"].strategies
+
+
+def talk(number: int, **sizes: int) -> list[Line]:
+    return [line for n in range(number) for line in turn(n, **sizes)]
+
+
+def sight(lines: Sequence[Line], most: int, *, pinned: frozenset[int] = frozenset()) -> Sight:
+    return Sight(shown(placed(lines), []), most, pinned)
+
+
+def spans(blocks: Sequence[Block]) -> list[tuple[int, int]]:
+    return [(block.first, block.last) for block in blocks]
+
+
+# --- each strategy ---
+
+
+def test_outputs_are_masked_once_the_view_is_rather_full() -> None:
+    lines = talk(8, work=1, words=60)
+    whole = cost(shown(placed(lines), []))
+    assert MaskOutputs().plan(sight(lines, int(whole / 0.59))) == ()
+    blocks = MaskOutputs().plan(sight(lines, int(whole / 0.61)))
+    assert spans(blocks) == [(n * 4 + 2, n * 4 + 2) for n in range(5)], "the outputs of all but the last three turns"
+    assert {block.kind for block in blocks} == {"mask"}
+
+
+def test_small_outputs_are_left_as_they_are() -> None:
+    lines = talk(8, work=1, words=5)
+    assert MaskOutputs().plan(sight(lines, 100)) == ()
+
+
+def test_for_little_a_view_is_not_masked() -> None:
+    # one huge recent message does not fire compaction every turn
+    lines = [*talk(5, work=1, words=30), says("user", "long " * 20_000)]
+    assert MaskOutputs().plan(sight(lines, 25_000)) == ()
+    assert Threshold().plan(sight(lines, 25_000)) == ()
+
+
+def test_work_with_tools_is_told_of_when_it_is_ten_turns_old() -> None:
+    # S003-3
+    assert ToolCalls().plan(sight(talk(10), 100_000)) == ()
+    blocks = ToolCalls().plan(sight(talk(11), 100_000))
+    assert spans(blocks) == [(n * 6 + 1, n * 6 + 4) for n in range(6)], "it reaches half as far back as it waits"
+    assert {block.kind for block in blocks} == {"tools"}
+
+
+def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
+    # S003-7, S003-29N
+    for most in (1, 1_000, 10**9):
+        assert spans(ToolCalls().plan(sight(talk(11), most))) == spans(ToolCalls().plan(sight(talk(11), 100_000)))
+
+
+def test_a_full_view_is_told_down_to_half() -> None:
+    # S003-5, S003-6
+    lines = talk(20, work=0, reply=40)
+    whole = cost(shown(placed(lines), []))
+    assert Threshold().plan(sight(lines, int(whole / 0.79))) == ()
+    most = int(whole / 0.81)
+    blocks = Threshold().plan(sight(lines, most))
+    assert spans(blocks) == [(n * 2, n * 2 + 1) for n in range(len(blocks))], "the oldest turns, one by one"
+    left = whole - sum(block.tokens - block.most for block in blocks)
+    assert left <= 0.5 * most < left + blocks[-1].tokens, "no more of them than needed"
+
+
+def test_the_recent_turns_are_spared_however_full_it_is() -> None:
+    # S003-6, S003-16
+    blocks = Threshold().plan(sight(talk(6, work=0, reply=200), 1_000))
+    assert spans(blocks) == [(0, 1), (2, 3)]
+
+
+def told(*kinds: str) -> Told:
+    """Turns that are told of already in blocks of these kinds; "" is one that is not."""
+    log = Told(placed([*talk(len(kinds)), *talk(25, work=0, reply=1)]))
+    for n, kind in enumerate(kinds):
+        first, last = (n * 6 + 1, n * 6 + 4) if kind == "tools" else (n * 6, n * 6 + 5)
+        if kind:
+            items = tuple(item for item in log.view if first <= item.first <= last)
+            log.lay(Block(kind, items, most=100))  # pyright: ignore[reportArgumentType]  # a kind
+    return log
+
+
+def test_turns_told_of_become_one_account_when_there_are_three_of_them() -> None:
+    # S003-7: a completed turn has at least one block
+    assert not GoalBatch().plan(Sight(told("tools", "turn").view, 1))
+    (block,) = GoalBatch().plan(Sight(told("tools", "turn", "turn").view, 1))
+    assert (block.kind, block.first) == ("goals", 0) and block.last >= 17
+    blocks = GoalBatch().plan(Sight(told(*["tools"] * 14).view, 10**9))
+    assert [block.first for block in blocks] == [0, 36], "at most six turns in one; the last two wait for more"
+
+
+def test_an_account_reaches_no_further_than_twenty_messages_back() -> None:
+    log = told("tools", "turn", "turn")
+    (block,) = GoalBatch(back=30).plan(Sight(log.view, 1))
+    assert block.last < log.view[-30].first
+
+
+def test_accounts_are_merged_so_that_they_stay_bounded() -> None:
+    # S003-F4: summaries of summaries
+    assert not GoalMerge().plan(Sight(told(*["goals"] * 5).view, 500))
+    (block,) = GoalMerge().plan(Sight(told(*["goals"] * 6).view, 500))
+    assert (block.kind, block.first, block.last, block.most) == ("merged", 0, 17, 50)
+
+
+@pytest.mark.parametrize(("held", "keep"), [(1, 3), (3, 3), (1, 0), (2, 1)])
+def test_a_merge_takes_two_accounts_at_least(held: int, keep: int) -> None:
+    for many in range(1, 6):
+        for block in GoalMerge(held=held, keep=keep).plan(Sight(told(*["goals"] * many).view, 10_000)):
+            assert len(block.items) >= 2
+
+
+# --- what no block may be, whichever strategy names it ---
+
+
+def refusal(log: Told, first: int, last: int, kind: str = "turn") -> str | None:
+    items = tuple(item for item in log.view if first <= item.first and item.last <= last)
+    return allowed(Block(kind, items, most=10), Sight(log.view, 1_000, log.pinned))  # pyright: ignore[reportArgumentType]  # a kind
+
+
+def test_what_may_be_told_shorter() -> None:
+    log = Told(placed(talk(4)))
+    assert refusal(log, 0, 5) is None
+    assert refusal(log, 0, 11) is None
+    assert refusal(log, 1, 4, "tools") is None
+    assert refusal(log, 2, 2, "mask") is None
+
+
+@pytest.mark.parametrize(
+    ("first", "last", "kind", "why"),
+    [
+        (0, 4, "turn", "cuts a turn"),
+        (1, 5, "turn", "cuts a turn"),
+        (5, 11, "turn", "cuts a turn"),
+        (1, 3, "tools", "call from its answer"),
+        (1, 4, "turn", "cuts a turn"),
+        (0, 5, "tools", "cuts a turn"),
+        (18, 23, "turn", "current turn"),
+        (19, 22, "tools", "current turn"),
+        (20, 20, "mask", "current turn"),
+    ],
+)
+def test_no_strategy_may_cut_a_turn_or_a_pair_or_touch_the_current_one(
+    first: int, last: int, kind: str, why: str
+) -> None:
+    assert why in (refusal(Told(placed(talk(4))), first, last, kind) or "")
+
+
+def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
+    lines = [says("system", "Rules."), *talk(3)]
+    assert "system" in (refusal(Told(placed(lines)), 0, 0, "mask") or "")
+    assert "system" in (refusal(Told(placed(lines)), 0, 6) or "")
+    assert "restored" in (refusal(Told(placed(lines), pinned=frozenset({3})), 1, 6) or "")
+    assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
+
+
+def test_only_one_tools_output_is_masked_at_a_time() -> None:
+    log = Told(placed(talk(4)))
+    assert {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))} == {
+        "it masks more than what one tool gave"
+    }
+
+
+def test_a_turn_with_an_open_call_is_not_told_of() -> None:
+    lines = [says("user", "Look."), calls("a", "b"), gives("a", "x " * 900), says("assistant", "Hm."), *talk(9)]
+    for strategy in (ToolCalls(age=1), Threshold(recent=1)):
+        assert all(block.first > 3 for block in strategy.plan(sight(lines, 100)))
+
+
+# --- whatever the log and whatever the strategies ---
+
+PARTS: dict[str, st.SearchStrategy[Strategy]] = {
+    "mask": st.builds(
+        MaskOutputs, share=st.floats(0, 1.2), turns=st.integers(0, 5), least=st.sampled_from([0, 1, 60, 200])
+    ),
+    "tools": st.builds(ToolCalls, age=st.integers(0, 12), most=st.sampled_from([1, 50, 300, 5_000])),
+    "threshold": st.builds(
+        Threshold,
+        share=st.floats(0, 1.2),
+        target=st.floats(0, 1),
+        recent=st.integers(0, 6),
+        most=st.sampled_from([1, 50, 400]),
+    ),
+    "batch": st.builds(
+        GoalBatch,
+        back=st.integers(0, 25),
+        fewest=st.integers(0, 4),
+        most_turns=st.integers(0, 8),
+        most=st.sampled_from([1, 100, 700]),
+    ),
+    "merge": st.builds(GoalMerge, held=st.integers(0, 7), keep=st.integers(0, 4), share=st.floats(0, 0.5)),
+}
+COMBINED = st.one_of(
+    st.sampled_from([one.strategies for one in PRESETS.values()]), st.lists(st.one_of(*PARTS.values()), max_size=5)
+)
+LOGS = st.one_of(logs(most=60), worked(most=25))
+MOST = st.sampled_from([1, 300, 1_500, 5_000, 20_000])
+
+
+@given(LOGS, COMBINED, MOST, st.data())
+@settings(max_examples=200)
+def test_compaction_keeps_to_its_bounds(
+    log: list[Placed], strategies: Sequence[Strategy], most: int, data: st.DataObject
+) -> None:
+    # S003-6, S003-11, S003-16; compaction lowers the token count; a restored message stays restored
+    pinned = frozenset(data.draw(st.lists(st.integers(0, max(len(log) - 1, 0)), max_size=2)))
+    story, told = Told(log, pinned=pinned), Told([], pinned=pinned)
+    for end in sorted({len(log), *data.draw(st.lists(st.integers(0, len(log)), max_size=3))}):
+        told.log = log[:end]
+        before, shown_before = told.tokens, outermost(told.entries)
+        made = told.run(strategies, most)
+        unharmed(told, made, story)
+        assert told.tokens <= before - len(made), "each entry is shorter than what it stands for"
+        in_place(shown_before, outermost(told.entries))
+
+
+def unharmed(told: Told, made: Sequence[Entry], story: Told) -> None:
+    view, log = told.view, told.log
+    assert [p for item in view for p in range(item.first, item.last + 1)] == list(range(len(log))), "each line once"
+    alone = {item.first: item for item in view if item.kind == "line"}
+    held = turns(story.view[: len(log)])
+    current = range(held[-1].first, len(log)) if held else range(0)
+    for place, one in enumerate(log):
+        if one.line.role == "system" or place in current or place in told.pinned:
+            assert alone[place].text == one.line.content
+    for entry in made:
+        inside = range(entry.first, entry.last + 1)
+        if entry.kind == "mask":
+            assert len(inside) == 1 and log[entry.first].line.role == "tool"
+            continue
+        for first, last in pairs(log):
+            assert (first in inside) == (last in inside), "a call and its answer are never split"
+        cut = [one for one in held if {*range(one.first, one.last + 1)} & {*inside}]
+        if entry.kind == "tools":
+            assert len(cut) == 1
+        else:
+            assert (cut[0].first, cut[-1].last) == (entry.first, entry.last), "no block crosses part of a turn"
+
+
+def pairs(log: Sequence[Placed]) -> list[tuple[int, int]]:
+    """The places of each call and its answer."""
+    open_: dict[str, int] = {}
+    found: list[tuple[int, int]] = []
+    for one in log:
+        if one.line.answers in open_:
+            found.append((open_.pop(one.line.answers), one.position))
+        open_ |= {call.id: one.position for call in one.line.calls}
+    return found
+
+
+def in_place(before: Sequence[Entry], after: Sequence[Entry]) -> None:
+    """What was shown is shown still, or is told of as a whole."""
+    for entry in before:
+        assert any(
+            one == entry or (one.first <= entry.first and entry.last <= one.last and one.made_at > entry.made_at)
+            for one in after
+        ), "a second compaction keeps the first block in place"
+
+
+@pytest.mark.parametrize("kind", PARTS)
+@given(log=worked(most=25), data=st.data(), most=MOST)
+@settings(max_examples=40)
+def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataObject, most: int) -> None:
+    # a floor above the threshold ends; a watermark makes a second run a no-op
+    strategies = data.draw(st.lists(PARTS[kind], min_size=1, max_size=2))
+    told = Told(log)
+    if kind in ("batch", "merge"):
+        told.run((ToolCalls(age=1), Threshold(share=0, target=0, recent=1, most=100)), most)
+    if kind == "merge":
+        told.run((GoalBatch(back=0, fewest=1, most_turns=1),), most)
+    runs = 0
+    while told.run(strategies, most):
+        runs += 1
+        assert runs < 12
+    assert told.plans(strategies, most) == [], "what comes out no shorter is not tried again at every turn"
+
+
+@pytest.mark.parametrize("name", PRESETS)
+@given(log=LOGS, most=MOST)
+@settings(max_examples=40)
+def test_with_a_preset_a_second_run_right_after_the_first_plans_nothing(
+    name: str, log: list[Placed], most: int
+) -> None:
+    told = Told(log)
+    told.run(PRESETS[name].strategies, most)
+    assert told.plans(PRESETS[name].strategies, most) == []
+
+
+def test_it_does_not_run_at_every_turn() -> None:
+    # S003-29N; one huge recent message does not fire compaction every turn
+    lines = [*talk(12), says("user", "Read this: " + "word " * 6_000), *talk(40)]
+    told, ran = Told([]), Counter[bool]()
+    for end in (n for n, line in enumerate(lines) if line.role == "user"):
+        told.log = placed(lines)[:end]
+        ran[bool(told.run(DEFAULT, 8_000))] += 1
+    assert ran[True] <= sum(ran.values()) / 3
+
+
+def test_a_conversation_stays_below_its_bound_for_ever() -> None:
+    # S003-7: without the batch a floor of blocks grows until nothing helps
+    lines, most, told, bare = talk(150), 6_000, Told([]), Told([])
+    for end in range(0, len(lines), 6):
+        told.log = bare.log = placed(lines[: end + 6])
+        told.run(DEFAULT, most)
+        bare.run((ToolCalls(), Threshold()), most)
+        assert told.tokens < most
+    assert bare.tokens > most
+    kinds = Counter(item.kind for item in told.view)
+    assert kinds["merged"] == 1 and kinds["goals"] <= 6
+
+
+# --- settings ---
+
+
+def test_presets_have_their_names() -> None:
+    # S003-13, S003-14, S003-15
+    default, long, conservative = (preset(name) for name in ("default", "long", "conservative"))
+    assert [s.name for s in default.strategies] == [
+        "mask_outputs",
+        "tool_calls",
+        "threshold",
+        "goal_batch",
+        "goal_merge",
+    ]
+    assert (default.strategies[1:3], default.most) == ((ToolCalls(age=10), Threshold(share=0.8)), 100_000)
+    assert (long.strategies[1:3], long.most) == ((ToolCalls(age=5), Threshold(share=0.75)), 150_000)
+    assert (conservative.strategies[1:3], conservative.most) == ((ToolCalls(age=20), Threshold(share=0.9)), 100_000)
+    assert preset("none").strategies == ()
+
+
+def test_own_strategies_are_taken_in_their_order() -> None:
+    # S003-F2
+    assert preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
+        Threshold(share=0.7, recent=2),
+        ToolCalls(age=5),
+        MaskOutputs(),
+    )
+    assert preset(" goal_merge ( keep = 2 ) ").strategies == (GoalMerge(keep=2),)
+    assert preset("goal_batch()").strategies == (GoalBatch(),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says_"),
+    [
+        ("", "no way to make conversations shorter"),
+        ("defualt", "no way to make conversations shorter"),
+        ("Default", "no way to make conversations shorter"),
+        ("tool_calls,,threshold", "no way to make conversations shorter"),
+        ("tool_calls(age=5", "no way to make conversations shorter"),
+        ("tool_calls(age=5))", "no way to make conversations shorter"),
+        ("tool_calls age=5", "no way to make conversations shorter"),
+        ("none, threshold", "no way to make conversations shorter"),
+        ("tool_calls(years=5)", "tool_calls takes no 'years=5'"),
+        ("tool_calls(name=x)", "tool_calls takes no 'name=x'"),
+        ("tool_calls(age)", "tool_calls takes no 'age'"),
+        ("tool_calls(age=)", "tool_calls takes no 'age='"),
+        ("tool_calls(age=ten)", "tool_calls takes no 'age=ten'"),
+        ("tool_calls(age=1.5)", "tool_calls takes no 'age=1.5'"),
+        ("tool_calls(age=-1)", "tool_calls takes no 'age=-1'"),
+        ("threshold(share=nan)", "threshold takes no 'share=nan'"),
+        ("threshold(share=inf)", "threshold takes no 'share=inf'"),
+        ("goal_batch(turns=1; drop)", "goal_batch takes no 'turns=1; drop'"),
+    ],
+)
+def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
+    with pytest.raises(InputError) as refused:
+        preset(text)
+    assert says_ in refused.value.what
+    assert refused.value.hint.startswith(("There are: default", "It takes "))
