@@ -14,6 +14,7 @@ from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
 from newton.cognition.score import Scored
+from newton.cognition.stacked import NO_TASKS, Stacked
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
@@ -39,7 +40,8 @@ class Setting:
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
+    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence; `tasks` is
+    where the work stands."""
 
     input: str
     budget: Budget
@@ -58,6 +60,7 @@ class Setting:
     additional: Sequence[Block]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
+    tasks: Stacked = NO_TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -108,6 +111,7 @@ def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Bloc
         "identity": setting.identity.blocks,
         "censors": [constraint.block for constraint in setting.constraints],
         "frame": [setting.approach],
+        **setting.tasks.sections(),
         "working": [item(found.summary, found.summary_tokens) for found in focus],
         "additional": setting.additional,
         "note": _advised(setting),
@@ -152,6 +156,8 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
         return gone
     if found.memory_id in taken:
         return "already in Current Focus"
+    if found.memory_id in setting.tasks.task_ids:
+        return "already in Tasks"
     if setting.in_view and setting.in_view.holds(found):
         return "in view: the conversation itself is sent"
     if found.echoes(setting.input):

@@ -22,6 +22,7 @@ from newton.cognition.refresh import ENOUGH, Covering
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
+from newton.cognition.stacked import Stacked, stacked
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
@@ -129,14 +130,16 @@ class Contexts:
         laps.end("recall")
         vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
         choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
-        plan = self._plan(request, await self._settled(request, choice), now)
+        plan = self._plan(
+            request, await self._settled(request, choice), now, stack=bool(gathered.surroundings.stack.path)
+        )
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
         setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
-        notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
+        notes = Notes({**gathered.missing, **left_out(added), **untold(setting.tasks)}, laps.stages)
         bundle = self._bundle(request, made, at_hand, notes)
         return Current(
             bundle=bundle,
@@ -162,7 +165,7 @@ class Contexts:
         most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
         return fitted(lines(request.additional or "", count=self.count), most=most)
 
-    def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
+    def _plan(self, request: Request, choice: Choice, now: datetime, *, stack: bool) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
@@ -171,6 +174,7 @@ class Contexts:
             shares=frame.budget.shares,
             complexity=involved(request.input) if request.adapt else None,
             stakes=frame.default_stakes,
+            stack=stack,
             additional=added and added + self.header_tokens["additional"],
         )
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
@@ -220,6 +224,7 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
+            tasks=stacked(around.stack, most, headers, count=self.count),
         )
 
     def _bundle(
@@ -258,6 +263,11 @@ class Contexts:
 def left_out(added: Additional) -> Mapping[str, str]:
     """What of the caller's words is not in the context, in the words of `missing`."""
     return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
+
+
+def untold(tasks: Stacked) -> Mapping[str, str]:
+    """What of the stack of tasks is not in the context."""
+    return {"tasks": f"no room for {tasks.left_out} of them"} if tasks.left_out else {}
 
 
 def _ensure_sensible(request: Request) -> None:

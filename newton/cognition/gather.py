@@ -16,6 +16,8 @@ from newton.cognition.signals import intent, relevant_events
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
+from newton.dialogue import tasks as task_stack
+from newton.dialogue.stack import NO_STACK, Stack
 from newton.errors import ProviderError
 from newton.heart import censors, events, identity, known, procedures
 from newton.heart.censors import Censor
@@ -91,11 +93,13 @@ class Situation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known without any search. `missing` names the sources that gave nothing, and why."""
+    """What is known without any search; `stack` is what the session is at. `missing` names the sources that gave
+    nothing, and why."""
 
     standing: Standing
     situation: Situation
     missing: Mapping[str, str]
+    stack: Stack = NO_STACK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,12 +173,13 @@ class Sources:
             def ask(name: str, source: Callable[[Tx, Asked], Awaitable[T]], *, instead: T) -> "Task[T]":
                 return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
 
-            recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
-            looking = tasks.create_task(self.look_around(request, now=now))
+            stacking = tasks.create_task(self._stack(request, reading))
+            recalling = tasks.create_task(reading.of("memories", self._recall(asked, stacking), instead=nothing))
+            looking = tasks.create_task(self._look_around(request, now=now))
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
-            core = tasks.create_task(reading.of("core", self.core(request), instead=None))
-        recalled, around = recalling.result(), looking.result()
+            core = tasks.create_task(reading.of("core", self._core(request, stacking), instead=None))
+        recalled, around = recalling.result(), replace(looking.result(), stack=stacking.result())
         gathered = Gathered(
             recalled=recalled,
             surroundings=around,
@@ -188,6 +193,14 @@ class Sources:
 
     async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
         """What there is beside memories, without a search for any."""
+        reading = _Reading(self.seconds)
+        async with together() as tasks:
+            stacking = tasks.create_task(self._stack(request, reading))
+            looking = tasks.create_task(self._look_around(request, now=now))
+        around = looking.result()
+        return replace(around, stack=stacking.result(), missing={**around.missing, **reading.missing})
+
+    async def _look_around(self, request: Request, *, now: datetime) -> Surroundings:
         asked, reading = Asked(request=request, reach=Reach(), hidden=(), now=now), _Reading(self.seconds)
         async with together() as tasks:
             standing = tasks.create_task(
@@ -206,8 +219,21 @@ class Sources:
         async with self.db.work(request.agent_id) as tx:
             return await filters.hidden(tx, request.filters, agent_id=request.agent_id)
 
-    async def _recall(self, asked: Asked) -> Recollection:
-        request = asked.request
+    async def _stack(self, request: Request, reading: _Reading) -> Stack:
+        """Where the work of the session stands. The search waits for it, so it may take half as long at most."""
+        if request.session_id is None:
+            return NO_STACK
+        quicker = _Reading(self.seconds / 2, reading.missing)
+        return await quicker.of("tasks", self._stacked(request, request.session_id), instead=NO_STACK)
+
+    async def _stacked(self, request: Request, session_id: UUID) -> Stack:
+        async with self.db.work(request.agent_id) as tx:
+            where = {"agent_id": request.agent_id, "session_id": session_id}
+            return (await task_stack.tree(tx, **where, moment=request.as_of)).stack
+
+    async def _recall(self, asked: Asked, stacking: "Task[Stack]") -> Recollection:
+        """What is searched for is the input, with what is being done beside it."""
+        request, current = asked.request, (await stacking).current
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
@@ -217,12 +243,18 @@ class Sources:
             seconds=self.seconds / 2,
             weighing=self.weighing,
         )
-        return await recall(request.input, embedder=self.embedder, search=search)
+        text = f"{request.input}\n{current.goal}" if current else request.input
+        return await recall(text, embedder=self.embedder, search=search)
 
-    async def core(self, request: Request) -> "Vector | None":
-        """The vector of what is said behind a polite opening; None without one, and where no frame is to be chosen."""
+    async def _core(self, request: Request, stacking: "Task[Stack]") -> "Vector | None":
+        """The same; with a task, of the whole input, for what is searched for is more than that."""
+        return await self.core(request, whole=bool((await stacking).path))
+
+    async def core(self, request: Request, *, whole: bool = False) -> "Vector | None":
+        """The vector of what is said behind a polite opening; None without one, unless it is wanted of the `whole`
+        input then, and where no frame is to be chosen."""
         core = substance(request.input)
-        if self.embedder is None or request.frame or core == request.input:
+        if self.embedder is None or request.frame or (core == request.input and not whole):
             return None
         try:
             return (await self.embedder.embed([core]))[0]

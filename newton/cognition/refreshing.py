@@ -234,6 +234,8 @@ def _moved(before: Surroundings, now: Surroundings) -> list[str]:
     ]
     if before.situation.advice != now.situation.advice:
         moved.append("the note on the record changed")
+    if before.stack != now.stack:
+        moved.append("the tasks changed")
     if _told(before.situation.open) != _told(now.situation.open):
         moved.append("what is being decided changed")
     return moved

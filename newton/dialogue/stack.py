@@ -1,6 +1,6 @@
 """The tasks of a session as a tree, and what may become of each: one table of changes. Pure."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple
@@ -30,7 +30,7 @@ CHANGES: frozenset[Change] = frozenset(
         Change("blocked", "abandoned", "failed"),
     }
 )
-_AFTER = {(change.before, change.event): change.after for change in CHANGES}
+_AFTER: Mapping[tuple[Status, Event], Status] = {(change.before, change.event): change.after for change in CHANGES}
 ENDED: frozenset[Status] = frozenset({"complete", "failed"})
 
 NOTHING = "There is no current task."

@@ -83,7 +83,9 @@ async def pop(tx: Tx, result: str, *, session_id: UUID, by: Teller, count: Count
     """
     result = _said(result, "result", MOST_WORDS)
     known = await _locked(tx, session_id=session_id, by=by)
-    return await _end(tx, known, [(known.completable(), "completed", result)], session_id=session_id, by=by, count=count)
+    return await _end(
+        tx, known, [(known.completable(), "completed", result)], session_id=session_id, by=by, count=count
+    )
 
 
 async def fail(tx: Tx, reason: str, *, session_id: UUID, by: Teller, count: Count) -> Task:
@@ -199,6 +201,7 @@ def _said(words: str, what: str, most: int) -> str:
     kept = clean(words, what=what).strip()
     if len(kept) > most:
         raise InputError(
-            f"The {what} has {len(kept):,} characters; {most:,} are the most.", hint="Say it shorter: it is shown often."
+            f"The {what} has {len(kept):,} characters; {most:,} are the most.",
+            hint="Say it shorter: it is shown often.",
         )
     return kept

@@ -28,8 +28,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What an episode tells. `span` and `sources` are there when it was made from a session; `memory_id` is for one that
-    is known by an id before it is a memory."""
+    """What an episode tells. `span` and `sources` are there when it was made from a session, `memory_id` when it had
+    an id before it was a memory."""
 
     ref: str
     title: str

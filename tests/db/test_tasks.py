@@ -274,7 +274,10 @@ async def test_ended_tasks_are_episodes_and_parts_of_that_which_they_were_in(tx:
     dead = await fail(tx, session_id, "cold each morning")
     await pop(tx, session_id, "shipped without")
     told = await tx.fetch("select memory_id, summary, outcome from memory.memories where kind = 'episode' order by 2")
-    assert [(row["memory_id"], row["outcome"]) for row in told] == [(dead.task_id, "failure"), (root.task_id, "success")]
+    assert [(row["memory_id"], row["outcome"]) for row in told] == [
+        (dead.task_id, "failure"),
+        (root.task_id, "success"),
+    ]
     assert "cold each morning" in told[0]["summary"]
     links = await tx.fetch("select memory_id, link, other_id from memory.links")
     assert [tuple(row) for row in links] == [(dead.task_id, "part_of", root.task_id)]
@@ -331,9 +334,7 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
     # S001-35
     section = re.split(r"^## ", DOC, flags=re.MULTILINE)
     (text,) = [part for part in section if part.startswith("Task\n")]
-    told = {
-        (before, row["event"], row["to"]) for row in rows(text) for before in row["from"].split(", ")
-    }
+    told = {(before, row["event"], row["to"]) for row in rows(text) for before in row["from"].split(", ")}
     assert told == set(CHANGES)
 
     async def check(name: str) -> str:

@@ -38,7 +38,9 @@ def outermost(tree: Tree) -> list[Task]:
 def told(task: Task, tree: Tree, *, count: Count) -> str:
     """What stays visible: what it was for, what came of it, and what did not work on the way."""
     failed = "failed: " if task.status == "failed" else ""
-    dead = [f"{one_line(t.goal)} ({one_line(t.words or '')})" for t in tree.within(task.task_id) if t.status == "failed"]
+    dead = [
+        f"{one_line(t.goal)} ({one_line(t.words or '')})" for t in tree.within(task.task_id) if t.status == "failed"
+    ]
     parts = (
         (f"Task: {one_line(task.goal)}", MOST // 4),
         (f" -> {failed}{one_line(task.words or '')}", MOST // 2),
