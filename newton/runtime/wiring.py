@@ -19,6 +19,7 @@ from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.speaking import Limits
+from newton.agent.tasks import Tasks
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
@@ -113,6 +114,11 @@ class Newton:
 
     def bearing(self, origin: str) -> Bearing:
         return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+
+    def tasks(self, origin: str, session_id: UUID | None = None) -> Tasks:
+        return Tasks(
+            agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count, session_id=session_id
+        )
 
     def acquaintance(self) -> Acquaintance:
         return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)

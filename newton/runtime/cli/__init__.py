@@ -98,6 +98,15 @@ IDENTITY = {
     "reject": ("newton.runtime.cli.identity:reject", "Say no to a proposal."),
     "erase": ("newton.runtime.cli.identity:erase", "Take the words of a line away for good."),
 }
+TASKS = {
+    "list": ("newton.runtime.cli.tasks:list_", "Draw the tasks of a session."),
+    "path": ("newton.runtime.cli.tasks:path", "Say what is being done, from the root goal on."),
+    "push": ("newton.runtime.cli.tasks:push", "Begin a task within the current one."),
+    "pop": ("newton.runtime.cli.tasks:pop", "End the current task with its result."),
+    "block": ("newton.runtime.cli.tasks:block", "Set the current task aside."),
+    "resume": ("newton.runtime.cli.tasks:resume", "Go on with a blocked task."),
+    "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -107,7 +116,7 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {"decisions": "list", "identity": "show", "profiles": "list"}
+PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "tasks": "list"}
 
 GROUPS = (
     ("identity", "Who the agent is, and what you want always.", IDENTITY),
@@ -117,6 +126,7 @@ GROUPS = (
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("guard", "What must hold of a decision.", GUARDRAILS),
     ("profiles", "How memories are scored.", PROFILES),
+    ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )

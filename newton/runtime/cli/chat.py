@@ -22,6 +22,7 @@ from newton.heart.tenets import Tenet
 from newton.memory.hygiene import mended
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
+from newton.runtime.cli.tasks import typed
 from newton.runtime.wiring import Newton, chat_model, opened
 
 HELP = """\
@@ -30,6 +31,7 @@ HELP = """\
 /frame            the frame of the last answer, how surely it was chosen, and why
 /frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
 /remember TEXT    keep a fact
+/task             the tasks of this conversation; /task push GOAL, pop RESULT, block WHY, resume N, fail WHY
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
@@ -128,6 +130,7 @@ class Conversation:
             "/why": self._why,
             "/frame": self._frame,
             "/remember": self._remember,
+            "/task": self._task,
             "/yes": self._accept,
             "/no": self._reject,
         }
@@ -156,6 +159,9 @@ class Conversation:
         kept = await self.newton.verbs("chat").remember(Remark(content=text))
         await self.newton.upkeep("chat").settle()
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
+
+    async def _task(self, words: str) -> None:
+        print(await typed(self.newton.tasks("chat", self.session_id), words))
 
     async def _accept(self, which: str) -> None:
         for tenet in self._meant(which):
