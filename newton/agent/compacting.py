@@ -22,7 +22,6 @@ from newton.ids import new_id
 from newton.memory.hygiene import mended
 from newton.memory.representations import Count
 
-RULES = "extract/1"  # the version of the rules by which an account is put together without a model
 HOLD_SECONDS = 120.0
 TRIES = 3  # failures of the model in a row, after which it is not asked any more
 ANSWER = 2  # times the tokens of a block that a model may answer with: the form around the words costs too
@@ -147,7 +146,7 @@ class Compacting:
             tokens=tokens,
             before=block.tokens,
             strategy=strategy.name,
-            prompt=RULES if model is None else prompting.VERSION,
+            prompt=telling.RULES if model is None else prompting.VERSION,
             model=model,
             made_at=self.clock.now(),
         )

@@ -46,7 +46,7 @@ class Draft:
             tokens = max(room - spent, room // LEAST_SHARE, 1)
             text = trimmed(text, most=tokens, count=count)
         view = fitted(self.view, most=max(room - spent - tokens, 0), count=count, spared=0)
-        messages = joined([system, *map(_message, view), ChatMessage("user", text)])
+        messages = joined([system, *map(message, view), ChatMessage("user", text)])
         return Letter(messages=messages, counted=spent + tokens + cost(view) - MESSAGE_TOKENS * (len(view) + 2))
 
 
@@ -66,14 +66,17 @@ def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:
 def joined(messages: Iterable[ChatMessage]) -> tuple[ChatMessage, ...]:
     """With one message in the place of several of one role in a row: many models read no two such."""
     whole: list[ChatMessage] = []
-    for message in messages:
+    for one in messages:
         last = whole[-1] if whole else None
-        if last and last.role == message.role in ("user", "assistant") and not last.calls:
-            whole[-1] = ChatMessage(message.role, f"{last.text}\n\n{message.text}", message.calls)
+        if last and last.role == one.role in ("user", "assistant") and not last.calls:
+            whole[-1] = ChatMessage(one.role, f"{last.text}\n\n{one.text}".strip(), one.calls)
         else:
-            whole.append(message)
+            whole.append(one)
     return tuple(whole)
 
 
-def _message(item: Shown) -> ChatMessage:
+def message(item: Shown) -> ChatMessage:
+    """It as a model is sent it. What a tool said that answers no call is told as a report: protocols know no such."""
+    if item.role == "tool" and item.answers is None:
+        return ChatMessage("user", f"[{item.name or 'tool'}]\n{item.text}")
     return ChatMessage(item.role, item.text, item.calls, item.answers)

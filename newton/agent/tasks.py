@@ -1,7 +1,7 @@
 """The task stack of a session as an agent, or a person, works on it."""
 
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TypeVar
 from uuid import UUID
 
@@ -29,6 +29,10 @@ class Tasks:
     clock: Clock
     count: Count
     session_id: UUID | None = None
+
+    def of(self, session_id: UUID) -> "Tasks":
+        """The same for that session."""
+        return replace(self, session_id=session_id)
 
     async def tree(self) -> Tree:
         return await self._done(lambda tx, session_id, by: tasks.tree(tx, agent_id=by.agent_id, session_id=session_id))

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log, sessions
+from newton.dialogue import log
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.memory import Teller
@@ -52,7 +52,7 @@ async def checkpoint(tx: Tx, name: str, *, session_id: UUID, by: Teller) -> Chec
 
     Raises ConflictError for a name that the session has, and InputError when it has no line.
     """
-    await sessions.lock(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     position = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
     if position < 0:
         raise InputError("The session has no line yet.", hint="Say something first.")
@@ -74,7 +74,7 @@ async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by:
 
     Raises ConflictError when there is a session of that name, and NotFoundError for a place that is not there.
     """
-    await sessions.lock(tx, agent_id=by.agent_id, session_id=parent_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=parent_id)
     position = await _place(tx, at, session_id=parent_id, by=by)
     session_id = new_id()
     begun = await SQL["begin"].one(
@@ -94,7 +94,7 @@ async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, by: Teller, coun
 
     Raises NotFoundError when there are none, and InputError when this session has no line to show them behind.
     """
-    await sessions.lock(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     place = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
     if place < 0:
         raise InputError("The session has no line yet.", hint="Say something first.")

@@ -1,14 +1,14 @@
 """Compactions in the database: kept whole or not at all, and dropped when a person wants the lines back."""
 
 import json
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log, sessions
+from newton.dialogue import log
 from newton.dialogue.view import Entry
 from newton.errors import NotFoundError
 from newton.ids import new_id
@@ -28,6 +28,20 @@ class Run(NamedTuple):
     error: str | None = None
 
 
+class Tally(NamedTuple):
+    """How the runs of a strategy went: how many, how many changed nothing, the tokens that they saved, and their time
+    in milliseconds; in how many sessions, and when last."""
+
+    strategy: str
+    runs: int
+    failed: int
+    saved: int
+    mean_ms: float
+    most_ms: float
+    sessions: int
+    last_at: datetime
+
+
 class Listed(NamedTuple):
     """An entry, and when it was dropped, if it was."""
 
@@ -35,13 +49,24 @@ class Listed(NamedTuple):
     restored_at: datetime | None
 
 
-async def keep(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: Set[UUID]) -> bool:
-    """Writes the entries, unless others have come or gone since `seen` was read: then nothing, and False."""
-    await sessions.lock(tx, agent_id=agent_id, session_id=session_id)
-    if {reach.entry_id for reach in await log.active(tx, agent_id=agent_id, session_id=session_id)} != seen:
+async def keep(
+    tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: Sequence[log.Reach]
+) -> bool:
+    """Writes the entries, unless others have come or gone there since `seen` was read: then nothing, and False."""
+    await log.lock(tx, agent_id=agent_id, session_id=session_id)
+    end = max(entry.last for entry in entries)
+    now = await log.active(tx, agent_id=agent_id, session_id=session_id)
+    if {one.entry_id for one in now if one.first <= end} != {one.entry_id for one in seen if one.first <= end}:
         return False
-    await SQL["keep"].run(tx, agent_id=agent_id, session_id=session_id, entries=json.dumps([_row(e) for e in entries]))
+    await insert(tx, entries, agent_id=agent_id, session_id=session_id)
     return True
+
+
+async def insert(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID) -> None:
+    """Writes entries for whoever holds the session's lock."""
+    if entries:
+        rows = json.dumps([_row(entry) for entry in entries])
+        await SQL["keep"].run(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
 async def listed(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Listed]:
@@ -55,7 +80,7 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, by: Teller) -> li
 
     Raises NotFoundError when the session has no such entry.
     """
-    await sessions.lock(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     known = await listed(tx, agent_id=by.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in known}:
         raise NotFoundError(
@@ -91,6 +116,11 @@ async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
         tokens_after=run.after,
         error=run.error,
     )
+
+
+async def tallies(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[Tally]:
+    """How compactions went, by strategy; of one session, or of all."""
+    return [Tally(*row) for row in await SQL["tallies"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 def _row(entry: Entry) -> dict[str, object]:

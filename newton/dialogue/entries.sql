@@ -54,3 +54,19 @@ insert into dialogue.compactions (
     agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
+
+-- name: tallies(agent_id, session_id)
+-- Of all sessions when none is named.
+select
+    strategy,
+    count(*)::integer as runs,
+    (count(*) filter (where error is not null))::integer as failed,
+    sum(tokens_before - tokens_after)::bigint as saved,
+    avg(duration_ms)::real as mean_ms,
+    max(duration_ms)::real as most_ms,
+    count(distinct session_id)::integer as sessions,
+    max(at) as last_at
+from dialogue.compactions
+where agent_id = $1 and ($2::uuid is null or session_id = $2)
+group by strategy
+order by strategy;

@@ -12,7 +12,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Entry, EntryKind, Injected, Shown, outermost, shown
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, EntryKind, Injected, Shown, outermost, shown
 from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "log.sql")
@@ -43,8 +43,13 @@ class Read:
     """A view as it was read, with every entry that counts, and the lines that were restored."""
 
     view: Sequence[Shown]
-    active: frozenset[UUID]
+    active: Sequence[Reach]
     pinned: frozenset[int]
+
+
+async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
+    """Until the end of the unit of work nobody else appends to the session, makes it shorter or branches off."""
+    await SQL["lock"].run(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
@@ -59,7 +64,7 @@ async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
         view=shown(
             log, entries, await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
         ),
-        active=frozenset(reach.entry_id for reach in counting),
+        active=counting,
         pinned=await _restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
     )
 
@@ -87,6 +92,13 @@ async def end(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     row = await SQL["end"].one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return -1 if row["position"] is None else row["position"]
+
+
+async def size(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
+    """What all its lines would cost, with the marks around messages."""
+    row = await SQL["size"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return row["tokens"] + MESSAGE_TOKENS * row["lines"]
 
 
 def placed(row: Record, session_id: UUID) -> Placed:

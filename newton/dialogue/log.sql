@@ -62,3 +62,21 @@ select greatest(
     (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
     (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
 ) as position;
+
+-- name: size(agent_id, session_id)
+-- The tokens of a conversation's lines and how many there are, those of its ancestors included.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
+select coalesce(sum(m.tokens), 0)::bigint as tokens, count(m.position) as lines
+from owner as o
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
+
+-- name: lock(agent_id, session_id)
+-- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
+select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));

@@ -7,8 +7,10 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import log
+from newton.dialogue import entries, log
+from newton.dialogue.compaction.telling import RULES, trimmed
 from newton.dialogue.lines import Line, Placed, exchange, written
+from newton.dialogue.view import Entry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import store
@@ -16,6 +18,10 @@ from newton.memory.memory import Teller
 from newton.memory.representations import Count
 
 SQL = load("newton.dialogue", "sessions.sql")
+
+# From so many tokens on a line is shown in so many at most, its beginning and its end: what a tool gave, what was said.
+TRIMMED_TOOL = (5_000, 2_000)
+TRIMMED = (20_000, 8_000)
 
 
 async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
@@ -40,7 +46,7 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
     InputError for what a tool answers to a call that nobody made, or that has its answer.
     """
-    await lock(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
@@ -56,12 +62,9 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
         exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable and p.line.content
     ]
     await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    trims = [entry for p in placed if (entry := trim(p, at=by.now, count=count))]
+    await entries.insert(tx, trims, agent_id=by.agent_id, session_id=session_id)
     return placed
-
-
-async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
-    """Until the end of the unit of work nobody else appends to the session or makes it shorter."""
-    await SQL["lock_session"].run(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> list[Placed]:
@@ -96,6 +99,27 @@ async def _ensure_called(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by:
             )
         called |= {call.id for call in line.calls}
         called.discard(line.answers or "")
+
+
+def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:
+    """What is shown of a line that is too long to be shown whole; None for one that is not. Pure."""
+    longest, shown = TRIMMED_TOOL if placed.line.role == "tool" else TRIMMED
+    if placed.tokens <= longest or placed.line.calls:
+        return None
+    text = trimmed(placed.line.content, most=shown, count=count)
+    return Entry(
+        entry_id=new_id(),
+        kind="mask",
+        first=placed.position,
+        last=placed.position,
+        text=text,
+        tokens=count(text),
+        before=placed.tokens,
+        strategy="trim",
+        prompt=RULES,
+        model=None,
+        made_at=at,
+    )
 
 
 def _tokens(line: Line, count: Count) -> int:

@@ -7,7 +7,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue import entries, log, sessions
+from newton.dialogue import entries, log
 from newton.dialogue.compaction.folding import RULES, STRATEGY, folds
 from newton.dialogue.compaction.strategies import Block, Sight
 from newton.dialogue.stack import Event, Task, Tree
@@ -154,7 +154,7 @@ def _experience(task: Task, now: datetime) -> Experience:
 
 
 async def _locked(tx: Tx, *, session_id: UUID, by: Teller) -> Tree:
-    await sessions.lock(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     return await tree(tx, agent_id=by.agent_id, session_id=session_id)
 
 

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from newton.errors import InputError
 
 MAX_CHARACTERS = 1_000_000
+MAX_MESSAGE = 10_000_000  # characters of a line of dialogue: what a tool gave is as long as it is
 MAX_NAME = 200
 
 # Persian and emoji are written with joiners, which Python takes for unprintable.
@@ -96,12 +97,12 @@ _TURN = re.compile(r"(?<=[A-Za-z])\d|(?<=\d)[A-Za-z]")
 _FEWEST_TURNS = 2
 
 
-def clean(text: str, *, what: str = "text") -> str:
+def clean(text: str, *, what: str = "text", most: int = MAX_CHARACTERS) -> str:
     """The text with secrets replaced by `[REDACTED:kind]`.
 
     Raises InputError when it is empty, too long, or holds a NUL byte or half a character.
     """
-    _said(text, what=what, most=MAX_CHARACTERS, hint="Split it into parts.")
+    _said(text, what=what, most=most, hint="Split it into parts.")
     if "\0" in text:
         raise InputError(f"The {what} holds a NUL byte.", hint="Remove it: PostgreSQL cannot keep one in a text.")
     try:

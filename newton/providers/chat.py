@@ -26,6 +26,20 @@ class ChatMessage:
     answers: str | None = None
 
 
+def wire(message: ChatMessage) -> dict[str, object]:
+    """The message as the chat protocol of OpenAI has it."""
+    plain: dict[str, object] = {"role": message.role, "content": message.text}
+    if message.calls:
+        plain["content"] = message.text or None
+        plain["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            for call in message.calls
+        ]
+    if message.answers:
+        plain["tool_call_id"] = message.answers
+    return plain
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
     """A whole reply, why it ended and what it cost, in tokens.

@@ -6,22 +6,17 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
-from typing import TypeVar
+from typing import TypeVar, cast
 
 import numpy as np
 import openai
-from openai.types.chat import (
-    ChatCompletionAssistantMessageParam,
-    ChatCompletionChunk,
-    ChatCompletionMessageFunctionToolCallParam,
-    ChatCompletionMessageParam,
-)
+from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.shared_params import ResponseFormatJSONSchema
 from pydantic import BaseModel, ConfigDict
 
 from newton.errors import ProviderError, WindowError
 from newton.providers import tokens
-from newton.providers.chat import ChatMessage, Finish, Reply
+from newton.providers.chat import ChatMessage, Finish, Reply, wire
 from newton.providers.embedding import Vector, unit
 from newton.settings import Settings
 
@@ -176,7 +171,7 @@ class OpenAIChat:
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         return await self._endpoint.client.chat.completions.create(
             model=self._endpoint.model,
-            messages=[_wire(message) for message in messages],
+            messages=cast("list[ChatCompletionMessageParam]", [wire(message) for message in messages]),
             max_tokens=max_tokens,
             stream=True,
             stream_options={"include_usage": True},
@@ -259,28 +254,6 @@ class _Heard:
 def _format(form: type[BaseModel]) -> ResponseFormatJSONSchema:
     schema = form.model_json_schema()
     return {"type": "json_schema", "json_schema": {"name": form.__name__.lower(), "schema": schema}}
-
-
-def _wire(message: ChatMessage) -> ChatCompletionMessageParam:
-    match message.role:
-        case "system":
-            return {"role": "system", "content": message.text}
-        case "user":
-            return {"role": "user", "content": message.text}
-        case "assistant":
-            return _assistant(message)
-        case "tool":
-            return {"role": "tool", "content": message.text, "tool_call_id": message.answers or ""}
-
-
-def _assistant(message: ChatMessage) -> ChatCompletionAssistantMessageParam:
-    if not message.calls:
-        return {"role": "assistant", "content": message.text}
-    calls: list[ChatCompletionMessageFunctionToolCallParam] = [
-        {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
-        for call in message.calls
-    ]
-    return {"role": "assistant", "content": message.text or None, "tool_calls": calls}
 
 
 class _Row(_Received):

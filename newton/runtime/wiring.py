@@ -13,6 +13,7 @@ from newton.agent.acquaintance import Acquaintance
 from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
+from newton.agent.conversations import Conversations
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
@@ -115,10 +116,8 @@ class Newton:
     def bearing(self, origin: str) -> Bearing:
         return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
-    def tasks(self, origin: str, session_id: UUID | None = None) -> Tasks:
-        return Tasks(
-            agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count, session_id=session_id
-        )
+    def tasks(self, origin: str) -> Tasks:
+        return Tasks(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
     def acquaintance(self) -> Acquaintance:
         return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
@@ -243,15 +242,17 @@ class Newton:
         """What makes conversations shorter; `tell` hears of it while it runs."""
         return _compacting(self, tell)
 
-    def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
-        limits = Limits(
-            context=self.settings.context_tokens,
-            conversation=self.settings.conversation_tokens,
-            reply=self.settings.reply_tokens,
-            per_day=self.settings.llm_tokens_per_day,
-            window=self.settings.window_tokens,
-            working=self.settings.working_tokens,
+    def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
+        return Conversations(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            compacting=self.compacting(tell),
         )
+
+    def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
         return Turns(
             agent_id=self.agent_id,
             db=self.db,
@@ -261,7 +262,7 @@ class Newton:
             compacting=self.compacting(tell),
             gate=self.gate("chat"),
             model=model,
-            limits=limits,
+            limits=_limits(self.settings),
         )
 
 
@@ -307,6 +308,17 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
         )
         await newton.practice(FROM_DISK).follow(skills)
         yield newton
+
+
+def _limits(given: Settings) -> Limits:
+    return Limits(
+        context=given.context_tokens,
+        conversation=given.conversation_tokens,
+        reply=given.reply_tokens,
+        per_day=given.llm_tokens_per_day,
+        window=given.window_tokens,
+        working=given.working_tokens,
+    )
 
 
 def thresholds(given: Settings) -> Thresholds:

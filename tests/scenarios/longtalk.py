@@ -1,5 +1,7 @@
-"""Long conversations of work: questions, calls of tools with large outputs, explanations, and things planted in them that
-must not get lost. Made from a seed, so that every run is the same."""
+"""Long conversations of work: questions, calls of tools with large outputs, explanations, and what must not get lost.
+
+They are made from a seed, so that every run is the same.
+"""
 
 import json
 import random

@@ -65,7 +65,7 @@ async def conversation(mind: Mind, embedder: Embedder, *said: str) -> Conversati
         raise EOFError
 
     return Conversation(
-        newton=newton(mind, embedder), turns=mind.turns(None), read=read, session_id=await mind.session()
+        newton=newton(mind, embedder), turns=mind.turns(None), read=read, session_id=await mind.session(), name="s1"
     )
 
 

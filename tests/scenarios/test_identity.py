@@ -125,7 +125,11 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, capsys: pytest.C
         raise EOFError
 
     await Conversation(
-        newton=newton(mind, HashEmbedder()), turns=mind.turns(None), read=read, session_id=await mind.session()
+        newton=newton(mind, HashEmbedder()),
+        turns=mind.turns(None),
+        read=read,
+        session_id=await mind.session(),
+        name="s1",
     ).hold()
     assert [tenet.words for tenet in (await bearing(mind).identity()).tenets] == [
         "From now on, answer in French",

@@ -75,7 +75,7 @@ class MaskOutputs:
             Block("mask", (item,), most=min(100, item.tokens // 3))
             for turn in _older(turns(sight.view), self.turns)
             for item in turn.items
-            if item.role == "tool" and item.kind == "line" and item.tokens >= self.least and _free((item,), sight)
+            if item.role == "tool" and item.tokens >= self.least and _free((item,), sight)
         ]
         return blocks if _gain(blocks) >= WORTH * sight.most else ()
 

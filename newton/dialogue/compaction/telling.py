@@ -14,6 +14,8 @@ from newton.memory.representations import Count, one_line
 from newton.providers.chat import Call
 
 Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
+RULES = "extract/1"  # the version of the rules by which an account is put together without a model
+
 PARTS: tuple[Part, ...] = get_args(Part)
 
 # What each part is called in the account of each sort of block, in the order in which they stand there.
@@ -83,8 +85,12 @@ MOST_TOLD = 8_000  # the same, of what a model is given to tell of
 
 _PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word as people write it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
+_ENDINGS = (
+    "cfg|conf|cpp|cs|css|csv|db|diff|env|go|h|hpp|html?|ini|ipynb|java|jsx?|json|kt|lock|log|md|pdf|php|png|proto|py|rb|rs"
+    "|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml|zip"
+)
 _PATH = re.compile(
-    r"(?<![\w/.:])(?:[A-Za-z]:\\|~?\.{0,2}/)?(?:[\w.@+-]+[/\\])+[\w.@+-]*\w|\b[\w-]{2,}\.(?:[a-z]{1,5}\d?)\b"
+    rf"(?<![\w/.:])(?:[A-Za-z]:\\|~?\.{{0,2}}/)?(?:[\w.@+-]+[/\\])+[\w.@+-]*\w|\b[\w-]+\.(?:{_ENDINGS})\b(?!\()"
 )
 _URL = re.compile(r"\bhttps?://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]")
 _ERROR = re.compile(
@@ -255,7 +261,8 @@ def _take(told: Account, item: Shown) -> None:
         return
     for call in item.calls:
         told.note("did", _called(call))
-    for name in things([_sample(item.text), *(call.arguments for call in item.calls)])[:MOST_THINGS]:
+    named = [*things(call.arguments for call in item.calls), *things([_sample(item.text)])]
+    for name in named[: MOST_ERRORS if item.role == "tool" else MOST_THINGS]:
         told.note("thing", name)
     if item.role == "tool":
         _tool(told, item)
@@ -334,8 +341,8 @@ def _chosen(
     and of a part the first ones or the latest."""
     left = most
     queues: dict[Part, list[str]] = {part: told.items(part) for part in _FIRST if part in sections}
-    if not latest:
-        queues = {part: items[:MOST_THINGS] if part == "thing" else items for part, items in queues.items()}
+    if not latest and "thing" in queues:
+        queues["thing"] = sorted(queues["thing"], key=_depth, reverse=True)[:MOST_THINGS]
     places = {part: {words: n for n, words in enumerate(items)} for part, items in queues.items()}
     kept: dict[Part, list[str]] = {part: [] for part in queues}
     while any(queues.values()):

@@ -107,6 +107,17 @@ TASKS = {
     "resume": ("newton.runtime.cli.tasks:resume", "Go on with a blocked task."),
     "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
 }
+SESSIONS = {
+    "list": ("newton.runtime.cli.sessions:list_", "List the conversations, and where branches leave them."),
+    "log": ("newton.runtime.cli.sessions:log", "Show every line of a conversation."),
+    "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model is shown it."),
+    "entries": ("newton.runtime.cli.sessions:entries", "List what was made shorter, and how."),
+    "restore": ("newton.runtime.cli.sessions:restore", "Bring back what an entry stands for."),
+    "checkpoint": ("newton.runtime.cli.sessions:checkpoint", "Name the place where a conversation is."),
+    "branch": ("newton.runtime.cli.sessions:branch", "Begin a conversation that goes on from another."),
+    "inject": ("newton.runtime.cli.sessions:inject", "Show lines of one conversation in another."),
+    "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -116,7 +127,7 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "tasks": "list"}
+PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "sessions": "list", "tasks": "list"}
 
 GROUPS = (
     ("identity", "Who the agent is, and what you want always.", IDENTITY),
@@ -126,6 +137,7 @@ GROUPS = (
     ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
     ("guard", "What must hold of a decision.", GUARDRAILS),
     ("profiles", "How memories are scored.", PROFILES),
+    ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),

@@ -19,9 +19,11 @@ from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
 from newton.heart.tenets import Tenet
-from newton.memory.hygiene import mended
+from newton.ids import new_id
+from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
+from newton.runtime.cli.sessions import progress
 from newton.runtime.cli.tasks import typed
 from newton.runtime.wiring import Newton, chat_model, opened
 
@@ -31,6 +33,9 @@ HELP = """\
 /frame            the frame of the last answer, how surely it was chosen, and why
 /frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
 /remember TEXT    keep a fact
+/checkpoint NAME  name the place where this conversation is
+/branch NAME [AT] go on in a new conversation from here, or from a checkpoint or a line
+/switch NAME      go on in another conversation; /switch alone says in which this is
 /task             the tasks of this conversation; /task push GOAL, pop RESULT, block WHY, resume N, fail WHY
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
@@ -49,6 +54,7 @@ class Conversation:
     turns: Turns
     read: Reader
     session_id: UUID
+    name: str
     frame: str | None = None
     given: Refreshed | None = None
     proposed: Sequence[Tenet] = ()
@@ -130,6 +136,9 @@ class Conversation:
             "/why": self._why,
             "/frame": self._frame,
             "/remember": self._remember,
+            "/checkpoint": self._checkpoint,
+            "/branch": self._branch,
+            "/switch": self._switch,
             "/task": self._task,
             "/yes": self._accept,
             "/no": self._reject,
@@ -161,7 +170,25 @@ class Conversation:
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
 
     async def _task(self, words: str) -> None:
-        print(await typed(self.newton.tasks("chat", self.session_id), words))
+        print(await typed(self.newton.tasks("chat").of(self.session_id), words))
+
+    async def _checkpoint(self, name: str) -> None:
+        made = await self.newton.conversations("chat").checkpoint(self.name, ref(name, what="checkpoint"))
+        print(f"{made.name}: behind line {made.position}.")
+
+    async def _branch(self, words: str) -> None:
+        name, _, at = words.partition(" ")
+        await self.newton.conversations("chat").branch(self.name, ref(name, what="session"), at=at.strip() or None)
+        await self._switch(name)
+
+    async def _switch(self, name: str) -> None:
+        """What is left becomes an episode, and the context of the last answer stays there."""
+        if name:
+            await self.newton.close_session(self.session_id, origin="chat")
+            self.name = ref(name, what="session")
+            self.session_id = await self.newton.session(self.name)
+            self.given = None
+        print(f"This is {self.name}.")
 
     async def _accept(self, which: str) -> None:
         for tenet in self._meant(which):
@@ -213,11 +240,13 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
         if frame:
             frame_named(newton.frames, frame)
         model = chat_model(chosen)
+        name = session or str(new_id())
         conversation = Conversation(
             newton=newton,
-            turns=newton.turns(model),
+            turns=newton.turns(model, tell=progress),
             read=_reader(newton),
-            session_id=await newton.session(session),
+            session_id=await newton.session(name),
+            name=name,
             frame=frame,
         )
         who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"

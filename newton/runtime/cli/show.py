@@ -30,12 +30,12 @@ def as_json(value: object) -> None:
     print(json.dumps(value, ensure_ascii=False, indent=2))
 
 
-def counted(number: int, what: str) -> str:
+def counted(number: int, what: str, many: str | None = None) -> str:
     """
-    >>> counted(1, "file"), counted(1_200, "file")
-    ('1 file', '1,200 files')
+    >>> counted(1, "file"), counted(1_200, "file"), counted(2, "entry", "entries")
+    ('1 file', '1,200 files', '2 entries')
     """
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
+    return f"{number:,} {what if number == 1 else many or what + 's'}"
 
 
 def kept(kept: Kept, changed: Sequence[Changed]) -> str:
@@ -52,6 +52,12 @@ def changes(changed: Sequence[Changed]) -> str:
 def notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
     print(text, file=sys.stderr)
+
+
+def status(text: str) -> None:
+    """What is going on, in a line of its own that the next one takes the place of; only where a person watches."""
+    if sys.stderr.isatty():
+        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
 
 
 def page(path: Path, content: str) -> None:

@@ -123,10 +123,12 @@ async def fail(
 async def _tasks(newton: Newton, session: str | None, *, begin: bool = False) -> Tasks:
     """The stack of the session of that name, which may begin only with a first task."""
     name = session_name(session)
-    if name is None or begin:
-        return newton.tasks("cli", await newton.session(name) if name else None)
+    if name is None:
+        return newton.tasks("cli")
+    if begin:
+        return newton.tasks("cli").of(await newton.session(name))
     async with newton.db.work(newton.agent_id) as tx:
-        return newton.tasks("cli", await sessions.known(tx, agent_id=newton.agent_id, ref=name))
+        return newton.tasks("cli").of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
 
 
 async def typed(acts: Tasks, words: str) -> str:

@@ -1,11 +1,21 @@
 """What each line of an import file may say, and the thing it asks Newton to keep."""
 
+import json
 import re
 from collections.abc import Callable, Mapping
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, TypeVar, get_args
+from typing import Annotated, Literal, NamedTuple, Self, TypeVar, get_args
 
-from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, JsonValue, TypeAdapter
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    JsonValue,
+    TypeAdapter,
+    model_validator,
+)
 from pydantic_core import PydanticCustomError
 
 from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
@@ -24,6 +34,7 @@ from newton.heart.introducing import Bond
 from newton.memory import hygiene
 from newton.memory.importance import share_of
 from newton.memory.memory import Outcome
+from newton.providers.chat import Call
 
 T = TypeVar("T")
 
@@ -69,6 +80,14 @@ def _words(text: str) -> str:
     return _checked(lambda: hygiene.clean(text, what="text"))
 
 
+def _message(text: str) -> str:
+    return _checked(lambda: hygiene.clean(text, what="text", most=hygiene.MAX_MESSAGE)) if text else text
+
+
+def _as_text(arguments: object) -> object:
+    return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
+
+
 def _written(at: object) -> object:
     """Of numbers, and of texts of digits alone, pydantic would make times in 1970."""
     if not (isinstance(at, str) and _DATED.match(at)):
@@ -101,16 +120,51 @@ class Given(BaseModel):
     ref: Ref | None = None
 
 
+class GivenCall(BaseModel):
+    """A call of a tool. Its arguments are JSON, as such or as text."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
+
+    id: Ref
+    name: Name
+    arguments: Annotated[str, BeforeValidator(_as_text), AfterValidator(_words)] = "{}"
+
+    @property
+    def call(self) -> Call:
+        return Call(self.id, self.name, self.arguments)
+
+
 class GivenMessage(Given):
     type: Literal["message"]
     session: Ref
     role: Role
     name: Name | None = None
-    content: Words
+    content: Annotated[str, AfterValidator(_message)] = ""
+    calls: list[GivenCall] = []
+    answers: Ref | None = None
     at: Time
 
+    @model_validator(mode="after")
+    def _says_something(self) -> Self:
+        if not self.content and not self.calls:
+            raise PydanticCustomError("refused", "'content' is empty, and nothing is called")
+        if self.calls and self.role != "assistant":
+            raise PydanticCustomError("refused", "only an assistant calls tools")
+        if self.answers and self.role != "tool":
+            raise PydanticCustomError("refused", "only a tool answers a call")
+        return self
+
     def item(self, ref: str, nth: int) -> Item:
-        line = Line(role=self.role, name=self.name, content=self.content, said_at=self.at, ref=self.ref, nth=nth)
+        line = Line(
+            role=self.role,
+            name=self.name,
+            content=self.content,
+            said_at=self.at,
+            ref=self.ref,
+            calls=tuple(given.call for given in self.calls),
+            answers=self.answers,
+            nth=nth,
+        )
         return Said(self.session, line)
 
 

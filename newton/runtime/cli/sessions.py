@@ -1,0 +1,264 @@
+"""`newton sessions`: conversations, what models are shown of them, and what was made shorter."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.agent.conversations import Seen
+from newton.agent.sending import joined, message
+from newton.dialogue.branches import Branch
+from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
+from newton.dialogue.entries import Listed
+from newton.dialogue.lines import Line, Placed
+from newton.dialogue.view import Shown
+from newton.memory.hygiene import ref as checked
+from newton.memory.lookup import short
+from newton.memory.representations import one_line
+from newton.providers.chat import wire
+from newton.runtime.cli import show
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.wiring import opened
+
+WIDTH = 100  # characters of a line in a list
+
+Session = Annotated[str, Parameter(help="The name of a conversation.")]
+
+
+async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
+    """List the conversations, the latest last, and where branches leave them.
+
+    Example: newton sessions
+    """
+    async with opened(settings(agent)) as newton:
+        known = await newton.conversations("cli").list()
+    if json:
+        show.as_json([_plain_branch(one) for one in known])
+        return
+    print("\n".join(map(_told_of, known)) or "There is no conversation yet. `newton chat` begins one.")
+
+
+async def log(session: Session, *, agent: Agent = None, json: AsJson = False) -> None:
+    """Show every line of a conversation with its number, whole and as it was said.
+
+    Example: newton sessions log planning
+    """
+    async with opened(settings(agent)) as newton:
+        lines = await newton.conversations("cli").log(checked(session, what="session"))
+    if json:
+        show.as_json([_plain_line(placed) for placed in lines])
+        return
+    for placed in lines:
+        print(f"{placed.position:>5}  {placed.line.said_at:%Y-%m-%d %H:%M}  {_said(placed.line)}")
+
+
+async def view(
+    session: Session,
+    *,
+    most: Annotated[int | None, Parameter(help="Make it shorter where that is due, to at most so many tokens.")] = None,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Show a conversation as a model is shown it: lines, and accounts in the place of older ones.
+
+    With --json its messages come as the chat protocol of OpenAI has them.
+
+    Example: newton sessions view planning --most 8000
+    """
+    async with opened(settings(agent)) as newton:
+        seen = await newton.conversations("cli", progress).view(checked(session, what="session"), most=most)
+    if json:
+        messages = joined(map(message, seen.view))
+        show.as_json({"tokens": seen.tokens, "logged": seen.logged, "messages": [wire(one) for one in messages]})
+        return
+    print("\n".join(_shown(seen)))
+
+
+async def entries(session: Session, *, agent: Agent = None, json: AsJson = False) -> None:
+    """List what stands for older lines of a conversation: which lines, how it was made, and what it saved.
+
+    Example: newton sessions entries planning
+    """
+    async with opened(settings(agent)) as newton:
+        made = await newton.conversations("cli").entries(checked(session, what="session"))
+    if json:
+        show.as_json([_plain_entry(one) for one in made])
+        return
+    print("\n".join(_entry(one) for one in made) or "Nothing of it was made shorter.")
+
+
+async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
+    """Bring back what an entry stands for. The lines are shown again, and are not made shorter any more.
+
+    Example: newton sessions restore planning 3f9c2a71
+
+    Parameters
+    ----------
+    entry:
+        The end of its id, as `newton sessions entries` shows it.
+    """
+    async with opened(settings(agent)) as newton:
+        dropped = await newton.conversations("cli").restore(checked(session, what="session"), entry)
+    print(f"{show.counted(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
+
+
+async def checkpoint(session: Session, name: str, *, agent: Agent = None) -> None:
+    """Name the place where a conversation is, to branch off there later.
+
+    Example: newton sessions checkpoint planning before-redis
+    """
+    async with opened(settings(agent)) as newton:
+        made = await newton.conversations("cli").checkpoint(
+            checked(session, what="session"), checked(name, what="checkpoint")
+        )
+    print(f"{made.name}: behind line {made.position} of {session}.")
+
+
+async def branch(
+    session: Session,
+    new: Annotated[str, Parameter(help="What the new conversation is called.")],
+    *,
+    at: Annotated[str | None, Parameter(help="A checkpoint or the number of a line; without it, the end.")] = None,
+    agent: Agent = None,
+) -> None:
+    """Begin a conversation that goes on from another, as it is shown there. The other stays as it is.
+
+    Example: newton sessions branch planning planning-with-redis --at before-redis
+    """
+    async with opened(settings(agent)) as newton:
+        await newton.conversations("cli").branch(checked(session, what="session"), checked(new, what="session"), at=at)
+    print(f"{new} goes on from {session}. `newton chat --session {new}` talks there.")
+
+
+async def inject(
+    session: Session,
+    *,
+    other: Annotated[str, Parameter("--from", help="The conversation that the lines are of.")],
+    first: Annotated[int, Parameter(help="The number of the first line.")],
+    last: Annotated[int, Parameter(help="The number of the last line.")],
+    agent: Agent = None,
+) -> None:
+    """Show lines of one conversation in another, behind its last line. They stay where they are.
+
+    Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
+    """
+    async with opened(settings(agent)) as newton:
+        lines = await newton.conversations("cli").inject(
+            checked(session, what="session"), checked(other, what="session"), first=first, last=last
+        )
+    print(f"{show.counted(lines, 'line')} of {other} {'is' if lines == 1 else 'are'} shown in {session} from now on.")
+
+
+async def stats(
+    session: Annotated[str | None, Parameter(help="Of which conversation; without it, of all.")] = None,
+    *,
+    agent: Agent = None,
+    json: AsJson = False,
+) -> None:
+    """Show how compactions went: how often each strategy ran, what it saved, how long it took.
+
+    Example: newton sessions stats
+    """
+    async with opened(settings(agent)) as newton:
+        tallies = await newton.conversations("cli").tallies(session and checked(session, what="session"))
+    if json:
+        show.as_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in tallies])
+        return
+    if not tallies:
+        print("Nothing was made shorter yet.")
+    for one in tallies:
+        failed = f", {one.failed} changed nothing" if one.failed else ""
+        print(
+            f"{one.strategy:<14}{show.counted(one.runs, 'run')} in {show.counted(one.sessions, 'conversation')}{failed}"
+            f"; {one.saved:,} tokens saved; {one.mean_ms:,.0f} ms each, {one.most_ms:,.0f} ms at most;"
+            f" last {one.last_at:%Y-%m-%d %H:%M}"
+        )
+
+
+def progress(event: Event) -> None:
+    """Tells of a compaction while it runs, where a person watches."""
+    match event:
+        case Started():
+            show.status(f"{event.strategy}: making {event.current:,} tokens shorter …")
+        case Progressed():
+            show.status(f"{event.strategy}: {event.processed / event.total:.0%}")
+        case Completed():
+            full = "; nothing more can be made shorter" if event.exhausted else ""
+            show.status("")
+            show.notice(f"({event.strategy}: {event.saved:,} tokens saved, {event.new_count:,} left{full})")
+        case Failed():
+            show.status("")
+            show.notice(f"({event.strategy}: {event.error})")
+
+
+def _told_of(one: Branch) -> str:
+    leaves = f"  goes on from {one.parent}, line {one.parent_position}" if one.parent else ""
+    return f"{one.created_at:%Y-%m-%d %H:%M}  {one.ref}{leaves}"
+
+
+def _plain_branch(one: Branch) -> dict[str, object]:
+    return {**one._asdict(), "session_id": str(one.session_id), "created_at": one.created_at.isoformat()}
+
+
+def _shown(seen: Seen) -> Iterator[str]:
+    for item in seen.view:
+        lines = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
+        yield f"{lines:>9}  {item.tokens:>6,}  {_head(item)}{item.text}{_calling(item)}"
+    yield f"\n{seen.tokens:,} tokens; all its lines are {seen.logged:,}."
+
+
+def _head(item: Shown) -> str:
+    return "" if item.kind not in ("line", "mask") else f"{item.name or item.role}: "
+
+
+def _calling(item: Shown | Line) -> str:
+    return "".join(f" → {call.name} {call.arguments}" for call in item.calls)
+
+
+def _said(line: Line) -> str:
+    return f"{line.speaker}: {line.content}{_calling(line)}"
+
+
+def _entry(one: Listed) -> str:
+    entry = one.entry
+    dropped = f"  dropped {one.restored_at:%Y-%m-%d %H:%M}" if one.restored_at else ""
+    by = entry.model or "without a model"
+    text = one_line(entry.text)
+    return (
+        f"{short(entry.entry_id)}  lines {entry.first}-{entry.last}  {entry.strategy} ({by}, {entry.prompt})"
+        f"  {entry.before:,} → {entry.tokens:,} tokens{dropped}\n"
+        f"          {text if len(text) <= WIDTH else text[:WIDTH] + ' …'}"
+    )
+
+
+def _plain_entry(one: Listed) -> dict[str, object]:
+    entry = one.entry
+    return {
+        "entry_id": str(entry.entry_id),
+        "kind": entry.kind,
+        "first": entry.first,
+        "last": entry.last,
+        "text": entry.text,
+        "tokens": entry.tokens,
+        "before": entry.before,
+        "strategy": entry.strategy,
+        "prompt": entry.prompt,
+        "model": entry.model,
+        "made_at": entry.made_at.isoformat(),
+        "restored_at": one.restored_at and one.restored_at.isoformat(),
+    }
+
+
+def _plain_line(placed: Placed) -> dict[str, object]:
+    line = placed.line
+    return {
+        "position": placed.position,
+        "ref": line.ref,
+        "role": line.role,
+        "name": line.name,
+        "content": line.content,
+        "calls": [call._asdict() for call in line.calls],
+        "answers": line.answers,
+        "tokens": placed.tokens,
+        "at": line.said_at.isoformat(),
+    }
