@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from typing import Literal, NamedTuple
 from uuid import UUID
 
@@ -93,7 +94,7 @@ class Stack:
 NO_STACK = Stack()
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Tree:
     """All tasks of a session by their numbers. The active ones stand one in the other."""
 
@@ -124,8 +125,16 @@ class Tree:
         beside = [task for task in self.tasks if task.status != "active" and task.parent_id in (own, around)]
         return Stack(path=path, beside=tuple(beside))
 
-    def children(self, of: UUID | None) -> list[Task]:
-        return [task for task in self.tasks if task.parent_id == of]
+    @cached_property
+    def _children(self) -> Mapping[UUID | None, Sequence[Task]]:
+        found: dict[UUID | None, list[Task]] = {}
+        for task in self.tasks:
+            found.setdefault(task.parent_id, []).append(task)
+        return found
+
+    def children(self, of: UUID | None) -> Sequence[Task]:
+        """Its subtasks, or the roots."""
+        return self._children.get(of, ())
 
     def within(self, of: UUID) -> list[Task]:
         """Its subtasks and theirs, each before its own."""

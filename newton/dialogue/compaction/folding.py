@@ -1,5 +1,7 @@
 """A task that has ended is told in a line or two, in the place of its trace. Pure."""
 
+import functools
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
 from newton.dialogue.compaction.strategies import Block, Sight, allowed
@@ -19,8 +21,11 @@ def folds(sight: Sight, tree: Tree, *, count: Count) -> Iterator[tuple[Block, st
     Of each the longest stretch of whole turns; the turn that is being taken waits for the next time.
     """
     held = turns(sight.view)[:-1]
+    firsts = [turn.first for turn in held]
     for task in outermost(tree):
-        turned = _longest([turn for turn in held if _inside(turn, task)])
+        assert task.last is not None, "it has ended"
+        inside = held[bisect_left(firsts, task.first) : bisect_right(firsts, task.last)]
+        turned = _longest([turn for turn in inside if turn.last <= task.last and turn.complete])
         if not turned:
             continue
         items = tuple(item for turn in turned for item in turn.items)
@@ -38,19 +43,17 @@ def outermost(tree: Tree) -> list[Task]:
 def told(task: Task, tree: Tree, *, count: Count) -> str:
     """What stays visible: what it was for, what came of it, and what did not work on the way."""
     failed = "failed: " if task.status == "failed" else ""
-    dead = [
-        f"{one_line(t.goal)} ({one_line(t.words or '')})" for t in tree.within(task.task_id) if t.status == "failed"
-    ]
-    parts = (
-        (f"Task: {one_line(task.goal)}", MOST // 4),
-        (f" -> {failed}{one_line(task.words or '')}", MOST // 2),
-        (f" Dead ends: {'; '.join(dead)}" if dead else "", MOST // 4),
-    )
-    return clipped("".join(clipped(text, most=most, count=count) for text, most in parts), most=MOST, count=count)
+    ends = [one for one in tree.within(task.task_id) if one.status == "failed"]
+    dead = "; ".join(f"{end.goal} ({end.words})" for end in ends)
+    return _fitted(f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead}" if dead else "", count)
 
 
-def _inside(turn: Turn, task: Task) -> bool:
-    return task.first <= turn.first and task.last is not None and turn.last <= task.last and turn.complete
+@functools.lru_cache(maxsize=1_024)
+def _fitted(goal: str, result: str, ends: str, count: Count) -> str:
+    """Remembered, because it is asked at every turn of a session whether all that has ended is folded."""
+    parts = ((goal, MOST // 4), (result, MOST // 2), (ends, MOST // 4))
+    cut = [clipped(" " * (text[:1] == " ") + one_line(text), most=most, count=count) for text, most in parts if text]
+    return clipped("".join(cut), most=MOST, count=count)
 
 
 def _longest(held: Sequence[Turn]) -> Sequence[Turn]:
