@@ -9,13 +9,14 @@ from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing, standing
 from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import Budget, allocate, involved
+from newton.cognition.budget import MOST_TOKENS, Budget, allocate, involved, with_session
 from newton.cognition.bundle import Bundle
 from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Shelf
+from newton.cognition.earlier import NEAREST, Earlier, Selecting
 from newton.cognition.framing import Choice
-from newton.cognition.gather import Sources, Surroundings
+from newton.cognition.gather import Gathered, Sources
 from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
 from newton.cognition.refresh import ENOUGH, Covering
@@ -23,6 +24,7 @@ from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
 from newton.cognition.stacked import Stacked, stacked
+from newton.cognition.web import Web
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
@@ -34,8 +36,6 @@ from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
-
-MOST_TOKENS = 10_000_000
 
 
 @dataclass(slots=True)
@@ -92,6 +92,8 @@ class Contexts:
     covering: Covering = ENOUGH
     shelf: Shelf = field(default_factory=Shelf)
     weighing: Weighing = USUAL
+    selecting: Selecting = NEAREST
+    web: Web | None = None
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -122,7 +124,14 @@ class Contexts:
         return current
 
     def sources(self) -> Sources:
-        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
+        return Sources(
+            db=self.db,
+            embedder=self.embedder,
+            seconds=self.source_seconds,
+            weighing=self.weighing,
+            selecting=self.selecting,
+            web=self.web,
+        )
 
     async def _thought(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
@@ -130,12 +139,10 @@ class Contexts:
         laps.end("recall")
         vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
         choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
-        plan = self._plan(
-            request, await self._settled(request, choice), now, stack=bool(gathered.surroundings.stack.path)
-        )
+        plan = self._plan(request, await self._settled(request, choice), now, gathered)
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
-        setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
+        setting = self._setting(request, gathered, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
@@ -165,7 +172,7 @@ class Contexts:
         most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
         return fitted(lines(request.additional or "", count=self.count), most=most)
 
-    def _plan(self, request: Request, choice: Choice, now: datetime, *, stack: bool) -> Plan:
+    def _plan(self, request: Request, choice: Choice, now: datetime, gathered: Gathered) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
@@ -174,10 +181,15 @@ class Contexts:
             shares=frame.budget.shares,
             complexity=involved(request.input) if request.adapt else None,
             stakes=frame.default_stakes,
-            stack=stack,
+            stack=bool(gathered.surroundings.stack.path),
             additional=added and added + self.header_tokens["additional"],
         )
+        most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view, self.header_tokens)
+        budget = with_session(budget, most)
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
+
+    def _earlier(self, gathered: Gathered) -> Earlier:
+        return Earlier(selecting=self.selecting, lines=gathered.artifacts.lines)
 
     def choice(self, request: Request, vector: "Vector | None", *, before: str | None) -> Choice:
         """How the input is looked at, in a session that was looked at in the frame `before`."""
@@ -197,10 +209,10 @@ class Contexts:
         return framing.settled(choice, name or "")
 
     def _setting(
-        self, request: Request, around: Surroundings, plan: Plan, at_hand: Candidates, added: Additional
+        self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
     ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = around.situation, around.standing
+        situation, standing = gathered.situation, gathered.standing
         found = {f.memory_id for f in at_hand.found}
         return Setting(
             input=request.input,
@@ -224,7 +236,9 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
-            tasks=stacked(around.stack, most, headers, count=self.count),
+            earlier=self._earlier(gathered),
+            times=at_hand.times,
+            tasks=stacked(gathered.surroundings.stack, most, headers, count=self.count),
         )
 
     def _bundle(

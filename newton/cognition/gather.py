@@ -2,17 +2,19 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from newton.brain import snapshots
-from newton.brain.snapshots import Advice
-from newton.cognition import bundles, filters
+from newton.cognition import filters
+from newton.cognition.artifacts import Artifacts, Looking, Once, looks
+from newton.cognition.earlier import NEAREST, Selecting
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
-from newton.cognition.signals import intent, relevant_events
+from newton.cognition.signals import intent, only_asks_when, relevant_events, times
+from newton.cognition.situation import Situation, situation
+from newton.cognition.web import Web
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
@@ -26,19 +28,17 @@ from newton.heart.known import Enquiry, Known
 from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL, Weighing
+from newton.memory.ranking import FIRST, USUAL, Weighing
 from newton.memory.recall import (
     Cue,
     Found,
     Recollection,
     Search,
     Width,
-    before,
-    being_made,
     details,
-    made_then,
     recall,
 )
+from newton.memory.spans import Span
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -56,10 +56,9 @@ FEW: Mapping[Kind, Width] = {
 LINES_SEARCHED = 200  # by meaning and as many by words; what stands beside the best of them comes on top
 TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 300
-FOCUS_LINES = 12
-DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
-MOST_OPEN = 3
 MOST_CALLED_FOR = 10  # procedures
+
+NO_ARTIFACTS = Artifacts()
 
 T = TypeVar("T")
 
@@ -81,17 +80,6 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """Where the agent is: the session's last frame, its lines just out of view (the nearest first), the decisions that
-    are being made, and what the record of decisions advises."""
-
-    frame: str | None = None
-    focus: Sequence[Found] = ()
-    open: Sequence[Found] = ()
-    advice: Advice | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What is known without any search; `stack` is what the session is at. `missing` names the sources that gave
     nothing, and why."""
@@ -106,8 +94,9 @@ class Surroundings:
 class Gathered:
     """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
 
-    `practice` are procedures that the input seems to ask for and that no search has found; `missing` names the sources
-    that gave nothing, or less, and why.
+    `practice` are procedures that the input seems to ask for and that no search has found, `artifacts` what the session
+    has come to in short; `times` are those that the input asks for; `missing` names the sources that gave nothing, or
+    less, and why.
     """
 
     recalled: Recollection
@@ -117,7 +106,9 @@ class Gathered:
     knowledge: Knowledge = field(default_factory=Knowledge)
     recent: Recent = field(default_factory=Recent)
     practice: Sequence[Found] = ()
+    artifacts: Artifacts = NO_ARTIFACTS
     filters: Filters = NO_FILTERS
+    times: Sequence[Span] = ()
 
     @property
     def standing(self) -> Standing:
@@ -145,28 +136,45 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request with what every source needs to know of it: how far to look, what is hidden, and what time it is."""
+    """A request with what every source needs to know of it: how far to look, what is hidden, what time it is, and which
+    times are asked for."""
 
     request: Request
     reach: Reach
     hidden: Sequence[UUID]
     now: datetime
+    times: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a context comes from. `seconds` is the deadline of each source."""
+    """Where a context comes from. `seconds` is the deadline of each source; `web` is asked before the others, when an
+    input wants what is of these days."""
 
     db: Database
     embedder: "Embedder | None"
     seconds: float
     weighing: Weighing = USUAL
+    selecting: Selecting = NEAREST
+    web: Web | None = None
 
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now)
+        wanted = times(request.input, now=now)
+        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now, times=wanted)
         reading = _Reading(self.seconds)
+        await self._search_the_web(asked, reading)
+        if self.embedder is None:
+            return await self._gathered(asked, reading)
+        once = Once(self.embedder)
+        try:
+            return await replace(self, embedder=once)._gathered(asked, reading)
+        finally:
+            once.leave()
+
+    async def _gathered(self, asked: Asked, reading: _Reading) -> Gathered:
+        request, now = asked.request, asked.now
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
 
@@ -179,6 +187,7 @@ class Sources:
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
             core = tasks.create_task(reading.of("core", self._core(request, stacking), instead=None))
+            earlier = tasks.create_task(reading.of("session artifacts", self._artifacts(asked), instead=NO_ARTIFACTS))
         recalled, around = recalling.result(), replace(looking.result(), stack=stacking.result())
         gathered = Gathered(
             recalled=recalled,
@@ -186,10 +195,26 @@ class Sources:
             core=core.result(),
             knowledge=knowing.result(),
             recent=happened.result() if happened else Recent(),
+            artifacts=earlier.result(),
             filters=request.filters,
+            times=asked.times,
             missing={**recalled.missing, **reading.missing, **around.missing},
         )
         return await self._practised(gathered, asked, reading)
+
+    async def _search_the_web(self, asked: Asked, reading: _Reading) -> None:
+        if self.web is None or not self.web.is_asked(asked.request, now=asked.now):
+            return
+        try:
+            await reading.of("web search", self.web.look(asked.request, now=asked.now), instead=None)
+        except ProviderError as error:
+            reading.missing["web search"] = error.what
+
+    async def _artifacts(self, asked: Asked) -> Artifacts:
+        if not looks(asked.request):
+            return NO_ARTIFACTS
+        looking = Looking(db=self.db, embedder=self.embedder, seconds=self.seconds / 2, selecting=self.selecting)
+        return await looking.read(asked.request, asked.hidden)
 
     async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
         """What there is beside memories, without a search for any."""
@@ -206,10 +231,10 @@ class Sources:
             standing = tasks.create_task(
                 reading.of("identity and constraints", self._read(asked, _standing), instead=Standing())
             )
-            situation = tasks.create_task(reading.of("session", self._read(asked, _situation), instead=Situation()))
+            situating = tasks.create_task(reading.of("session", self._read(asked, _situation), instead=Situation()))
         return Surroundings(
             standing=standing.result(),
-            situation=_admitted(situation.result(), request.filters),
+            situation=situating.result().admitted(request.filters),
             missing=reading.missing,
         )
 
@@ -240,8 +265,9 @@ class Sources:
             widths=self._widths(request),
             moment=request.as_of,
             hidden=asked.hidden,
+            times=asked.times if self.weighing.timed else (),
             seconds=self.seconds / 2,
-            weighing=self.weighing,
+            weighing=_weighing(self.weighing, asked),
         )
         text = f"{request.input}\n{current.goal}" if current else request.input
         return await recall(text, embedder=self.embedder, search=search)
@@ -285,6 +311,13 @@ class Sources:
         found = await reading.of("procedures", self._read(asked, read), instead=())
         missing = {**gathered.missing, **reading.missing}
         return replace(gathered, practice=found, missing=missing)
+
+
+def _weighing(usual: Weighing, asked: Asked) -> Weighing:
+    """Where the input says nothing but a time, what is of it comes before all the rest."""
+    if usual.timed and only_asks_when(asked.request.input, asked.times):
+        return replace(usual, timed=FIRST)
+    return usual
 
 
 async def _standing(tx: Tx, asked: Asked) -> Standing:
@@ -332,34 +365,7 @@ async def _recent(tx: Tx, asked: Asked) -> Recent:
 
 
 async def _situation(tx: Tx, asked: Asked) -> Situation:
-    request, agent_id, session_id = asked.request, asked.request.agent_id, asked.request.session_id
-    return Situation(
-        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
-        focus=await _focus(tx, request),
-        open=await _open(tx, request, since=asked.now - DECIDING),
-        advice=await snapshots.advice(tx, agent_id=agent_id, moment=request.as_of),
-    )
-
-
-async def _open(tx: Tx, request: Request, *, since: datetime) -> Sequence[Found]:
-    if request.as_of is None:
-        return await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN)
-    return await made_then(tx, agent_id=request.agent_id, since=since, moment=request.as_of, most=MOST_OPEN)
-
-
-async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
-    view = request.in_view
-    if view is None:
-        return ()
-    return await before(tx, agent_id=request.agent_id, thread=view.session_id, place=view.first, most=FOCUS_LINES)
-
-
-def _admitted(situation: Situation, wanted: Filters) -> Situation:
-    return replace(
-        situation,
-        focus=[found for found in situation.focus if wanted.passes(found)],
-        open=[found for found in situation.open if wanted.passes(found)],
-    )
+    return await situation(tx, asked.request, now=asked.now)
 
 
 def widths(tokens: int) -> dict[Kind, Width]:

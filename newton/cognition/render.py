@@ -19,6 +19,7 @@ TITLES: Mapping[str, str] = {
     "path": "",  # they stand below the root
     "siblings": "",
     "working": "Current Focus",
+    "session": "Earlier in This Session",
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
     "procedures": "",  # each has a header of its own

@@ -214,7 +214,7 @@ async def hurried(mind: Mind) -> Bundle:
         ("heart.names", ["entities and procedures"], "Acme"),
         ("heart.events", ["events"], None),
         ("heart.censors, brain.snapshots", ["identity and constraints", "session"], None),
-        ("memory.postings", ["words"], None),
+        ("memory.postings", ["words", "session artifacts"], None),
         ("dialogue.tasks", ["tasks"], None),
     ],
 )
