@@ -187,10 +187,9 @@ class Compacting:
 
     async def _folded(self, session_id: UUID) -> Read:
         """The session, with those tasks folded that could not be when they ended."""
-        where = {"agent_id": self.agent_id, "session_id": session_id}
+        now = self.clock.now()
         async with self.db.work(self.agent_id) as tx:
-            await tasks.fold(tx, **where, now=self.clock.now(), count=self.count)
-            return await log.read(tx, **where)
+            return await tasks.folded(tx, session_id=session_id, agent_id=self.agent_id, now=now, count=self.count)
 
     async def _read(self, session_id: UUID) -> Read:
         async with self.db.work(self.agent_id) as tx:

@@ -10,6 +10,7 @@ from newton.db.queries import load
 from newton.dialogue import entries, log
 from newton.dialogue.compaction.folding import RULES, STRATEGY, folds
 from newton.dialogue.compaction.strategies import Block, Sight
+from newton.dialogue.log import Read
 from newton.dialogue.stack import Event, Task, Tree
 from newton.dialogue.view import MESSAGE_TOKENS, Entry
 from newton.errors import InputError, NotFoundError
@@ -114,18 +115,19 @@ async def resume(tx: Tx, given: str, *, session_id: UUID, by: Teller) -> Task:
     return await _move(tx, known.resumable(given), "resumed", None, session_id=session_id, by=by)
 
 
-async def fold(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count: Count) -> int:
-    """Tells ended tasks in a line where their traces stood, as far as that may be and costs less; returns how many
-    entries that made. The log stays as it is."""
+async def folded(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count: Count) -> Read:
+    """The session, after ended tasks were told in a line where their traces stood, as far as that may be and is shorter.
+    The log stays as it is."""
+    where = {"agent_id": agent_id, "session_id": session_id}
     known = await tree(tx, agent_id=agent_id, session_id=session_id)
+    read = await log.read(tx, **where)
     if not any(task.ended for task in known.tasks):
-        return 0
-    read = await log.read(tx, agent_id=agent_id, session_id=session_id)
-    sight = Sight(read.view, 0, read.pinned)
-    planned = [_entry(block, text, now=now, count=count) for block, text in folds(sight, known, count=count)]
-    made = [entry for entry in planned if entry.tokens + MESSAGE_TOKENS < entry.before]
-    kept = made and await entries.keep(tx, made, agent_id=agent_id, session_id=session_id, seen=read.active)
-    return len(made) if kept else 0
+        return read
+    planned = folds(Sight(read.view, 0, read.pinned), known, count=count)
+    told = [_entry(block, text, now=now, count=count) for block, text in planned]
+    made = [entry for entry in told if entry.tokens + MESSAGE_TOKENS < entry.before]
+    kept = made and await entries.keep(tx, made, **where, seen=read.active)
+    return await log.read(tx, **where) if kept else read
 
 
 async def _end(
@@ -137,7 +139,7 @@ async def _end(
     pairs = {child.task_id: task.task_id for task in ended for child in known.children(task.task_id)}
     there = await SQL["remembered"].all(tx, agent_id=by.agent_id, task_ids=list(pairs))
     await store.connect(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in there], by=by)
-    await fold(tx, session_id=session_id, agent_id=by.agent_id, now=by.now, count=count)
+    await folded(tx, session_id=session_id, agent_id=by.agent_id, now=by.now, count=count)
     return ended[-1]
 
 

@@ -63,7 +63,10 @@ async def talk(tx: Tx, session_id: UUID, *words: str) -> None:
 
 
 async def fold(tx: Tx, session_id: UUID) -> int:
-    return await tasks.fold(tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count=count)
+    """How many entries it makes."""
+    before = await entries.listed(tx, agent_id=ANA, session_id=session_id)
+    await tasks.folded(tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count=count)
+    return len(await entries.listed(tx, agent_id=ANA, session_id=session_id)) - len(before)
 
 
 async def test_a_result_completes_a_task_and_its_parent_is_current_again(tx: Tx) -> None:
@@ -136,7 +139,7 @@ async def test_what_failed_is_kept_and_its_replacement_names_it(tx: Tx) -> None:
     assert [t.goal for t in known.stack.beside] == ["Cache it"]
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 async def test_whatever_is_done_the_active_tasks_are_one_way_from_a_root(tx: Tx, seed: int) -> None:
     # S001-35, S001-36
     lot, session_id = random.Random(seed), await begun(tx)
