@@ -116,7 +116,7 @@ async def resume(tx: Tx, given: str, *, session_id: UUID, by: Teller) -> Task:
 
 
 async def folded(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count: Count) -> Read:
-    """The session, after ended tasks were told in a line where their traces stood, as far as that may be and is shorter.
+    """The session, after ended tasks were told in a line in place of their traces, as far as they may be and cost less.
     The log stays as it is."""
     where = {"agent_id": agent_id, "session_id": session_id}
     known = await tree(tx, agent_id=agent_id, session_id=session_id)
