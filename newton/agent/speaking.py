@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncGenerator
+from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
@@ -83,12 +84,14 @@ class Speaking:
         """The reply. When the endpoint says that the prompt is too long it is asked once more with a shorter one."""
         assert self.model is not None, "nobody asks a model that is not set"
         try:
-            async for piece in self._said(self.model, draft.letter(shares.usable, count=self.count)):
-                yield piece
+            async with aclosing(self._said(self.model, draft.letter(shares.usable, count=self.count))) as said:
+                async for piece in said:
+                    yield piece
         except WindowError:
             shorter = draft.letter(int(shares.usable * SHORTER), count=self.count)
-            async for piece in self._said(self.model, shorter):
-                yield piece
+            async with aclosing(self._said(self.model, shorter)) as said:
+                async for piece in said:
+                    yield piece
 
     async def _said(self, model: ChatModel, letter: Letter) -> AsyncGenerator[str]:
         """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""

@@ -47,7 +47,7 @@ async def at_length(mind: Mind) -> tuple[UUID, InView]:
     """A conversation of which only the end is sent."""
     session_id = await mind.session()
     turns = mind.turns(ScriptedChat(*(HEARD.format(n) for n in range(12))))
-    await converse(replace(turns, limits=replace(turns.limits, history=100)), session_id, *range(12))
+    await converse(replace(turns, limits=replace(turns.limits, conversation=100)), session_id, *range(12))
     await mind.settle()
     return session_id, InView(session_id=session_id, first=20)
 

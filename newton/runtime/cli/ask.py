@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.turn import Answer, Said, Turns
+from newton.cognition.debug import debug_lines
 from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
@@ -23,6 +24,7 @@ async def ask(
     *,
     session: str | None = None,
     frame: FrameName = None,
+    debug: Annotated[bool, Parameter(negative=(), help="Say on standard error what of memory was injected.")] = False,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -45,6 +47,8 @@ async def ask(
         said = Said(session_id=await newton.session(session), text=question, frame=frame)
         answer = await (_collected(turns, said) if json else _printed(turns, said))
         await newton.upkeep("cli").settle()
+    for line in debug_lines(answer.bundle) if debug else ():
+        show.notice(line)
     if json:
         show.as_json(
             {

@@ -1,0 +1,40 @@
+"""What was injected into a prompt, as comment lines of an event stream: people who debug read them, clients skip them.
+
+Pure.
+"""
+
+import json
+from collections.abc import Sequence
+
+from newton.cognition.bundle import Bundle, Considered
+
+
+def debug_lines(bundle: Bundle) -> list[str]:
+    """A line each for passages of documents, for what the web said, and for all else; only for what there is.
+
+    The lines hold ids, figures and addresses; words of memories are not among them.
+    """
+    web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
+    passages = [c for c in bundle.items if c.kind == "passage"]
+    rest = [c for c in bundle.items if c not in web and c not in passages]
+    told = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
+    return [_line(name, bundle, items) for name, items in told if items]
+
+
+def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
+    plain = {
+        "bundle_id": str(bundle.bundle_id),
+        "tokens": sum(c.tokens for c in items),
+        "items": [
+            {
+                "memory_id": str(c.memory_id),
+                "kind": c.kind,
+                "layer": c.layer,
+                "detail": c.detail,
+                "tokens": c.tokens,
+                "score": round(c.score, 4),
+            }
+            for c in items
+        ],
+    }
+    return f": {name} {json.dumps(plain)}"
