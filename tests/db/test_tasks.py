@@ -259,6 +259,18 @@ async def test_a_turn_that_is_under_way_and_one_begun_before_the_task_stay_whole
     assert await view(tx, session_id) == before
 
 
+async def test_a_turn_that_went_on_behind_the_pop_is_not_folded(tx: Tx) -> None:
+    session_id = await begun(tx)
+    await push(tx, session_id, "Look")
+    await talk(tx, session_id, "begin", "go on")
+    await pop(tx, session_id, "seen")
+    later = Line(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON, memorable=False)
+    await sessions.append(tx, [later], session_id=session_id, by=teller(), count=count)
+    await talk(tx, session_id, "next", "and next")
+    await fold(tx, session_id)
+    assert [(s.kind, s.first, s.last) for s in await view(tx, session_id)][:2] == [("task", 0, 3), ("line", 4, 4)]
+
+
 async def test_what_costs_less_than_its_account_is_not_folded(tx: Tx) -> None:
     session_id = await begun(tx)
     await push(tx, session_id, "Say hello")
