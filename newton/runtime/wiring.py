@@ -184,16 +184,7 @@ class Newton:
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
-        return WorkingMemory(
-            agent_id=self.agent_id,
-            session_id=await session_at_work(self.db, session, agent_id=self.agent_id),
-            db=self.db,
-            clock=self.clock,
-            profiles=self.profiles,
-            frames=self.frames,
-            capacity=self.settings.working_tokens,
-            model_id=model_id(self.embedder.identity) if self.embedder else None,
-        )
+        return await _working(self, session)
 
     def learning(self) -> "Learning":
         module = import_module("newton.agent.learning")
@@ -356,6 +347,19 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         preset=preset(settings.compaction),
         model=_asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
         tell=tell,
+    )
+
+
+async def _working(newton: Newton, session: str | None) -> WorkingMemory:
+    return WorkingMemory(
+        agent_id=newton.agent_id,
+        session_id=await session_at_work(newton.db, session, agent_id=newton.agent_id),
+        db=newton.db,
+        clock=newton.clock,
+        profiles=newton.profiles,
+        frames=newton.frames,
+        capacity=newton.settings.working_tokens,
+        model_id=model_id(newton.embedder.identity) if newton.embedder else None,
     )
 
 
