@@ -15,8 +15,9 @@ from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, forms, one_line
+from newton.memory.representations import ELLIPSIS, SUMMARY_TOKENS, Count, bullet, forms, one_line
 from newton.memory.transitions import Step, move
+from newton.providers.chat import Call
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
@@ -26,7 +27,7 @@ SQL = load("newton.dialogue", "artifacts.sql")
 Type = Literal["summary", "facts", "tools"]
 
 MOST_LINES = 200  # that are read at once; of a longer session without a summary, its last ones
-MOST_NAME = 60  # characters of a tool's name, or of an address, that an artifact is shown with
+MOST_CALL = 120  # the same, of a tool's name with its arguments
 
 # What was said in short before, and what is said since, into as much of it as fits. A model may do it instead.
 Summarise = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
@@ -111,13 +112,13 @@ class Writer:
     count: Count
     sizes: Sizes = USUAL
 
-    async def keep_outputs(self, tx: Tx, placed: Sequence[Placed], memory_ids: Mapping[int, UUID]) -> None:
+    async def keep_outputs(
+        self, tx: Tx, placed: Sequence[Placed], memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]
+    ) -> None:
         """Keeps what tools put out in pieces. The caller holds the lock of the session; `memory_ids` are those of the
-        lines that became memories."""
-        await self._keep(
-            tx,
-            [one for line in placed if line.line.role == "tool" for one in self._outputs(line, memory_ids)],
-        )
+        lines that became memories, and `calls` what was called, by its id."""
+        outputs = [line for line in placed if line.line.role == "tool"]
+        await self._keep(tx, [one for line in outputs for one in self._outputs(line, memory_ids, calls)])
 
     async def keep_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Keeps what was found elsewhere for the session."""
@@ -207,9 +208,11 @@ class Writer:
             for index, sentence in enumerate(bullets(line.content))
         ]
 
-    def _outputs(self, placed: Placed, memory_ids: Mapping[int, UUID]) -> list[Artifact]:
+    def _outputs(self, placed: Placed, memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]) -> list[Artifact]:
         line, memory_id = placed.line, memory_ids.get(placed.position)
-        tool = one_line(line.name or "no name")[:MOST_NAME]
+        call = calls.get(line.answers or "")
+        tool = one_line(f"{call.name} {call.arguments}" if call else line.name or "no name")
+        tool = tool if len(tool) <= MOST_CALL else tool[:MOST_CALL] + ELLIPSIS
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk - self.count(bullet(said)), 8)
         cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.count)
@@ -224,7 +227,7 @@ class Writer:
                 key=("tools", str(placed.position), str(index), text),
                 index=index,
                 lines=(placed.position, placed.position),
-                source=line.name,
+                source=tool,
                 sources=(memory_id,) if memory_id else (),
             )
             for index, text in enumerate(cut)

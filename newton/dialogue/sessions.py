@@ -2,7 +2,7 @@
 tool put out is kept in short as well."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from uuid import UUID
 
@@ -19,6 +19,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
+from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "sessions.sql")
 
@@ -55,7 +56,7 @@ async def append(
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
-    await _ensure_called(tx, fresh, session_id=session_id, by=by)
+    calls = await _answered(tx, fresh, session_id=session_id, by=by)
     start = await log.end(tx, agent_id=by.agent_id, session_id=session_id) + 1
     placed = [
         Placed(session_id=session_id, position=start + i, tokens=_tokens(line, count), line=line)
@@ -68,7 +69,7 @@ async def append(
     drafts = [exchange(p, memory_id=memory_ids[p.position], by=by, count=count) for p in memorable]
     new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
     writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
-    await writer.keep_outputs(tx, memorable, {place: one for place, one in memory_ids.items() if one in new})
+    await writer.keep_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
     trims = [entry for p in placed if (entry := trim(p, at=by.now, count=count))]
     await entries.insert(tx, trims, agent_id=by.agent_id, session_id=session_id)
     return placed
@@ -91,21 +92,27 @@ async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Telle
     return list(by_ref.values())
 
 
-async def _ensure_called(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> None:
-    """Every answer needs its call before it, once: no model reads a conversation in which they do not match."""
+async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> Mapping[str, Call]:
+    """The calls that are answered, by id.
+
+    Every answer needs its call before it, once: no model reads a conversation in which they do not match.
+    """
     wanted = [line.answers for line in fresh if line.answers]
     if not wanted:
-        return
+        return {}
     rows = await SQL["calls"].all(tx, agent_id=by.agent_id, session_id=session_id, calls=wanted)
-    called = {row["call"] for row in rows if not row["answered"]}
+    open_ = {row["id"]: Call(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+    answered: dict[str, Call] = {}
     for line in fresh:
-        if line.answers and line.answers not in called:
-            raise InputError(
-                f"A tool answers the call {line.answers!r}, which is not open in this session.",
-                hint="Send the assistant's message with that call first, and one answer to each call.",
-            )
-        called |= {call.id for call in line.calls}
-        called.discard(line.answers or "")
+        if line.answers:
+            if line.answers not in open_:
+                raise InputError(
+                    f"A tool answers the call {line.answers!r}, which is not open in this session.",
+                    hint="Send the assistant's message with that call first, and one answer to each call.",
+                )
+            answered[line.answers] = open_.pop(line.answers)
+        open_ |= {call.id: call for call in line.calls}
+    return answered
 
 
 def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:

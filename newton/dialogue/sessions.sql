@@ -23,7 +23,9 @@ with stretch as (
     select $2::uuid, 0, 2147483647
 )
 select
-    c.value ->> 'id' as call,
+    c.value ->> 'id' as id,
+    c.value ->> 'name' as name,
+    c.value ->> 'arguments' as arguments,
     exists (
         select
         from stretch as s
