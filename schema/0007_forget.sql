@@ -101,6 +101,33 @@ begin
         end if;
     end loop;
 
+    -- of a task its place in the tree stays; what told it in short may tell it no more, and is told anew without it
+    delete from dialogue.entries as e
+    using dialogue.tasks as t
+    join dialogue.task_steps as s
+        on s.agent_id = own
+        and s.session_id = t.session_id
+        and s.task_id = t.task_id
+        and s.after in ('complete', 'failed')
+    where
+        t.agent_id = own
+        and t.task_id = any(gone)
+        and e.agent_id = own
+        and e.kind in ('task', 'goals', 'merged')
+        and e.first_position <= s.position
+        and e.last_position >= t.first_position
+        and (
+            e.session_id = t.session_id
+            or exists (
+                select
+                from dialogue.lineage as l
+                where l.agent_id = own and l.session_id = e.session_id and l.ancestor_id = t.session_id
+            )
+        );
+    update dialogue.tasks set goal = '[forgotten]' where agent_id = own and task_id = any(gone);
+    update dialogue.task_steps set words = '[forgotten]'
+    where agent_id = own and task_id = any(gone) and words is not null;
+
     -- of a line of dialogue its place stays, so that the lines beside it keep theirs; and which call is answered where,
     -- because no model reads a conversation in which they do not match
     update dialogue.messages as d

@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.agent.asking import Asking
 from newton.clock import Clock, stopwatch
 from newton.db.pool import Database, in_unit_of_work
-from newton.dialogue import entries, log
+from newton.dialogue import entries, log, tasks
 from newton.dialogue.compaction import prompting, telling
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.compaction.prompting import Told
@@ -62,7 +62,7 @@ class Compacting:
         is given the view as it is.
         """
         assert not in_unit_of_work()
-        read = await self._read(session_id)
+        read = await self._folded(session_id)
         if not any(strategy.plan(self._sight(read, most)) for strategy in self.preset.strategies):
             return read.view
         holder = new_id()
@@ -187,6 +187,12 @@ class Compacting:
         empty = told is None or not any(told.items(part) for part in telling.PARTS)
         self.breaker.note(failed=empty)
         return None if empty else told
+
+    async def _folded(self, session_id: UUID) -> Read:
+        """The session, with those tasks folded that could not be when they ended."""
+        now = self.clock.now()
+        async with self.db.work(self.agent_id) as tx:
+            return await tasks.folded(tx, session_id=session_id, agent_id=self.agent_id, now=now, count=self.count)
 
     async def _read(self, session_id: UUID) -> Read:
         async with self.db.work(self.agent_id) as tx:

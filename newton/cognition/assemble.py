@@ -16,6 +16,7 @@ from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, unde
 from newton.cognition.request import InView
 from newton.cognition.score import FEATURES, Scored
 from newton.cognition.signals import only_asks_when
+from newton.cognition.stacked import NO_TASKS, Stacked
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
@@ -46,7 +47,7 @@ class Setting:
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
     procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
-    evidence; `earlier` says how artifacts of the session are chosen."""
+    evidence; `earlier` says how artifacts of the session are chosen, and `tasks` where its work stands."""
 
     input: str
     budget: Budget
@@ -67,6 +68,7 @@ class Setting:
     day_tokens: DayTokens
     earlier: Earlier = NOTHING
     times: Sequence[Span] = ()
+    tasks: Stacked = NO_TASKS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +165,7 @@ def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Bloc
         "identity": setting.identity.blocks,
         "censors": [constraint.block for constraint in setting.constraints],
         "frame": [setting.approach],
+        **setting.tasks.sections(),
         "working": [item(found.summary, found.summary_tokens) for found in focus],
         "additional": setting.additional,
         "note": _advised(setting),
@@ -229,6 +232,8 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
         return gone
     if found.memory_id in taken:
         return "already in Current Focus"
+    if found.memory_id in setting.tasks.task_ids:
+        return "already in Tasks"
     if setting.in_view and setting.in_view.holds(found):
         return IN_VIEW
     if found.echoes(setting.input):

@@ -23,6 +23,7 @@ from newton.cognition.refresh import ENOUGH, Covering
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
+from newton.cognition.stacked import Stacked, stacked
 from newton.cognition.web import Web
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
@@ -145,7 +146,7 @@ class Contexts:
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
-        notes = Notes({**gathered.missing, **left_out(added)}, laps.stages)
+        notes = Notes({**gathered.missing, **left_out(added), **untold(setting.tasks)}, laps.stages)
         bundle = self._bundle(request, made, at_hand, notes)
         return Current(
             bundle=bundle,
@@ -180,6 +181,7 @@ class Contexts:
             shares=frame.budget.shares,
             complexity=involved(request.input) if request.adapt else None,
             stakes=frame.default_stakes,
+            stack=bool(gathered.surroundings.stack.path),
             additional=added and added + self.header_tokens["additional"],
         )
         most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view, self.header_tokens)
@@ -236,6 +238,7 @@ class Contexts:
             day_tokens=day_tokens(self.count),
             earlier=self._earlier(gathered),
             times=at_hand.times,
+            tasks=stacked(gathered.surroundings.stack, most, headers, count=self.count),
         )
 
     def _bundle(
@@ -274,6 +277,11 @@ class Contexts:
 def left_out(added: Additional) -> Mapping[str, str]:
     """What of the caller's words is not in the context, in the words of `missing`."""
     return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
+
+
+def untold(tasks: Stacked) -> Mapping[str, str]:
+    """What of the stack of tasks is not in the context."""
+    return {"tasks": f"no room for {tasks.left_out} of them"} if tasks.left_out else {}
 
 
 def _ensure_sensible(request: Request) -> None:

@@ -2,23 +2,24 @@
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
-from newton.brain import snapshots
-from newton.brain.snapshots import Advice
-from newton.cognition import bundles, filters
+from newton.cognition import filters
 from newton.cognition.artifacts import Artifacts, Looking, Once, looks
 from newton.cognition.earlier import NEAREST, Selecting
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
 from newton.cognition.signals import intent, only_asks_when, relevant_events, times
+from newton.cognition.situation import Situation, situation
 from newton.cognition.web import Web
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
+from newton.dialogue import tasks as task_stack
+from newton.dialogue.stack import NO_STACK, Stack
 from newton.errors import ProviderError
 from newton.heart import censors, events, identity, known, procedures
 from newton.heart.censors import Censor
@@ -34,10 +35,7 @@ from newton.memory.recall import (
     Recollection,
     Search,
     Width,
-    before,
-    being_made,
     details,
-    made_then,
     recall,
 )
 from newton.memory.spans import Span
@@ -58,9 +56,6 @@ FEW: Mapping[Kind, Width] = {
 LINES_SEARCHED = 200  # by meaning and as many by words; what stands beside the best of them comes on top
 TOKENS_A_LINE = 28  # fewer than most lines cost, so that what is kept more than fills the context
 FEWEST_LINES, MOST_LINES = 40, 300
-FOCUS_LINES = 12
-DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
-MOST_OPEN = 3
 MOST_CALLED_FOR = 10  # procedures
 
 NO_ARTIFACTS = Artifacts()
@@ -85,23 +80,14 @@ class Knowledge:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
-    """Where the agent is: the session's last frame, its lines just out of view (the nearest first), the decisions that
-    are being made, and what the record of decisions advises."""
-
-    frame: str | None = None
-    focus: Sequence[Found] = ()
-    open: Sequence[Found] = ()
-    advice: Advice | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
-    """What is known without any search. `missing` names the sources that gave nothing, and why."""
+    """What is known without any search; `stack` is what the session is at. `missing` names the sources that gave
+    nothing, and why."""
 
     standing: Standing
     situation: Situation
     missing: Mapping[str, str]
+    stack: Stack = NO_STACK
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -195,13 +181,14 @@ class Sources:
             def ask(name: str, source: Callable[[Tx, Asked], Awaitable[T]], *, instead: T) -> "Task[T]":
                 return tasks.create_task(reading.of(name, self._read(asked, source), instead=instead))
 
-            recalling = tasks.create_task(reading.of("memories", self._recall(asked), instead=nothing))
-            looking = tasks.create_task(self.look_around(request, now=now))
+            stacking = tasks.create_task(self._stack(request, reading))
+            recalling = tasks.create_task(reading.of("memories", self._recall(asked, stacking), instead=nothing))
+            looking = tasks.create_task(self._look_around(request, now=now))
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
-            core = tasks.create_task(reading.of("core", self.core(request), instead=None))
+            core = tasks.create_task(reading.of("core", self._core(request, stacking), instead=None))
             earlier = tasks.create_task(reading.of("session artifacts", self._artifacts(asked), instead=NO_ARTIFACTS))
-        recalled, around = recalling.result(), looking.result()
+        recalled, around = recalling.result(), replace(looking.result(), stack=stacking.result())
         gathered = Gathered(
             recalled=recalled,
             surroundings=around,
@@ -231,15 +218,23 @@ class Sources:
 
     async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
         """What there is beside memories, without a search for any."""
+        reading = _Reading(self.seconds)
+        async with together() as tasks:
+            stacking = tasks.create_task(self._stack(request, reading))
+            looking = tasks.create_task(self._look_around(request, now=now))
+        around = looking.result()
+        return replace(around, stack=stacking.result(), missing={**around.missing, **reading.missing})
+
+    async def _look_around(self, request: Request, *, now: datetime) -> Surroundings:
         asked, reading = Asked(request=request, reach=Reach(), hidden=(), now=now), _Reading(self.seconds)
         async with together() as tasks:
             standing = tasks.create_task(
                 reading.of("identity and constraints", self._read(asked, _standing), instead=Standing())
             )
-            situation = tasks.create_task(reading.of("session", self._read(asked, _situation), instead=Situation()))
+            situating = tasks.create_task(reading.of("session", self._read(asked, _situation), instead=Situation()))
         return Surroundings(
             standing=standing.result(),
-            situation=_admitted(situation.result(), request.filters),
+            situation=situating.result().admitted(request.filters),
             missing=reading.missing,
         )
 
@@ -249,8 +244,21 @@ class Sources:
         async with self.db.work(request.agent_id) as tx:
             return await filters.hidden(tx, request.filters, agent_id=request.agent_id)
 
-    async def _recall(self, asked: Asked) -> Recollection:
-        request = asked.request
+    async def _stack(self, request: Request, reading: _Reading) -> Stack:
+        """Where the work of the session stands. The search waits for it, so it may take half as long at most."""
+        if request.session_id is None:
+            return NO_STACK
+        quicker = _Reading(self.seconds / 2, reading.missing)
+        return await quicker.of("tasks", self._stacked(request, request.session_id), instead=NO_STACK)
+
+    async def _stacked(self, request: Request, session_id: UUID) -> Stack:
+        async with self.db.work(request.agent_id) as tx:
+            where = {"agent_id": request.agent_id, "session_id": session_id}
+            return (await task_stack.tree(tx, **where, moment=request.as_of)).stack
+
+    async def _recall(self, asked: Asked, stacking: "Task[Stack]") -> Recollection:
+        """What is searched for is the input, with what is being done beside it."""
+        request, current = asked.request, (await stacking).current
         search = Search(
             db=self.db,
             agent_id=request.agent_id,
@@ -261,12 +269,18 @@ class Sources:
             seconds=self.seconds / 2,
             weighing=_weighing(self.weighing, asked),
         )
-        return await recall(request.input, embedder=self.embedder, search=search)
+        text = f"{request.input}\n{current.goal}" if current else request.input
+        return await recall(text, embedder=self.embedder, search=search)
 
-    async def core(self, request: Request) -> "Vector | None":
-        """The vector of what is said behind a polite opening; None without one, and where no frame is to be chosen."""
+    async def _core(self, request: Request, stacking: "Task[Stack]") -> "Vector | None":
+        """The same; with a task, of the whole input, for what is searched for is more than that."""
+        return await self.core(request, whole=bool((await stacking).path))
+
+    async def core(self, request: Request, *, whole: bool = False) -> "Vector | None":
+        """The vector of what is said behind a polite opening; None without one, unless it is wanted of the `whole`
+        input then, and where no frame is to be chosen."""
         core = substance(request.input)
-        if self.embedder is None or request.frame or core == request.input:
+        if self.embedder is None or request.frame or (core == request.input and not whole):
             return None
         try:
             return (await self.embedder.embed([core]))[0]
@@ -351,34 +365,7 @@ async def _recent(tx: Tx, asked: Asked) -> Recent:
 
 
 async def _situation(tx: Tx, asked: Asked) -> Situation:
-    request, agent_id, session_id = asked.request, asked.request.agent_id, asked.request.session_id
-    return Situation(
-        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
-        focus=await _focus(tx, request),
-        open=await _open(tx, request, since=asked.now - DECIDING),
-        advice=await snapshots.advice(tx, agent_id=agent_id, moment=request.as_of),
-    )
-
-
-async def _open(tx: Tx, request: Request, *, since: datetime) -> Sequence[Found]:
-    if request.as_of is None:
-        return await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN)
-    return await made_then(tx, agent_id=request.agent_id, since=since, moment=request.as_of, most=MOST_OPEN)
-
-
-async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
-    view = request.in_view
-    if view is None:
-        return ()
-    return await before(tx, agent_id=request.agent_id, thread=view.session_id, place=view.first, most=FOCUS_LINES)
-
-
-def _admitted(situation: Situation, wanted: Filters) -> Situation:
-    return replace(
-        situation,
-        focus=[found for found in situation.focus if wanted.passes(found)],
-        open=[found for found in situation.open if wanted.passes(found)],
-    )
+    return await situation(tx, asked.request, now=asked.now)
 
 
 def widths(tokens: int) -> dict[Kind, Width]:

@@ -13,11 +13,12 @@ from newton.cognition.bundle import Bundle, Update
 from newton.cognition.context import Contexts
 from newton.cognition.current import Current
 from newton.cognition.framing import Choice
-from newton.cognition.gather import FOCUS_LINES, Situation, Standing, Surroundings
+from newton.cognition.gather import Standing, Surroundings
 from newton.cognition.refresh import CHOOSING, Coverage, How, Outlook, Verdict, judged
 from newton.cognition.request import NO_FILTERS, InView, Request
 from newton.cognition.score import scorer
 from newton.cognition.signals import times
+from newton.cognition.situation import FOCUS_LINES, Situation
 from newton.cognition.standing import MOST_ENTERING, MOST_LEARNT, Beside, Changes
 from newton.cognition.update import Entering, Held, renewed
 from newton.concurrency import together
@@ -242,6 +243,8 @@ def _moved(before: Surroundings, now: Surroundings) -> list[str]:
     ]
     if before.situation.advice != now.situation.advice:
         moved.append("the note on the record changed")
+    if before.stack != now.stack:
+        moved.append("the tasks changed")
     if _told(before.situation.open) != _told(now.situation.open):
         moved.append("what is being decided changed")
     return moved

@@ -15,6 +15,9 @@ TITLES: Mapping[str, str] = {
     "identity": "Identity",
     "censors": "Active Constraints",
     "frame": "Current Approach",
+    "root": "Tasks",
+    "path": "",  # they stand below the root
+    "siblings": "",
     "working": "Current Focus",
     "session": "Earlier in This Session",
     "decisions": "Relevant Past Decisions",

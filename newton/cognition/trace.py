@@ -176,6 +176,7 @@ def _unasked(bundle: Bundle) -> Iterator[UUID]:
     """What it holds words of beside its candidates: a bundle goes with any of them."""
     yield from (found.memory_id for found in bundle.focus)
     yield from (constraint.memory_id for constraint in bundle.setting.constraints)
+    yield from sorted(bundle.setting.tasks.task_ids)
     yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.unshown))
 
 

@@ -28,7 +28,8 @@ class Span:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Experience:
-    """What an episode tells. `span` and `sources` are there when it was made from a session."""
+    """What an episode tells. `span` and `sources` are there when it was made from a session, `memory_id` when it had
+    an id before it was a memory."""
 
     ref: str
     title: str
@@ -40,6 +41,7 @@ class Experience:
     importance: float | None = None
     span: Span | None = None
     sources: tuple[UUID, ...] = ()
+    memory_id: UUID | None = None
 
     @property
     def content_hash(self) -> bytes:
@@ -94,7 +96,7 @@ def _day(at: datetime) -> str:
 def _draft(experience: Experience, *, by: Teller, count: Count) -> Draft:
     told = f"{experience.title}: {one_line(experience.content)}"
     return Draft(
-        memory_id=new_id(),
+        memory_id=experience.memory_id or new_id(),
         kind="episode",
         state="ACTIVE",
         forms=forms(told, count=count, prefix=_day(experience.started_at)),

@@ -18,6 +18,7 @@ from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
+from newton.agent.tasks import Tasks
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
@@ -115,6 +116,9 @@ class Newton:
     def bearing(self, origin: str) -> Bearing:
         return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
 
+    def tasks(self, origin: str) -> Tasks:
+        return Tasks(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+
     def acquaintance(self) -> Acquaintance:
         return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
 
@@ -180,16 +184,7 @@ class Newton:
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
-        return WorkingMemory(
-            agent_id=self.agent_id,
-            session_id=await session_at_work(self.db, session, agent_id=self.agent_id),
-            db=self.db,
-            clock=self.clock,
-            profiles=self.profiles,
-            frames=self.frames,
-            capacity=self.settings.working_tokens,
-            model_id=model_id(self.embedder.identity) if self.embedder else None,
-        )
+        return await _working(self, session)
 
     def learning(self) -> "Learning":
         module = import_module("newton.agent.learning")
@@ -352,6 +347,19 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         preset=preset(settings.compaction),
         model=_asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
         tell=tell,
+    )
+
+
+async def _working(newton: Newton, session: str | None) -> WorkingMemory:
+    return WorkingMemory(
+        agent_id=newton.agent_id,
+        session_id=await session_at_work(newton.db, session, agent_id=newton.agent_id),
+        db=newton.db,
+        clock=newton.clock,
+        profiles=newton.profiles,
+        frames=newton.frames,
+        capacity=newton.settings.working_tokens,
+        model_id=model_id(newton.embedder.identity) if newton.embedder else None,
     )
 
 

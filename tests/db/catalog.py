@@ -15,6 +15,7 @@ APPEND_ONLY = {
     "dialogue.checkpoints",
     "dialogue.injections",
     "dialogue.compactions",
+    "dialogue.task_steps",
     "heart.events",
     "heart.identity",
     "heart.mentions",
@@ -43,6 +44,9 @@ FIXED = {
     },
     "cognition.working": {"session_id", "memory_id", "added_at"},
     "cognition.strategies": {"strategy"},
+    "dialogue.tasks": {
+        "task_id", "number", "parent_id", "instead_of", "depth", "goal", "first_position", "pushed_at",
+    },
     "heart.facts": {"memory_id", "subject", "subject_key", "attribute", "single", "valid_from", "valid_to"},
     "heart.episodes": {"memory_id", "session_id", "first_position", "last_position", "started_at", "ended_at"},
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},

@@ -22,7 +22,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import abridging, branches, closing, entries, log, sessions
+from newton.dialogue import abridging, branches, closing, entries, log, sessions, tasks
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.branches import Excerpt
 from newton.dialogue.entries import Run
@@ -96,6 +96,9 @@ async def live(db: Database, name: str) -> UUID:
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
+        await tasks.push(tx, "find the kettle", session_id=session_id, by=by)
+        await tasks.push(tx, "look into the cupboard", session_id=session_id, by=by)
+        await tasks.pop(tx, "it is there", session_id=session_id, by=by, count=count)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)

@@ -17,6 +17,7 @@ from newton.dialogue.compaction.events import Completed, Event
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.lines import Line
 from newton.dialogue.view import MESSAGE_TOKENS, Shown, cost
+from newton.memory import lookup
 from newton.providers import tokens
 from newton.providers.chat import Call, wire
 from tests.endpoint import Wire, endpoint
@@ -81,12 +82,17 @@ async def hold(held: Held, talk: Talk) -> None:
                 held.bare.append(logged)
 
 
-async def reachable(mind: Mind, view: Sequence[Shown], planted: Planted) -> bool:
-    """Whether it is in the view, in an account that stands there, or found by a question about it."""
-    if any(planted.key in item.text or any(planted.key in call.arguments for call in item.calls) for item in view):
+async def reachable(held: Held, planted: Planted) -> bool:
+    """Whether it is in the view, in an account that stands there, in what the session's context says of it, or in full
+    in what recall finds for a question about it."""
+    if any(planted.key in item.text or any(planted.key in call.arguments for call in item.calls) for item in held.view):
         return True
-    found = await mind.verbs.recall(planted.asked, most=20)
-    return any(planted.key in one.summary for one in found.found)
+    if planted.key in (await held.mind.context(planted.asked, session_id=held.session_id)).text:
+        return True
+    found = (await held.mind.verbs.recall(planted.asked, most=20, quarantined=True)).found[:20]
+    async with held.mind.db.work(held.mind.agent_id) as tx:
+        records = [await lookup.record(tx, one.memory_id, agent_id=held.mind.agent_id) for one in found]
+    return any(planted.key in record.full_text for record in records)
 
 
 @pytest.mark.parametrize("turns", LONG)
@@ -101,7 +107,7 @@ async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind,
     assert sum(view for view, _ in late) <= 0.6 * sum(bare for _, bare in late)
     assert len([event for event in told if isinstance(event, Completed)]) >= 5
     await mind.settle()
-    kept = [planted for planted in talk.planted if await reachable(mind, held.view, planted)]
+    kept = [planted for planted in talk.planted if await reachable(held, planted)]
     by_kind = {p.kind for p in talk.planted}
     assert by_kind == {"decision", "fact", "dead end", "open item", "path", "error"}
     for kind in by_kind:

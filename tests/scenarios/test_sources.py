@@ -215,6 +215,7 @@ async def hurried(mind: Mind) -> Bundle:
         ("heart.events", ["events"], None),
         ("heart.censors, brain.snapshots", ["identity and constraints", "session"], None),
         ("memory.postings", ["words", "session artifacts"], None),
+        ("dialogue.tasks", ["tasks"], None),
     ],
 )
 async def test_a_source_that_is_late_is_left_out_and_named_and_the_rest_is_there(

@@ -11,6 +11,7 @@ from itertools import combinations
 from pathlib import Path
 from uuid import UUID
 
+import asyncpg
 import pytest
 
 from newton.agent.compacting import HOLD_SECONDS, ROUNDS, Compacting
@@ -138,7 +139,7 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
         await asyncio.sleep(dice.uniform(0, 0.01))
         process.kill()
         process.communicate()
-        await gone(db, agent)
+        await gone(dsn)
         left = await texts(db, agent, session_id)
         assert left in steps, "never between"
         cut += left != steps[-1]
@@ -184,15 +185,16 @@ async def stepwise(db: Database, agent: UUID, session_id: UUID) -> list[list[str
     return found
 
 
-async def gone(db: Database, agent: UUID) -> None:
+async def gone(dsn: str) -> None:
     """Until nothing works for the killed process any more."""
+    conn = await asyncpg.connect(dsn)
 
     async def alone() -> bool:
-        async with db.work(agent) as tx:
-            busy = "select count(*) from pg_stat_activity where datname = current_database() and state <> 'idle'"
-            return await tx.fetchval(busy) == 1
+        busy = "select count(*) from pg_stat_activity where datname = current_database() and state <> 'idle'"
+        return await conn.fetchval(busy) == 1
 
     await until(alone)
+    await conn.close()
 
 
 async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]) -> None:

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from newton.cognition.additional import fitted, lines
 from newton.cognition.candidates import candidates
 from newton.cognition.filters import Filters
-from newton.cognition.gather import Gathered, Knowledge, Situation, Standing, Surroundings
+from newton.cognition.gather import Gathered, Knowledge, Standing, Surroundings
+from newton.cognition.situation import Situation
 from newton.content.profiles import Reach, widest
 from newton.heart.events import Recent
 from newton.heart.known import Known

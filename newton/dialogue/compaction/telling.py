@@ -58,19 +58,20 @@ HEADS: Mapping[EntryKind, str] = {
     "goals": "[GOAL BATCH] Earlier in this conversation:",
     "merged": "[GOAL BATCH] The beginning of this conversation:",
 }
-# What is kept first when there is no room for all: what would be done wrong, or again, without it.
-_FIRST: tuple[Part, ...] = (
-    "failed",
-    "decided",
-    "rule",
-    "open",
-    "thing",
-    "worked",
-    "asked",
-    "found",
-    "state",
-    "did",
-)
+# What is kept when there is no room for all: so many of each part in a round. What would be done wrong, or again,
+# without it comes first, and names and addresses are short.
+_SHARES: Mapping[Part, int] = {
+    "failed": 2,
+    "decided": 2,
+    "rule": 2,
+    "open": 2,
+    "thing": 3,
+    "worked": 1,
+    "asked": 1,
+    "found": 1,
+    "state": 1,
+    "did": 1,
+}
 _NAMES: Mapping[str, Part] = {
     **{name: part for sections in SECTIONS.values() for part, name in sections.items()},
     "Strategy": "decided",
@@ -337,21 +338,20 @@ def _sample(text: str, *, most: int = MOST_READ) -> str:
 def _chosen(
     told: Account, sections: Mapping[Part, str], *, most: int, count: Count, latest: bool
 ) -> Mapping[Part, Sequence[str]]:
-    """As many items as there is room for, in their order: of each part in turn one, the parts that matter most first,
-    and of a part the first ones or the latest."""
+    """As many items as there is room for, in their order: of each part in turn its share, the parts that matter most
+    first, and of a part the first ones or the latest."""
     left = most
-    queues: dict[Part, list[str]] = {part: told.items(part) for part in _FIRST if part in sections}
+    queues: dict[Part, list[str]] = {part: told.items(part) for part in _SHARES if part in sections}
     if not latest and "thing" in queues:
         queues["thing"] = sorted(queues["thing"], key=_depth, reverse=True)[:MOST_THINGS]
     places = {part: {words: n for n, words in enumerate(items)} for part, items in queues.items()}
     kept: dict[Part, list[str]] = {part: [] for part in queues}
     while any(queues.values()):
         for part, queue in queues.items():
-            if not queue:
-                continue
-            words = queue.pop(-1 if latest else 0)
-            tokens = count(f"- {words}\n") + (0 if kept[part] else count(f"{sections[part]}:\n"))
-            if tokens <= left:
-                kept[part].append(words)
-                left -= tokens
+            for _ in range(min(_SHARES[part], len(queue))):
+                words = queue.pop(-1 if latest else 0)
+                tokens = count(f"- {words}\n") + (0 if kept[part] else count(f"{sections[part]}:\n"))
+                if tokens <= left:
+                    kept[part].append(words)
+                    left -= tokens
     return {part: sorted(items, key=places[part].__getitem__) for part, items in kept.items()}

@@ -99,6 +99,15 @@ IDENTITY = {
     "reject": ("newton.runtime.cli.identity:reject", "Say no to a proposal."),
     "erase": ("newton.runtime.cli.identity:erase", "Take the words of a line away for good."),
 }
+TASKS = {
+    "list": ("newton.runtime.cli.tasks:list_", "Draw the tasks of a session."),
+    "path": ("newton.runtime.cli.tasks:path", "Say what is being done, from the root goal on."),
+    "push": ("newton.runtime.cli.tasks:push", "Begin a task within the current one."),
+    "pop": ("newton.runtime.cli.tasks:pop", "End the current task with its result."),
+    "block": ("newton.runtime.cli.tasks:block", "Set the current task aside."),
+    "resume": ("newton.runtime.cli.tasks:resume", "Go on with a blocked task."),
+    "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
+}
 SESSIONS = {
     "list": ("newton.runtime.cli.sessions:list_", "List the conversations, and where branches leave them."),
     "log": ("newton.runtime.cli.sessions:log", "Show every line of a conversation."),
@@ -119,7 +128,7 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "sessions": "list"}
+PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "sessions": "list", "tasks": "list"}
 
 GROUPS = (
     ("identity", "Who the agent is, and what you want always.", IDENTITY),
@@ -130,6 +139,7 @@ GROUPS = (
     ("guard", "What must hold of a decision.", GUARDRAILS),
     ("profiles", "How memories are scored.", PROFILES),
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
+    ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "Maintenance.", JOBS),
     ("bench", "Measure Newton.", BENCHES),
 )

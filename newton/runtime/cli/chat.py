@@ -24,6 +24,7 @@ from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.cli.sessions import progress
+from newton.runtime.cli.tasks import typed
 from newton.runtime.wiring import Newton, chat_model, opened
 
 HELP = """\
@@ -35,6 +36,7 @@ HELP = """\
 /checkpoint NAME  name the place where this conversation is
 /branch NAME [AT] go on in a new conversation from here, or from a checkpoint or a line
 /switch NAME      go on in another conversation; /switch alone says in which this is
+/task             the tasks of this conversation; /task push GOAL, pop RESULT, block WHY, resume N, fail WHY
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
@@ -137,6 +139,7 @@ class Conversation:
             "/checkpoint": self._checkpoint,
             "/branch": self._branch,
             "/switch": self._switch,
+            "/task": self._task,
             "/yes": self._accept,
             "/no": self._reject,
         }
@@ -165,6 +168,9 @@ class Conversation:
         kept = await self.newton.verbs("chat").remember(Remark(content=text))
         await self.newton.upkeep("chat").settle()
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
+
+    async def _task(self, words: str) -> None:
+        print(await typed(self.newton.tasks("chat").of(self.session_id), words))
 
     async def _checkpoint(self, name: str) -> None:
         made = await self.newton.conversations("chat").checkpoint(self.name, ref(name, what="checkpoint"))

@@ -83,6 +83,7 @@ WITHOUT = {
     "entities and procedures": "nothing was looked up by name or trigger",
     "events": "what happened last was not looked up",
     "procedures": "one that was asked for may not be in it",
+    "tasks": "`newton tasks` shows all of them",
 }
 
 

@@ -1,0 +1,74 @@
+"""The task stack of a session as an agent, or a person, works on it."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
+from typing import TypeVar
+from uuid import UUID
+
+from newton.agent.bearing import PERSONAL
+from newton.clock import Clock
+from newton.db.pool import Database, Tx
+from newton.dialogue import tasks
+from newton.dialogue.stack import Task, Tree
+from newton.memory.memory import Teller
+from newton.memory.representations import Count
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tasks:
+    """For one agent; `origin` names the door. Without a session it is the one in which a task was pushed last.
+
+    What cannot be done raises InputError and changes nothing.
+    """
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+    session_id: UUID | None = None
+
+    def of(self, session_id: UUID) -> "Tasks":
+        """The same for that session."""
+        return replace(self, session_id=session_id)
+
+    async def tree(self) -> Tree:
+        return await self._done(lambda tx, session_id, by: tasks.tree(tx, agent_id=by.agent_id, session_id=session_id))
+
+    async def push(self, goal: str) -> Task:
+        """A new current task, under the one that was current."""
+        return await self._done(lambda tx, session_id, by: tasks.push(tx, goal, session_id=session_id, by=by))
+
+    async def pop(self, result: str) -> Task:
+        """Ends the current task with its result; its trace leaves the view."""
+        return await self._done(
+            lambda tx, session_id, by: tasks.pop(tx, result, session_id=session_id, by=by, count=self.count)
+        )
+
+    async def block(self, reason: str) -> Task:
+        """Sets the current task aside."""
+        return await self._done(lambda tx, session_id, by: tasks.block(tx, reason, session_id=session_id, by=by))
+
+    async def resume(self, given: str) -> Task:
+        """Goes on with a blocked task, named by its number or the end of its id."""
+        return await self._done(lambda tx, session_id, by: tasks.resume(tx, given, session_id=session_id, by=by))
+
+    async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
+        """Ends the current task as a dead end; with a goal `instead`, that one is pushed in its place."""
+
+        async def replanned(tx: Tx, session_id: UUID, by: Teller) -> tuple[Task, Task | None]:
+            failed = await tasks.fail(tx, reason, session_id=session_id, by=by, count=self.count)
+            if instead is None:
+                return failed, None
+            return failed, await tasks.push(tx, instead, session_id=session_id, by=by, instead_of=failed.task_id)
+
+        return await self._done(replanned)
+
+    async def _done(self, act: Callable[[Tx, UUID, Teller], Awaitable[T]]) -> T:
+        async with self.db.work(self.agent_id) as tx:
+            session_id = self.session_id or await tasks.latest_session(tx, agent_id=self.agent_id)
+            trust = "user" if self.origin in PERSONAL else "agent"
+            by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+            return await act(tx, session_id, by)

@@ -1,0 +1,62 @@
+-- name: tree(agent_id, session_id, moment)
+-- All tasks of a session as they stood at a moment, or as they stand.
+select
+    t.task_id, t.number, t.parent_id, t.instead_of, t.depth, t.goal, coalesce(s.after, 'active') as status, s.words,
+    t.first_position as first, case when s.after in ('complete', 'failed') then s.position end as last, t.pushed_at,
+    coalesce(s.at, t.pushed_at) as changed_at
+from dialogue.tasks as t
+left join lateral (
+    select after, words, position, at
+    from dialogue.task_steps
+    where
+        agent_id = $1
+        and session_id = $2
+        and task_id = t.task_id
+        and ($3::timestamptz is null or at <= $3)
+    order by step desc
+    limit 1
+) as s on true
+where t.agent_id = $1 and t.session_id = $2 and ($3::timestamptz is null or t.pushed_at <= $3)
+order by t.number;
+
+-- name: push(agent_id, session_id, task_id, number, parent_id, instead_of, depth, goal, first, now)
+insert into dialogue.tasks (
+    agent_id, session_id, task_id, number, parent_id, instead_of, depth, goal, first_position, pushed_at
+)
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
+
+-- name: move(agent_id, session_id, task_id, event, before, after, words, position, now, origin)
+with moved as (
+    update dialogue.tasks
+    set status = $6
+    where agent_id = $1 and session_id = $2 and task_id = $3 and status = $5
+    returning task_id
+)
+insert into dialogue.task_steps (
+    agent_id, session_id, task_id, step, event, before, after, words, position, at, origin
+)
+select
+    $1, $2, m.task_id,
+    1 + (select count(*) from dialogue.task_steps as s where s.agent_id = $1 and s.session_id = $2 and s.task_id = $3),
+    $4, $5, $6, $7, $8, $9, $10
+from moved as m;
+
+-- name: latest_session(agent_id)
+-- Where a task was pushed last, or if none ever was, what began last.
+select s.session_id
+from dialogue.sessions as s
+left join lateral (
+    select max(t.pushed_at) as at
+    from dialogue.tasks as t
+    where t.agent_id = $1 and t.session_id = s.session_id
+) as t on true
+where s.agent_id = $1
+order by t.at desc nulls last, s.created_at desc, s.session_id desc
+limit 1;
+
+-- name: remembered(agent_id, task_ids)
+-- Those whose episodes were not forgotten.
+select m.memory_id as task_id
+from memory.memories as m
+where m.agent_id = $1 and m.memory_id = any($2::uuid[])
+order by m.memory_id;

@@ -1,0 +1,65 @@
+"""The stack of tasks as a person types it."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from tests.system.typed import ok, typed
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(folder, durable=False):
+        ok(typed(folder, "tasks", "push", "Begin", "--session", "first"))
+        yield folder
+    discard(folder)
+
+
+def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
+    # S001-35, S001-36, S001-41
+    ok(typed(home, "tasks", "push", "Ship the release", "--session", "plan"))
+    ok(typed(home, "tasks", "push", "Make it fast"))
+    ok(typed(home, "tasks", "push", "Cache it"))
+    replanned = ok(typed(home, "tasks", "fail", "cold each morning", "--instead", "Add an index"))
+    assert replanned.splitlines()[-1] == "      4. Add an index  ← current"
+    ok(typed(home, "tasks", "pop", "12 ms now"))
+    ok(typed(home, "tasks", "push", "Ask Mira"))
+    ok(typed(home, "tasks", "block", "she is away"))
+    assert ok(typed(home, "tasks", "--session", "plan")).splitlines() == [
+        "▸ 1. Ship the release",
+        "   ▸ 2. Make it fast  ← current",
+        "      ✗ 3. Cache it",
+        "           cold each morning",
+        "      ✓ 4. Add an index (instead of 3)",
+        "           12 ms now",
+        "      ‖ 5. Ask Mira",
+        "           she is away",
+    ]
+    resumed = ok(typed(home, "tasks", "resume", "5"))
+    assert resumed == ok(typed(home, "tasks", "path"))
+    assert resumed.splitlines() == ["1. Ship the release", "   2. Make it fast", "      5. Ask Mira  ← current"]
+    told = json.loads(ok(typed(home, "tasks", "--json")))
+    assert [(task["number"], task["status"], task["current"]) for task in told][-1] == (5, "active", True)
+    assert told[3]["instead_of"] == told[2]["task_id"] and told[3]["words"] == "12 ms now"
+    assert "12 ms now" in ok(typed(home, "recall", "Add an index"))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["pop"], "The result is missing"),
+        (["push", " "], "The goal is missing"),
+        (["pop", "done", "--agent", "nobody"], "There is no session yet"),
+        (["resume", "77"], "No task of the session is '77'"),
+        (["path", "--session", "nowhere"], "There is no session 'nowhere'"),
+        (["push", "x" * 1_001], "1,000 are the most"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
+    done = typed(home, "tasks", *words)
+    assert done.returncode == 2
+    assert said in done.stderr
