@@ -152,6 +152,23 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
     assert (await talking.doors.view("s1")).view[-1].text == "Still there?"
 
 
+async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> None:
+    model = Waiting()
+    talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
+    await talking.says(*[line for n in range(10) for line in turn(n)])
+    running = asyncio.create_task(talking.asks(most=2_000))
+    async with asyncio.timeout(10):
+        await model.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    seen = await talking.doors.view("s1")
+    assert seen.tokens == seen.logged
+    other = Talking(mind, "threshold(share=0.1)")
+    await other.asks(most=2_000)
+    assert other.ran, "nobody waits for a holder that is gone"
+
+
 # --- what is told of it ---
 
 

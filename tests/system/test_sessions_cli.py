@@ -4,11 +4,15 @@ import io
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
 
 from newton.db.embedded import EmbeddedServer, discard
+from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
+from newton.runtime.cli.sessions import progress
+from tests.support import NOON
 from tests.system.typed import Done, ok, typed
 
 AT = "2026-11-20T10:00:00Z"
@@ -153,6 +157,32 @@ def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "view", "own", "--most", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
     made = json.loads(ok(typed(home, "sessions", "entries", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
+
+
+class Terminal(io.StringIO):
+    """Where a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_watches_is_told_how_far_it_is() -> None:
+    # S003-12
+    events: list[Event] = [
+        Started(strategy="threshold", current=9_000, max=10_000, time=NOON),
+        Progressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
+        Completed(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
+        Failed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
+    ]
+    for where, steps in ((Terminal(), True), (io.StringIO(), False)):
+        with redirect_stderr(where):
+            for event in events:
+                progress(event)
+        told = where.getvalue()
+        assert ("\r\x1b[Kthreshold: making 9,000 tokens shorter …" in told) == steps
+        assert ("\r\x1b[Kthreshold: 25%" in told) == steps
+        assert "(threshold: 2,800 tokens saved, 6,200 left)\n" in told
+        assert "(goal_batch: nothing came out shorter)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:
