@@ -180,6 +180,18 @@ def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
     assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
 
 
+def test_no_block_reaches_over_a_system_message() -> None:
+    log = told("turn", "turn", "turn")
+    lines = [one.line for one in log.log]
+    log.log = placed([*lines[:12], says("system", "Rules."), *lines[12:]])
+    log.entries = log.entries[:2]
+    log.lay(Block("turn", tuple(item for item in log.view if 13 <= item.first <= 18), most=100))
+    assert GoalBatch().plan(Sight(log.view, 1)) == []
+    assert "system" in (refusal(log, 0, 11) or refusal(log, 0, 18) or "")
+    turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
+    assert "system" in (allowed(Block("goals", turns_alone, most=10), Sight(log.view, 1_000)) or "")
+
+
 def test_only_one_tools_output_is_masked_at_a_time() -> None:
     log = Told(placed(talk(4)))
     assert {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))} == {
