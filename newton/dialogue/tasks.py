@@ -126,7 +126,7 @@ async def folded(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, cou
     planned = folds(Sight(read.view, 0, read.pinned), known, count=count)
     told = [_entry(block, text, now=now, count=count) for block, text in planned]
     made = [entry for entry in told if entry.tokens + MESSAGE_TOKENS < entry.before]
-    kept = made and await entries.keep(tx, made, **where, seen=read.active)
+    kept = made and await entries.keep(tx, made, **where, seen=read.seen)
     return await log.read(tx, **where) if kept else read
 
 

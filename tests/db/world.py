@@ -96,9 +96,7 @@ async def live(db: Database, name: str) -> UUID:
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
-        await tasks.push(tx, "find the kettle", session_id=session_id, by=by)
-        await tasks.push(tx, "look into the cupboard", session_id=session_id, by=by)
-        await tasks.pop(tx, "it is there", session_id=session_id, by=by, count=count)
+        await some_tasks(tx, session_id, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -109,6 +107,12 @@ async def live(db: Database, name: str) -> UUID:
         await bundles.served(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:
+    await tasks.push(tx, "find the kettle", session_id=session_id, by=by)
+    await tasks.push(tx, "look into the cupboard", session_id=session_id, by=by)
+    await tasks.pop(tx, "it is there", session_id=session_id, by=by, count=count)
 
 
 async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
