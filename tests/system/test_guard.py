@@ -1,21 +1,11 @@
 """`newton guard` as a person meets it: on a real PostgreSQL."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import Done, typed
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(made, durable=False):
-        yield made
-    discard(made)
 
 
 def guard(home: Path, *words: str, **more: str) -> Done:
