@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 from urllib.parse import urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr, ValidationError
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr, ValidationError
 from pydantic_core import PydanticCustomError
 
 from newton.errors import ConfigError
@@ -21,6 +21,21 @@ SHARED = {
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
     "OPENAI_MODEL": "openai_model",
+    **{
+        name.upper(): name
+        for name in (
+            "embeddings_device",
+            "rag_chunk_size",
+            "rag_chunk_overlap",
+            "rag_top_k_max",
+            "rag_similarity_threshold",
+            "rag_re_rank_top_n",
+            "rag_final_top_k",
+            "rag_per_turn_memory_budget_tokens",
+            "convo_summary_every_n_messages",
+            "convo_summary_max_tokens",
+        )
+    },
 }
 
 
@@ -30,8 +45,13 @@ def _without_secrets(address: str) -> str:
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise PydanticCustomError("address", "an address begins with http:// or https://")
     if "@" in parts.netloc or parts.query:
-        raise PydanticCustomError("address", "a key belongs into OPENAI_API_KEY, not into the address")
+        raise PydanticCustomError("address", "no key may stand in an address; one for a model is OPENAI_API_KEY")
     return address
+
+
+def _off(given: object) -> object:
+    """Nothing, and the words for it, are 0."""
+    return 0 if given is None or (isinstance(given, str) and given.strip().lower() in ("", "none", "off")) else given
 
 
 Address = Annotated[str, AfterValidator(_without_secrets)]
@@ -89,6 +109,27 @@ class Settings(BaseModel):
     )
     covered_words: float = Field(
         0.8, ge=0, le=1, description="So much of an input's words that context must say, or it is made anew."
+    )
+    rag_chunk_size: int = Field(
+        300, ge=50, le=2_000, description="Tokens of a passage of a document, and of a piece of what a tool put out."
+    )
+    rag_chunk_overlap: int = Field(50, ge=0, le=500, description="With so many tokens of one the next one begins.")
+    rag_top_k_max: int = Field(5, ge=1, le=100, description="Artifacts of the session looked at for an input.")
+    rag_similarity_threshold: float = Field(0.25, ge=0, le=1, description="From this likeness on an artifact goes in.")
+    rag_re_rank_top_n: Annotated[int, BeforeValidator(_off)] = Field(
+        20, ge=0, le=200, description="So many artifacts are looked at and ordered by their words too; 0 or none: off."
+    )
+    rag_final_top_k: int = Field(3, ge=0, le=50, description="So many artifacts of a session go into a context.")
+    rag_per_turn_memory_budget_tokens: int = Field(
+        800, ge=0, le=100_000, description="Ceiling of all artifacts of the session in a context, heading included."
+    )
+    convo_summary_every_n_messages: int = Field(
+        12, ge=2, le=1_000, description="After so many lines of a session its summary is brought up to date."
+    )
+    convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="What the summary of a session may have.")
+    embeddings_device: Literal["cpu"] = Field("cpu", description="Where embeddings are made: there is only the CPU.")
+    search_url: Address | None = Field(
+        None, description="A SearXNG-compatible search that is asked for what is of these days. Unset: never."
     )
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
     core_sources: int = Field(3, ge=1, description="So many independent sources make a fact a core fact.")

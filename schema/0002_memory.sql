@@ -54,15 +54,20 @@ comment on column memory.memories.trust is 'Tier of who said it; the lowest of i
 comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
 comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
 
+-- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
+-- details. Its body is read into the statements that call it, so indexes on it serve them.
+create function memory.is_past(kind text, state text) returns boolean
+language sql
+immutable
+parallel safe
+return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
+
 create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
 nulls not distinct
 where ref is not null;
 create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
 create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
-where
-    quarantined
-    or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-    or (state = 'ARCHIVED' and kind <> 'episode');
+where quarantined or memory.is_past(kind, state);
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');

@@ -77,7 +77,7 @@ begin
         'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
         'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
         'memory.cold', 'memory.compressions', 'memory.former_forms', 'memory.postings', 'memory.embeddings',
-        'memory.outbox', 'memory.memories'
+        'memory.outbox', 'memory.times', 'memory.memories'
     ] loop
         execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
     end loop;

@@ -36,15 +36,18 @@ as $$
             and l.other_id = relation
             and l.link = 'evidence'
             and l.at <= moment
-            and coalesce(
-                (
-                    select t.from_state
-                    from memory.transitions as t
-                    where t.agent_id = own and t.memory_id = f.memory_id and t.at > moment
-                    order by t.at, t.transition_id
-                    limit 1
-                ),
-                f.state
-            ) not in ('SUPERSEDED', 'INACTIVE')
+            and not memory.is_past(
+                f.kind,
+                coalesce(
+                    (
+                        select t.from_state
+                        from memory.transitions as t
+                        where t.agent_id = own and t.memory_id = f.memory_id and t.at > moment
+                        order by t.at, t.transition_id
+                        limit 1
+                    ),
+                    f.state
+                )
+            )
     )
 $$;

@@ -8,9 +8,9 @@ from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
 from newton.heart import identity
-from newton.heart.identity import Hand, Spot, Version, Written
-from newton.heart.standing import Wish, wishes
+from newton.heart.identity import Hand, Proposal, Spot, Version, Written
 from newton.heart.tenets import Identity, Part, Tenet
+from newton.heart.wishes import Wish, wishes
 from newton.memory.hygiene import clean
 from newton.memory.memory import Teller, Trust
 from newton.memory.representations import Count
@@ -48,11 +48,11 @@ class Bearing:
             written = await identity.written(tx, agent_id=self.agent_id)
         return [one for one in written if one.state == "PROPOSED"]
 
-    async def add(self, part: Part, words: str, *, because: str | None = None) -> bool:
-        """False when it says so already."""
+    async def add(self, part: Part, words: str, *, because: str | None = None, beside: bool = False) -> bool:
+        """False when it says so already; `beside` has it stand beside what goes against it."""
         hand = self._hand(because)
         async with self.db.work(self.agent_id) as tx:
-            return await identity.add(tx, part, words, hand=hand)
+            return await identity.add(tx, part, words, hand=hand, beside=beside)
 
     async def change(self, given: str, words: str, *, part: Part | None = None, because: str | None = None) -> bool:
         """False when these are its words already."""
@@ -71,7 +71,8 @@ class Bearing:
         async with self.db.work(self.agent_id) as tx:
             return await identity.roll_back(tx, version, hand=hand)
 
-    async def accept(self, given: str) -> Tenet:
+    async def accept(self, given: str) -> Proposal:
+        """With what stood and went against it: it has taken the place of that."""
         hand = self._hand(None)
         async with self.db.work(self.agent_id) as tx:
             return await identity.accept(tx, given, hand=hand)
@@ -108,7 +109,7 @@ class Bearing:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
 
 
-async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Tenet]:
+async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Proposal]:
     """What a person said just now that is meant to hold from now on, and does not stand yet; it waits for their yes."""
     heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.count)]
     return await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()

@@ -17,6 +17,7 @@ from newton.heart.episodes import Told
 from newton.heart.extracting import Extracted, ProposedFact, ProposedProcedure, extraction_prompt
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
+from newton.heart.wishes import wishes
 from newton.memory import store
 from newton.memory.hygiene import mended
 from newton.memory.memory import digest
@@ -72,7 +73,9 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
 
 
 async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
-    told = [_statement(conversation, fact) for fact in extracted.facts if mended(fact.content)]
+    # what somebody wants from now on waits for their yes; it is no fact meanwhile, whatever a model makes of it
+    said = [fact for fact in extracted.facts if mended(fact.content) and not wishes(fact.content)]
+    told = [_statement(conversation, fact) for fact in said]
     statements = {s.content_hash: s for s in told}
     learnt = await facts.learn(tx, list(statements.values()), ground=ground, count=asking.count)
     born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]

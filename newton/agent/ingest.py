@@ -10,6 +10,7 @@ from uuid import UUID
 from newton.clock import Clock
 from newton.content.documents import Document, documents_in, read_document
 from newton.db.pool import Database
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import InputError
 from newton.heart import documents
 from newton.heart.chunking import Chunk, passages
@@ -47,6 +48,7 @@ class Ingest:
     db: Database
     clock: Clock
     count: Count
+    sizes: Sizes = USUAL
 
     async def found(self, path: Path) -> Sequence[Path]:
         """The documents that there are under a path. Raises InputError when there are none."""
@@ -91,7 +93,7 @@ class Ingest:
                 f"The name of {os.fsencode(path).decode(errors='replace')} is not UTF-8.", hint="Rename the file."
             )
         document = read_document(path)
-        chunks = passages(document.sections, count=self.count)
+        chunks = passages(document.sections, count=self.count, size=self.sizes.chunk, overlap=self.sizes.overlap)
         return document, [
             chunk._replace(text=redacted(chunk.text), heading=redacted(chunk.heading)) for chunk in chunks
         ]

@@ -1,5 +1,6 @@
 """Learns how memories should be weighed from how they were used, and says whether that is better before it is taken."""
 
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from newton.clock import Clock
 from newton.cognition import experience
 from newton.cognition.fitting import FEWEST, Fit, fit
 from newton.cognition.score import FEATURES
+from newton.content.frames import Frame
 from newton.content.profiles import FEATURES as WEIGHABLE
 from newton.content.profiles import Profile, Weights, profile_named, write_profile
 from newton.db.pool import Database
@@ -27,6 +29,14 @@ class Learning:
     db: Database
     clock: Clock
     profiles: Mapping[str, Profile]
+    frames: Mapping[str, Frame]
+
+    async def in_use(self) -> str:
+        """The profile by which most of what can be learnt from was made; without any, the one that most frames name."""
+        async with self.db.work(self.agent_id) as tx:
+            used = await experience.most_used(tx, agent_id=self.agent_id)
+        named = Counter(frame.profile for frame in self.frames.values())
+        return used or min(named, key=lambda name: (-named[name], name))
 
     async def fit(self, name: str) -> Fit:
         """Weights learnt from the contexts that this profile made, beside its own. Nothing is changed.
@@ -36,7 +46,10 @@ class Learning:
         """
         base = profile_named(self.profiles, name)
         if not base.weights.given or base.combine != "sum":
-            raise InputError(f"{name!r} adds up no weights, so none can be learnt.", hint="Fit newton, or one like it.")
+            raise InputError(
+                f"{name!r} adds up no weights, so none can be learnt.",
+                hint="Fit one that does: `newton profiles show` tells.",
+            )
         async with self.db.work(self.agent_id) as tx:
             known = await experience.cases(tx, agent_id=self.agent_id, profile=name, features=LEARNABLE)
         if len(known) < FEWEST:

@@ -20,10 +20,11 @@ from newton.cognition.request import InView, Request
 from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, Tx, in_unit_of_work
 from newton.dialogue import sessions
+from newton.dialogue.artifacts import Writer
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line, Placed
 from newton.errors import CensoredError, ProviderError
-from newton.heart.identity import Hand, Spot
-from newton.heart.tenets import Tenet
+from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
 from newton.memory.hygiene import clean, mended
 from newton.memory.memory import Teller
@@ -75,7 +76,7 @@ class Answer:
     given: Refreshed
     degraded: str | None = None
     quoted: bool = False
-    proposed: Sequence[Tenet] = ()
+    proposed: Sequence[Proposal] = ()
 
     @property
     def bundle(self) -> Bundle:
@@ -122,6 +123,7 @@ class Turns:
     gate: Gate
     model: ChatModel | None
     limits: Limits
+    sizes: Sizes = USUAL
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
         """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
@@ -152,7 +154,7 @@ class Turns:
             pieces = [stopped or quoted(turn.given.bundle)]
             yield pieces[0]
             await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
-        await self._note_read(said.session_id, turn.given.bundle)
+        await self._note(said.session_id, turn.given.bundle)
         yield Answer(
             text="".join(pieces),
             given=turn.given,
@@ -161,11 +163,16 @@ class Turns:
             proposed=proposed,
         )
 
-    async def _note_read(self, session_id: UUID, bundle: Bundle) -> None:
+    async def _note(self, session_id: UUID, bundle: Bundle) -> None:
+        """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
+        next one."""
         async with self.db.work(self.agent_id) as tx:
             shown = [item.memory_id for item in bundle.items]
             await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
             await workingset.hold(tx, shown, at=self._sitting(session_id))
+        writer = Writer(session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes)
+        async with self.db.work(self.agent_id) as tx:
+            await writer.note(tx)
 
     async def _prepared(self, said: Said, text: str) -> _Prepared:
         if why := await self._why_not_ask(self.count(text)):
@@ -278,7 +285,7 @@ class Turns:
             replied=replied,
         )
 
-    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Tenet]]:
+    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Proposal]]:
         """Keeps what the person said; returns its place in the session and what is now proposed for the identity.
         Nothing else of a turn proposes anything: no reply, and nothing that was recalled for it."""
         by = self._by()
@@ -291,7 +298,9 @@ class Turns:
 
     async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
         """The line's place in the session; None when it stands there already, word for word at the same moment."""
-        placed = await sessions.append(tx, [line], session_id=session_id, by=self._by(), count=self.count)
+        placed = await sessions.append(
+            tx, [line], session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes
+        )
         await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
         return placed[0].position if placed else None
 

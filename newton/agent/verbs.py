@@ -18,7 +18,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.importance import share_of
-from newton.memory.memory import ARCHIVED, KINDS, Kind, Teller
+from newton.memory.memory import ARCHIVED, RECALLED, Kind, Teller
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
@@ -104,7 +104,7 @@ class Verbs:
         self,
         text: str,
         *,
-        kinds: Sequence[Kind] = KINDS,
+        kinds: Sequence[Kind] = RECALLED,
         most: int = 10,
         quarantined: bool = False,
         as_of: datetime | None = None,
@@ -115,6 +115,11 @@ class Verbs:
         """
         if most < 1:
             raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
+        if "artifact" in kinds:
+            raise InputError(
+                "An artifact is found in its own session alone.",
+                hint="Ask in that session: `newton ask --session NAME`.",
+            )
         if most > MOST_RECALLED:
             raise InputError(f"A limit of {most:,} is too wide.", hint=f"Give at most {MOST_RECALLED:,}.")
         asked = clean(text, what="question")

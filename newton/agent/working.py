@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
+from newton.cognition.budget import MOST_TOKENS
 from newton.cognition.working import JOINER, Assembled, Desk, assembled
 from newton.cognition.workingset import Used
 from newton.content.frames import Frame
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 DEFAULT = "balanced"
-MOST_TOKENS = 10_000_000
 HOUR = timedelta(hours=1)
 
 

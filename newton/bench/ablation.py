@@ -19,6 +19,7 @@ WEIGHINGS: Mapping[str, Weighing] = {
     "without words": replace(USUAL, words=0.0),
     "without neighbours": replace(USUAL, lent=()),
     "without the speaker": replace(USUAL, named=0.0),
+    "without the time asked for": replace(USUAL, timed=0.0),
 }
 
 

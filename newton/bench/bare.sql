@@ -15,12 +15,15 @@ cross join lateral (
 with corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
     from memory.memories
-    where agent_id = $1 and words > 0
+    where agent_id = $1 and words > 0 and kind <> 'artifact'
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
     from memory.postings as p
-    where p.agent_id = $1 and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
+    where
+        p.agent_id = $1
+        and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
+        and p.kind <> 'artifact'
 ),
 weight as materialized (
     select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf

@@ -1,6 +1,6 @@
 """From scored candidates to a context: who is out before it starts, who fits, and the text of it. Pure."""
 
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -8,18 +8,22 @@ from uuid import UUID
 from newton.cognition.budget import Budget
 from newton.cognition.bundle import Considered, Layer
 from newton.cognition.constraints import Constraint
+from newton.cognition.earlier import IN_VIEW, LAYER, NOTHING, Chosen, Earlier, chosen
 from newton.cognition.fill import Candidate, Placed, fill
 from newton.cognition.identity import Presence
 from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
-from newton.cognition.score import Scored
+from newton.cognition.score import FEATURES, Scored
+from newton.cognition.signals import only_asks_when
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
 from newton.heart.tenets import plain
 from newton.memory.memory import past
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, day_in_front
+from newton.memory.spans import Span
+from newton.memory.timely import DATED
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
 FITS = 0.35
@@ -27,6 +31,8 @@ FITS = 0.35
 # So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
 # conversation about it has, and must not drive out what answers it.
 PLAIN = 1.0
+
+TIMELY = FEATURES.index("timely")
 
 # Verbatim evidence: where there is room for all that fits it has no floor.
 RAW = frozenset({"exchange", "passage"})
@@ -39,7 +45,8 @@ class Setting:
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
-    procedures that the input asks for, and `unsearched` is what came without a search: it needs no evidence."""
+    procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
+    evidence; `earlier` says how artifacts of the session are chosen."""
 
     input: str
     budget: Budget
@@ -58,6 +65,8 @@ class Setting:
     additional: Sequence[Block]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
+    earlier: Earlier = NOTHING
+    times: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,17 +85,63 @@ def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
     focus = focused(setting)
     fixed = render(_always(setting, focus), header_tokens=setting.header_tokens)
-    refused = _refused(ordered, setting, focus=focus)
-    placed = fill(
-        [candidate(s, setting.day_tokens) for s in ordered if s.found.memory_id not in refused],
-        room=setting.budget.total - fixed.tokens,
-        layers=setting.budget.layers,
-        headers=setting.header_tokens,
-        policy=setting.profile.fill,
-        sealed=setting.budget.layers.keys() - setting.budget.flowing,
-    )
-    verdicts = refused | {p.memory_id: p for p in placed}
+    refused = _refused([s for s in ordered if s.layer != LAYER], setting, focus=focus)
+    placing = _Placing(ordered, setting, refused, room=setting.budget.total - fixed.tokens)
+    verdicts = placing.verdicts([found.summary for found in focus])
     return composed([Considered(s, verdicts[s.found.memory_id]) for s in ordered], setting, focus=focus)
+
+
+class _Placing:
+    """Fills the context with what may be in it. What a line tells that is in already, no artifact tells again."""
+
+    def __init__(
+        self, ordered: Sequence[Scored], setting: Setting, refused: Mapping[UUID, Placed], *, room: int
+    ) -> None:
+        self._ordered, self._setting, self._refused, self._room = ordered, setting, refused, room
+        self._artifacts = [s.found for s in ordered if s.layer == LAYER]
+
+    def verdicts(self, told: Sequence[str]) -> dict[UUID, Placed]:
+        """One for every candidate. `told` stands in the context anyway."""
+        lines = {s.found.memory_id: s.found for s in self._ordered if s.found.kind == "exchange"}
+        may = [line.summary for memory_id, line in lines.items() if memory_id not in self._refused]
+        doubtful = self._repeating(self._artifacts, [*told, *may])
+        placed = self._filled(doubtful)
+        shown = [_shown(line, placed[memory_id]) for memory_id, line in lines.items() if placed[memory_id].detail]
+        certain = self._repeating([f for f in self._artifacts if f.memory_id in doubtful], [*told, *shown])
+        return placed if certain == doubtful else self._filled(certain)
+
+    def _repeating(self, artifacts: Sequence[Found], told: Sequence[str]) -> set[UUID]:
+        folded = [line.casefold() for line in told] if artifacts else []
+        return {f.memory_id for f in artifacts if any(f.said.casefold() in line for line in folded)}
+
+    def _filled(self, repeating: Set[UUID]) -> dict[UUID, Placed]:
+        setting = self._setting
+        barred = {f.memory_id: gone for f in self._artifacts if (gone := past(f.kind, f.state))}
+        barred |= dict.fromkeys(repeating, "stands in a line that is in the context")
+        room = setting.budget.layers.get(LAYER, 0) - setting.header_tokens.get(LAYER, 0)
+        choice = chosen(self._artifacts, setting.earlier, setting.in_view, barred=barred, room=room)
+        out = {memory_id: Placed(memory_id, None, 0, why) for memory_id, why in choice.out.items()}
+        places = {memory_id: -float(place) for place, memory_id in enumerate(choice.places)}
+        wanted = (s for s in self._ordered if s.found.memory_id not in self._refused and s.found.memory_id not in out)
+        candidates = (candidate(s, setting.day_tokens) for s in wanted)
+        placed = fill(
+            [c._replace(score=places.get(c.memory_id, c.score)) for c in candidates],
+            room=self._room,
+            layers=setting.budget.layers,
+            headers=setting.header_tokens,
+            policy=setting.profile.fill,
+            sealed={LAYER, *setting.budget.layers} - setting.budget.flowing,
+        )
+        return {**self._refused, **out, **{p.memory_id: _said(p, choice) for p in placed}}
+
+
+def _said(placed: Placed, choice: Chosen) -> Placed:
+    place = choice.places.get(placed.memory_id)
+    return placed._replace(reason=f"{placed.reason}: {place}") if place and placed.detail else placed
+
+
+def _shown(found: Found, placed: Placed) -> str:
+    return found.micro if placed.detail == "micro" else found.summary
 
 
 def composed(considered: Sequence[Considered], setting: Setting, *, focus: Sequence[Found]) -> Assembly:
@@ -124,26 +179,48 @@ def candidate(scored: Scored, days: DayTokens) -> Candidate:
 
 
 def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
-    """Those that may not be in this context, whatever the room. What is said twice is said by the better one."""
+    """Those that may not be in this context, whatever the room."""
     taken = {found.memory_id for found in focus}
-    seen = {found.heard for found in focus}
-    stands = {plain(tenet.words) for tenet in setting.identity.shown}
     barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
     best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
+    elsewhen = _elsewhen(ordered, setting)
+    telling = Telling(setting, focus)
     refused: dict[UUID, Placed] = {}
     for s in ordered:
-        words = s.found.heard
-        why = (
-            barred[s.found.memory_id]
-            or ("stands in the identity" if stands and plain(s.found.said) in stands else None)
-            or ("says the same as a better one" if words in seen else None)
-            or ("too far from the input" if _is_far(s.found, setting, best) else None)
-        )
+        other = "not of the time asked for" if s.found.memory_id in elsewhen else None
+        far = other or ("too far from the input" if _is_far(s.found, setting, best) else None)
+        why = barred[s.found.memory_id] or telling.of(s.found, unless=far)
         if why:
             refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
-        else:
-            seen.add(words)
     return refused
+
+
+def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
+    """What happened at other times, where the context is to hold what the input needs, which is no more than what
+    happened at one, and something did."""
+    dated = [s for s in ordered if s.found.kind in DATED] if setting.needed else []
+    if not any(s.features[TIMELY] for s in dated) or not only_asks_when(setting.input, setting.times):
+        return frozenset()
+    return {s.found.memory_id for s in dated if not s.features[TIMELY]}
+
+
+class Telling:
+    """What a context tells already, in its identity or by a memory: nothing is told twice, and the better one comes
+    first."""
+
+    def __init__(self, setting: Setting, present: Iterable[Found]) -> None:
+        self._stands = {plain(tenet.words) for tenet in setting.identity.shown}
+        self._told = {found.heard for found in present}
+
+    def of(self, found: Found, *, unless: str | None = None) -> str | None:
+        """Why this memory is not told as well; else None, and from now on it is. `unless` is another reason not to."""
+        if self._stands and plain(found.said) in self._stands:
+            return "stands in the identity"
+        if found.heard in self._told:
+            return "says the same as a better one"
+        if unless is None:
+            self._told.add(found.heard)
+        return unless
 
 
 def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
@@ -153,7 +230,7 @@ def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
     if found.memory_id in taken:
         return "already in Current Focus"
     if setting.in_view and setting.in_view.holds(found):
-        return "in view: the conversation itself is sent"
+        return IN_VIEW
     if found.echoes(setting.input):
         return "repeats the input"
     return _unwanted(found, setting)

@@ -2,10 +2,11 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from newton.content.frames import Stakes
 
+MOST_TOKENS = 10_000_000  # of one context: no model reads more
 HALVINGS = 50  # of the interval in which the common measure of the shares lies
 
 
@@ -87,6 +88,7 @@ DEFAULT_TOTAL = 8_000
 FIXED: Mapping[str, int] = {"identity": 500, "censors": 300, "frame": 500, "working": 700}
 FLEXIBLE: Mapping[str, int] = {"decisions": 2_000, "facts": 1_500, "procedures": 1_500, "episodes": 1_000}
 NOTE = 100  # the calibration note comes out of the flexible part
+MOST_SESSION = 0.5  # of the flexible part, for what the session has come to in short
 MOST_ADDITIONAL = 0.5  # of the whole, for what the caller adds
 
 # What a stack of tasks takes of the flexible part: the root goal, the way to the current one, what beside it is done.
@@ -143,6 +145,22 @@ def allocate(
         total -= spared
     inner = split(usual.pop("flexible"), _flexible(shares or FLEXIBLE, complexity or 0.0, stakes, stack=stack))
     return Budget(total=total, layers={**usual, **inner})
+
+
+def with_session(budget: Budget, tokens: int) -> Budget:
+    """The same with so many tokens for what the session has come to in short, at most half of the flexible part, which
+    pays them; without any, as it was.
+
+    >>> budget = with_session(allocate(8_000), 800)
+    >>> budget.layers["session"], budget.layers["decisions"], allocate(8_000).layers["decisions"]
+    (800, 1699, 1966)
+    """
+    if tokens <= 0:
+        return budget
+    flexible = sum(budget.layers[name] for name in budget.flowing)
+    taken = min(tokens, int(flexible * MOST_SESSION))
+    rest = {name: budget.layers[name] * (flexible - taken) // (flexible or 1) for name in budget.flowing}
+    return replace(budget, layers={**budget.layers, **rest, "session": taken})
 
 
 def _fixed() -> list[Part]:

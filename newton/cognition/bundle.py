@@ -21,7 +21,12 @@ if TYPE_CHECKING:
     from newton.cognition.assemble import Setting
 
 # What gave it, where that was no search.
-SOURCE_OF: Mapping[str, str] = {"entity": "entity", "relation": "relation", "procedure": "pattern"}
+SOURCE_OF: Mapping[str, str] = {
+    "entity": "entity",
+    "relation": "relation",
+    "procedure": "pattern",
+    "artifact": "session",
+}
 
 
 class Considered(NamedTuple):
@@ -74,6 +79,11 @@ class Considered(NamedTuple):
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
+    def brief(self) -> str:
+        """Its line in a list."""
+        return briefly(self.scored.found, self.text)
+
+    @property
     def day(self) -> str | None:
         """The day under which it stands in its layer."""
         return self.scored.found.day if self.layer in BY_DAY else None
@@ -82,6 +92,11 @@ class Considered(NamedTuple):
     def shown(self) -> str:
         """Its line in the context: without the day, when it stands under it."""
         return parted(self.text)[1] if self.day else self.text
+
+
+def briefly(found: Found, text: str) -> str:
+    """A memory in a list: as it is told, but of a procedure its name and what it is for in the place of its steps."""
+    return found.micro if found.kind == "procedure" else text
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,6 +175,11 @@ class Bundle:
         return tuple(c for c in self.candidates if not c.detail)
 
     @property
+    def left_nothing(self) -> Mapping[str, list[str]]:
+        """The filters that left nothing to choose from, with what they name."""
+        return self.filters.left_nothing({c.kind for c in self.candidates} | {found.kind for found in self.focus})
+
+    @property
     def truncated(self) -> bool:
         """Whether something was left out that only wanted room."""
         return any(c.reason == FULL for c in self.candidates)
@@ -192,7 +212,7 @@ class Bundle:
             "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
-            **({"filters": given} if (given := self.filters.outline()) else {}),
+            **({"filters": given, "left_nothing": self.left_nothing} if (given := self.filters.outline()) else {}),
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
@@ -200,7 +220,13 @@ class Bundle:
 
 
 def _verdict(c: Considered) -> dict[str, Any]:
-    return {"memory_id": str(c.memory_id), "refs": c.refs, "score": round(c.score, 6), "reason": c.reason}
+    return {
+        "memory_id": str(c.memory_id),
+        "refs": c.refs,
+        "score": round(c.score, 6),
+        "evidence": round(c.scored.found.evidence, 4),
+        "reason": c.reason,
+    }
 
 
 def _detail(c: Considered) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from newton.memory.lookup import FEWEST_LETTERS
 SQL = load("newton.cognition", "bundles.sql")
 
 AnsweredBy = Literal["model", "memory", "censor"]
-LATEST = "latest"
+LATEST, PREVIOUS = "latest", "previous"
 RULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
 
 
@@ -115,15 +115,17 @@ async def served(tx: Tx, turn: Served) -> None:
 
 
 async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
-    """The bundle that is meant: by `latest`, by an id, or by at least six letters of its beginning or its end.
+    """The bundle that is meant: by `latest` or `previous`, the one before it, by an id, or by at least six letters of
+    its beginning or its end.
 
     Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
     """
-    if given == LATEST:
-        rows = await SQL["last"].all(tx, agent_id=agent_id)
-        if not rows:
-            raise NotFoundError("There is no context yet.", hint='`newton context "…"` makes one.')
-        return rows[0]["bundle_id"]
+    if given in (LATEST, PREVIOUS):
+        row = await SQL["last"].one(tx, agent_id=agent_id, skipped=int(given == PREVIOUS))
+        if row is None:
+            missing = "no context yet" if given == LATEST else "no context before the latest"
+            raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
+        return row["bundle_id"]
     letters = given.strip().lower().replace("-", "")
     if len(letters) < FEWEST_LETTERS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(

@@ -28,12 +28,12 @@ from cognition.bundles as b
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
 where b.agent_id = $1 and b.bundle_id = $2;
 
--- name: last(agent_id)
+-- name: last(agent_id, skipped)
 select bundle_id
 from cognition.bundles
 where agent_id = $1
 order by created_at desc, bundle_id desc
-limit 1;
+limit 1 offset $2;
 
 -- name: matching(agent_id, letters, most)
 -- Those whose id begins or ends so.

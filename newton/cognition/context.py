@@ -9,19 +9,21 @@ from newton.clock import Clock, stopwatch
 from newton.cognition import bundles, framing, standing
 from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import Budget, allocate, involved
+from newton.cognition.budget import MOST_TOKENS, Budget, allocate, involved, with_session
 from newton.cognition.bundle import Bundle
 from newton.cognition.candidates import Candidates, candidates
 from newton.cognition.constraints import constraints
 from newton.cognition.current import Current, Shelf
+from newton.cognition.earlier import NEAREST, Earlier, Selecting
 from newton.cognition.framing import Choice
-from newton.cognition.gather import Sources, Surroundings
+from newton.cognition.gather import Gathered, Sources
 from newton.cognition.identity import presence, room
 from newton.cognition.likeness import Likeness
 from newton.cognition.refresh import ENOUGH, Covering
 from newton.cognition.render import Block, approach, day_tokens
 from newton.cognition.request import Request
 from newton.cognition.score import scorer
+from newton.cognition.web import Web
 from newton.concurrency import timely
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
@@ -33,8 +35,6 @@ from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
-
-MOST_TOKENS = 10_000_000
 
 
 @dataclass(slots=True)
@@ -91,6 +91,8 @@ class Contexts:
     covering: Covering = ENOUGH
     shelf: Shelf = field(default_factory=Shelf)
     weighing: Weighing = USUAL
+    selecting: Selecting = NEAREST
+    web: Web | None = None
 
     async def build(self, request: Request) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
@@ -121,7 +123,14 @@ class Contexts:
         return current
 
     def sources(self) -> Sources:
-        return Sources(db=self.db, embedder=self.embedder, seconds=self.source_seconds, weighing=self.weighing)
+        return Sources(
+            db=self.db,
+            embedder=self.embedder,
+            seconds=self.source_seconds,
+            weighing=self.weighing,
+            selecting=self.selecting,
+            web=self.web,
+        )
 
     async def _thought(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
@@ -129,10 +138,10 @@ class Contexts:
         laps.end("recall")
         vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
         choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
-        plan = self._plan(request, await self._settled(request, choice), now)
+        plan = self._plan(request, await self._settled(request, choice), now, gathered)
         at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
         added = self._added(request, plan.budget)
-        setting = self._setting(request, gathered.surroundings, plan, at_hand, added)
+        setting = self._setting(request, gathered, plan, at_hand, added)
         score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
         made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
         laps.end("think")
@@ -162,7 +171,7 @@ class Contexts:
         most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
         return fitted(lines(request.additional or "", count=self.count), most=most)
 
-    def _plan(self, request: Request, choice: Choice, now: datetime) -> Plan:
+    def _plan(self, request: Request, choice: Choice, now: datetime, gathered: Gathered) -> Plan:
         frame = frame_named(self.frames, choice.frame)
         profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
         added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
@@ -173,7 +182,12 @@ class Contexts:
             stakes=frame.default_stakes,
             additional=added and added + self.header_tokens["additional"],
         )
+        most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view, self.header_tokens)
+        budget = with_session(budget, most)
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
+
+    def _earlier(self, gathered: Gathered) -> Earlier:
+        return Earlier(selecting=self.selecting, lines=gathered.artifacts.lines)
 
     def choice(self, request: Request, vector: "Vector | None", *, before: str | None) -> Choice:
         """How the input is looked at, in a session that was looked at in the frame `before`."""
@@ -193,10 +207,10 @@ class Contexts:
         return framing.settled(choice, name or "")
 
     def _setting(
-        self, request: Request, around: Surroundings, plan: Plan, at_hand: Candidates, added: Additional
+        self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
     ) -> Setting:
         most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = around.situation, around.standing
+        situation, standing = gathered.situation, gathered.standing
         found = {f.memory_id for f in at_hand.found}
         return Setting(
             input=request.input,
@@ -220,6 +234,8 @@ class Contexts:
             in_view=request.in_view,
             header_tokens=headers,
             day_tokens=day_tokens(self.count),
+            earlier=self._earlier(gathered),
+            times=at_hand.times,
         )
 
     def _bundle(

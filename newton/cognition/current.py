@@ -48,16 +48,17 @@ class Current:
 
 class _Made(NamedTuple):
     bundle: Bundle
-    quiet: str
     until: datetime
 
 
 @dataclass(slots=True)
 class Shelf:
-    """Of each sort the latest few; the database says which of them still count."""
+    """Of each sort the latest few; the database says which of them still count. `_quiet` is the snapshot in which
+    nobody has written since what may be given again was made."""
 
     _current: OrderedDict[tuple[UUID, UUID], Current] = field(default_factory=OrderedDict[tuple[UUID, UUID], Current])
     _made: OrderedDict[Request, _Made] = field(default_factory=OrderedDict[Request, _Made])
+    _quiet: str | None = None
 
     def of(self, request: Request) -> Current | None:
         """The context that was last made here for the session of the request."""
@@ -69,14 +70,19 @@ class Shelf:
             _put(self._current, (current.bundle.agent_id, current.bundle.session_id), current)
 
     def again(self, request: Request, *, moment: str, now: datetime) -> Bundle | None:
-        """The context that the same request was given at most LIFE ago, if nothing was written anywhere since."""
-        made = self._made.get(request)
-        return made.bundle if made and made.quiet == moment and now <= made.until else None
+        """The context that the same request was given at most LIFE ago, if nothing was written anywhere since but the
+        contexts that were kept here, of which no other one depends."""
+        made = self._made.get(request) if moment == self._quiet else None
+        return made.bundle if made and now <= made.until else None
 
     def keep(self, request: Request, bundle: Bundle, *, moment: str, writer: int) -> None:
         """To be given again, if nobody has written from `moment` on but the one transaction that kept the bundle."""
-        if moment == quiet(writer):
-            _put(self._made, request, _Made(bundle, quiet(writer + 1), bundle.created_at + LIFE))
+        if moment != quiet(writer):
+            return
+        if moment != self._quiet:
+            self._made.clear()
+        _put(self._made, request, _Made(bundle, bundle.created_at + LIFE))
+        self._quiet = quiet(writer + 1)
 
 
 def quiet(following: int) -> str:

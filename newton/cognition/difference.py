@@ -75,7 +75,7 @@ def compared(one: Account, other: Account) -> Comparison:
     here, there = _shown(one), _shown(other)
     both = [(item, there[memory_id]) for memory_id, item in here.items() if memory_id in there]
     moved = [
-        Moved(memory_id=a.kept.memory_id, kind=a.found.kind, text=a.text, differs=d)
+        Moved(memory_id=a.kept.memory_id, kind=a.found.kind, text=a.brief, differs=d)
         for a, b in both
         if (d := _differs(a, b))
     ]
@@ -101,7 +101,7 @@ def _missing(here: Account, there: Account) -> list[Missing]:
         Missing(
             memory_id=memory_id,
             kind=item.found.kind,
-            text=item.text,
+            text=item.brief,
             here=verdict(item.kept.detail, item.kept.reason),
             there=told.get(memory_id, NOT_FOUND),
         )

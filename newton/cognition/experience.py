@@ -49,6 +49,12 @@ async def cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]
     return [case for case in weighed(made, judged) if case.telling]
 
 
+async def most_used(tx: Tx, *, agent_id: UUID) -> str | None:
+    """The profile by which most contexts were made that a model answered; None when there is no such context."""
+    row = await SQL["most_used"].one(tx, agent_id=agent_id)
+    return row["profile"] if row else None
+
+
 def weighed(made: Sequence[Case], judged: Sequence[tuple[datetime, str]]) -> list[Case]:
     """The cases in the order of time; the last one before a decision counts by how that turned out. Pure."""
     ordered = sorted(made, key=lambda case: case.at)

@@ -11,6 +11,16 @@ where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.how =
 order by b.created_at desc, b.bundle_id
 limit $3;
 
+-- name: most_used(agent_id)
+-- The profile by which most contexts were made that a model answered.
+select b.profile
+from cognition.turns as t
+join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
+where t.agent_id = $1 and t.answered_by = 'model' and t.how = 'built'
+group by b.profile
+order by count(*) desc, max(t.at) desc, b.profile
+limit 1;
+
 -- name: forms(agent_id, memory_ids)
 select memory_id, micro, summary
 from memory.memories

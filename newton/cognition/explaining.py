@@ -5,20 +5,23 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from newton.cognition.bundle import SOURCE_OF
+from newton.cognition.bundle import SOURCE_OF, briefly
 from newton.cognition.fill import FULL
 from newton.cognition.replay import Remembered, features_of, then
 from newton.cognition.score import FEATURES, LAYER_OF, contributions
 from newton.cognition.trace import Kept, Stored
-from newton.errors import InputError
+from newton.errors import ConflictError, InputError
+from newton.memory.lookup import FEWEST_LETTERS, short
 from newton.memory.recall import Found
 
 LOST = "[its words of then are gone]"
+LISTED = 8  # of those that are meant by words that several have
 
 
 class Item(NamedTuple):
     """A candidate as it was then. `number` is its place among what is in, best first; `source` what brought it here;
-    `given` what each feature gave to the score; `sources` are what it was made from."""
+    `given` what each feature gave to the score; `sources` are what it was made from; `times` what times the input asked
+    for."""
 
     number: int | None
     kept: Kept
@@ -27,6 +30,12 @@ class Item(NamedTuple):
     sources: tuple[UUID, ...]
     features: Mapping[str, float]
     given: Mapping[str, float]
+    times: str = ""
+
+    @property
+    def of_the_time(self) -> str | None:
+        """Why it came before others, if it is of the time that was asked for."""
+        return f"of the time asked for: {self.times}" if self.features["timely"] else None
 
     @property
     def layer(self) -> str:
@@ -36,6 +45,16 @@ class Item(NamedTuple):
     def text(self) -> str:
         """Its line in the context, or the one it would have had."""
         return self.found.micro if self.kept.detail == "micro" else self.found.summary
+
+    @property
+    def brief(self) -> str:
+        """Its line in a list."""
+        return briefly(self.found, self.text)
+
+    @property
+    def named(self) -> str:
+        """By what it can be picked, and what it tells."""
+        return f"{self.number or '-'}  {short(self.kept.memory_id)}  {self.found.micro}"
 
     def as_json(self) -> dict[str, Any]:
         kept, found = self.kept, self.found
@@ -52,6 +71,7 @@ class Item(NamedTuple):
             "sources": [str(source) for source in self.sources],
             "detail": kept.detail,
             "reason": kept.reason,
+            "of_the_time": self.times if self.features["timely"] else None,
             "tokens": kept.tokens,
             "score": round(kept.score, 6),
             "features": {name: round(value, 6) for name, value in self.features.items()},
@@ -77,17 +97,27 @@ class Account:
         return found
 
     def picked(self, which: str) -> Item:
-        """The candidate that is meant by its number, by its id or six letters of its beginning or end, by its ref, or
-        by words of its text. Raises InputError when there is none."""
+        """The candidate that is meant by its number, by its ref, by its id or six letters of its beginning or end, or
+        by words of its text. Raises InputError when there is none, and ConflictError when several are meant."""
         if which.isdecimal() and (numbered := [item for item in self.items if item.number == int(which)]):
             return numbered[0]
-        letters, words = which.lower().replace("-", ""), which.casefold()
-        for item in self.items:
-            name = item.kept.memory_id.hex
-            named = len(letters) >= 6 and (name.startswith(letters) or name.endswith(letters))
-            if which and (named or which == item.found.ref or words in item.text.casefold()):
-                return item
-        raise InputError(f"No memory of this context is {which!r}.", hint="`newton why` and /context number them.")
+        for means in (_has_ref, _has_id, _has_words):
+            meant = [item for item in self.items if means(item, which)]
+            if len(meant) > 1:
+                listed = [item.named for item in meant[:LISTED]] + ["…"] * (len(meant) > LISTED)
+                raise ConflictError(
+                    f"{len(meant)} memories of this context are meant by {which!r}.",
+                    hint="\n  ".join(["Give the number or the id of one:", *listed]),
+                )
+            if meant:
+                return meant[0]
+        last = max((item.number or 0 for item in self.items), default=0)
+        numbers = f"a number from 1 to {last}, " if last else ""
+        raise InputError(
+            f"No memory of this context is {which!r}.",
+            hint=f"Give {numbers}its id, {FEWEST_LETTERS} letters of the beginning or end of its id, its ref, or words"
+            " of its text.",
+        )
 
     def as_json(self) -> dict[str, Any]:
         stored, trace = self.stored, self.stored.trace
@@ -107,6 +137,20 @@ class Account:
             "candidates": [item.as_json() for item in self.items],
             "missed": {layer: str(item.kept.memory_id) for layer, item in self.missed.items()},
         }
+
+
+def _has_ref(item: Item, which: str) -> bool:
+    return which == item.found.ref
+
+
+def _has_id(item: Item, which: str) -> bool:
+    letters, name = which.lower().replace("-", ""), item.kept.memory_id.hex
+    return len(letters) >= FEWEST_LETTERS and (name.startswith(letters) or name.endswith(letters))
+
+
+def _has_words(item: Item, which: str) -> bool:
+    """What has no letter is no words: a number is in many a date."""
+    return any(c.isalpha() for c in which) and which.casefold() in item.text.casefold()
 
 
 def account(stored: Stored, memories: Mapping[UUID, Remembered]) -> Account:
@@ -129,4 +173,5 @@ def _item(kept: Kept, known: Remembered, stored: Stored, number: int | None) -> 
         known.sources,
         dict(zip(FEATURES, features, strict=True)),
         contributions(features, stored.trace.setting.profile),
+        ", ".join(span.words for span in stored.trace.setting.times),
     )

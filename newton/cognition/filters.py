@@ -1,6 +1,6 @@
 """What a caller wants left out of a context: found out before anything is searched, so that it crowds out nothing."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -13,16 +13,21 @@ from newton.memory.recall import Found
 
 SQL = load("newton.cognition", "filters.sql")
 
+TIMELESS: frozenset[Kind] = frozenset({"entity", "relation", "procedure", "censor"})
+
+TYPED: Mapping[str, Kind] = {"event_types": "event", "entity_types": "entity"}  # the filters that are of one kind
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filters:
     """What may be in the context; nothing said, everything. Identity, censors and frame stand in it in any case.
 
-    `since` is about what happened or was said: who there is and how things are done is of no time. Types of events and
-    of entities say nothing of other kinds.
+    `since` and `until`, which is not included itself, are about what happened or was said: who there is and how things
+    are done is of no time. Types of events and of entities say nothing of other kinds.
     """
 
     since: datetime | None = None
+    until: datetime | None = None
     kinds: frozenset[Kind] = frozenset()
     event_types: frozenset[str] = frozenset()
     entity_types: frozenset[str] = frozenset()
@@ -34,12 +39,24 @@ class Filters:
     def passes(self, found: Found) -> bool:
         """Whether a line or a decision, which have no type, may be in the context."""
         late = self.since is None or found.occurred_at >= self.since
-        return late and self.admits(found.kind) and found.memory_id not in self.exclude
+        early = self.until is None or found.occurred_at < self.until
+        return late and early and self.admits(found.kind) and found.memory_id not in self.exclude
+
+    def left_nothing(self, kinds: Set[str]) -> dict[str, list[str]]:
+        """Of the filters those that nothing passed, with what they name, when what passed is of these kinds."""
+        given = {name: [value] if isinstance(value, str) else value for name, value in self.outline().items()}
+        if not kinds:
+            return given
+        left = {"kinds": [kind for kind in given.get("kinds", ()) if kind not in kinds]}
+        left |= {name: given[name] for name, kind in TYPED.items() if name in given and kind not in kinds}
+        left |= {"since": given.get("since", []) if kinds <= TIMELESS else []}
+        return {name: values for name, values in left.items() if values}
 
     def outline(self) -> dict[str, Any]:
         """Those that were given."""
         given = {
             "since": self.since and self.since.isoformat(),
+            "until": self.until and self.until.isoformat(),
             "kinds": sorted(self.kinds),
             "event_types": sorted(self.event_types),
             "entity_types": sorted(self.entity_types),
@@ -50,12 +67,13 @@ class Filters:
 
 async def hidden(tx: Tx, filters: Filters, *, agent_id: UUID) -> Sequence[UUID]:
     """The memories that may not be found. Which kinds may is told apart: those are not searched at all."""
-    if not (filters.since or filters.event_types or filters.entity_types):
+    if not (filters.since or filters.until or filters.event_types or filters.entity_types):
         return sorted(filters.exclude)
     rows = await SQL["hidden"].all(
         tx,
         agent_id=agent_id,
         since=filters.since,
+        until=filters.until,
         event_types=sorted(filters.event_types),
         entity_types=sorted(filters.entity_types),
     )

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from newton.cognition.likeness import Likeness
-from newton.cognition.opening import substance
+from newton.cognition.opening import closes, substance
 from newton.content.frames import Frame
 
 Vector: TypeAlias = NDArray[np.float32]
@@ -90,14 +90,17 @@ def choose(
     """The frame with the most evidence. Without a vector, words and prior decide alone.
 
     `vector` is of the text behind its polite opening. When the best frame is not sure enough, it is the runner-up of
-    the frame that is used instead, and the confidence told is its own.
+    the frame that is used instead, and the confidence told is its own. What only says that something is right again
+    asks for nothing, and leaves the session in its frame.
     """
     said = substance(text)
     evidence = _evidence(frames, said, likeness.of(said, vector) if likeness else {}, prior)
     ranked = _ranked(evidence)
+    if closes(text):
+        return _closed(_usual(frames, prior), ranked, evidence)
     confidence = _confidence([evidence[name].score for name in ranked])
     unsure = confidence < FLOOR
-    used = (prior if prior and prior in frames else DEFAULT) if unsure else ranked[0]
+    used = _usual(frames, prior) if unsure else ranked[0]
     reason = _reason(frames[ranked[0]], said, evidence[ranked[0]], vector, likeness)
     return Choice(
         frame=used,
@@ -106,6 +109,23 @@ def choose(
         forced=False,
         unsure=unsure,
         reason=f"nothing speaks clearly enough; most for {ranked[0]}: {reason}" if unsure else reason,
+        evidence=evidence,
+    )
+
+
+def _usual(frames: Mapping[str, Frame], prior: str | None) -> str:
+    """The session's frame, else the neutral one."""
+    return prior if prior and prior in frames else DEFAULT
+
+
+def _closed(used: str, ranked: Sequence[str], evidence: Mapping[str, Evidence]) -> Choice:
+    return Choice(
+        frame=used,
+        confidence=1.0,
+        runner_up=next((name for name in ranked if name != used), None),
+        forced=False,
+        unsure=False,
+        reason="it only says that something is right again",
         evidence=evidence,
     )
 

@@ -9,10 +9,13 @@ from uuid import UUID
 from newton.brain import snapshots
 from newton.brain.snapshots import Advice
 from newton.cognition import bundles, filters
+from newton.cognition.artifacts import Artifacts, Looking, Once, looks
+from newton.cognition.earlier import NEAREST, Selecting
 from newton.cognition.filters import Filters
 from newton.cognition.opening import substance
 from newton.cognition.request import NO_FILTERS, Request
-from newton.cognition.signals import intent, relevant_events
+from newton.cognition.signals import intent, only_asks_when, relevant_events, times
+from newton.cognition.web import Web
 from newton.concurrency import timely, together
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
@@ -24,7 +27,7 @@ from newton.heart.known import Enquiry, Known
 from newton.heart.matching import Pattern, called_for
 from newton.heart.tenets import NOBODY, Identity
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL, Weighing
+from newton.memory.ranking import FIRST, USUAL, Weighing
 from newton.memory.recall import (
     Cue,
     Found,
@@ -37,6 +40,7 @@ from newton.memory.recall import (
     made_then,
     recall,
 )
+from newton.memory.spans import Span
 
 if TYPE_CHECKING:
     from asyncio import Task
@@ -58,6 +62,8 @@ FOCUS_LINES = 12
 DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
 MOST_OPEN = 3
 MOST_CALLED_FOR = 10  # procedures
+
+NO_ARTIFACTS = Artifacts()
 
 T = TypeVar("T")
 
@@ -102,8 +108,9 @@ class Surroundings:
 class Gathered:
     """What the sources gave. `core` is the vector of the input behind its polite opening, None when it has none.
 
-    `practice` are procedures that the input seems to ask for and that no search has found; `missing` names the sources
-    that gave nothing, or less, and why.
+    `practice` are procedures that the input seems to ask for and that no search has found, `artifacts` what the session
+    has come to in short; `times` are those that the input asks for; `missing` names the sources that gave nothing, or
+    less, and why.
     """
 
     recalled: Recollection
@@ -113,7 +120,9 @@ class Gathered:
     knowledge: Knowledge = field(default_factory=Knowledge)
     recent: Recent = field(default_factory=Recent)
     practice: Sequence[Found] = ()
+    artifacts: Artifacts = NO_ARTIFACTS
     filters: Filters = NO_FILTERS
+    times: Sequence[Span] = ()
 
     @property
     def standing(self) -> Standing:
@@ -141,28 +150,45 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """A request with what every source needs to know of it: how far to look, what is hidden, and what time it is."""
+    """A request with what every source needs to know of it: how far to look, what is hidden, what time it is, and which
+    times are asked for."""
 
     request: Request
     reach: Reach
     hidden: Sequence[UUID]
     now: datetime
+    times: Sequence[Span] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Where a context comes from. `seconds` is the deadline of each source."""
+    """Where a context comes from. `seconds` is the deadline of each source; `web` is asked before the others, when an
+    input wants what is of these days."""
 
     db: Database
     embedder: "Embedder | None"
     seconds: float
     weighing: Weighing = USUAL
+    selecting: Selecting = NEAREST
+    web: Web | None = None
 
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now)
+        wanted = times(request.input, now=now)
+        asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now, times=wanted)
         reading = _Reading(self.seconds)
+        await self._search_the_web(asked, reading)
+        if self.embedder is None:
+            return await self._gathered(asked, reading)
+        once = Once(self.embedder)
+        try:
+            return await replace(self, embedder=once)._gathered(asked, reading)
+        finally:
+            once.leave()
+
+    async def _gathered(self, asked: Asked, reading: _Reading) -> Gathered:
+        request, now = asked.request, asked.now
         nothing = Recollection(cue=Cue(text=request.input), found=(), missing={})
         async with together() as tasks:
 
@@ -174,6 +200,7 @@ class Sources:
             knowing = ask("entities and procedures", _knowledge, instead=Knowledge())
             happened = ask("events", _recent, instead=Recent()) if request.session_id else None
             core = tasks.create_task(reading.of("core", self.core(request), instead=None))
+            earlier = tasks.create_task(reading.of("session artifacts", self._artifacts(asked), instead=NO_ARTIFACTS))
         recalled, around = recalling.result(), looking.result()
         gathered = Gathered(
             recalled=recalled,
@@ -181,10 +208,26 @@ class Sources:
             core=core.result(),
             knowledge=knowing.result(),
             recent=happened.result() if happened else Recent(),
+            artifacts=earlier.result(),
             filters=request.filters,
+            times=asked.times,
             missing={**recalled.missing, **reading.missing, **around.missing},
         )
         return await self._practised(gathered, asked, reading)
+
+    async def _search_the_web(self, asked: Asked, reading: _Reading) -> None:
+        if self.web is None or not self.web.is_asked(asked.request, now=asked.now):
+            return
+        try:
+            await reading.of("web search", self.web.look(asked.request, now=asked.now), instead=None)
+        except ProviderError as error:
+            reading.missing["web search"] = error.what
+
+    async def _artifacts(self, asked: Asked) -> Artifacts:
+        if not looks(asked.request):
+            return NO_ARTIFACTS
+        looking = Looking(db=self.db, embedder=self.embedder, seconds=self.seconds / 2, selecting=self.selecting)
+        return await looking.read(asked.request, asked.hidden)
 
     async def look_around(self, request: Request, *, now: datetime) -> Surroundings:
         """What there is beside memories, without a search for any."""
@@ -214,8 +257,9 @@ class Sources:
             widths=self._widths(request),
             moment=request.as_of,
             hidden=asked.hidden,
+            times=asked.times if self.weighing.timed else (),
             seconds=self.seconds / 2,
-            weighing=self.weighing,
+            weighing=_weighing(self.weighing, asked),
         )
         return await recall(request.input, embedder=self.embedder, search=search)
 
@@ -253,6 +297,13 @@ class Sources:
         found = await reading.of("procedures", self._read(asked, read), instead=())
         missing = {**gathered.missing, **reading.missing}
         return replace(gathered, practice=found, missing=missing)
+
+
+def _weighing(usual: Weighing, asked: Asked) -> Weighing:
+    """Where the input says nothing but a time, what is of it comes before all the rest."""
+    if usual.timed and only_asks_when(asked.request.input, asked.times):
+        return replace(usual, timed=FIRST)
+    return usual
 
 
 async def _standing(tx: Tx, asked: Asked) -> Standing:

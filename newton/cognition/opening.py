@@ -2,6 +2,8 @@
 
 import re
 
+LONGEST_CLOSING = 120  # characters
+
 _HELLO = r"(?:hi|hello|hey|hiya|yo|good (?:morning|afternoon|evening|day))"
 _NAMED = rf"(?:{_HELLO}(?: (?:there|again|all|my friend|to you|[^\W\d_]+))?|dear \w+|morning|evening|greetings)"
 _WHAT_FOR = r"(?: (?:a lot|a million|again|so much|very much|for [^,.;!?]{1,40}))?"
@@ -29,6 +31,31 @@ _OPENING = re.compile(
     rf"|{_HELLO}(?: there)? (?=\w))",
     re.IGNORECASE,
 )
+# That something is right again. What merely is so may be news of anything, so it takes a "now" or the like.
+_IT = r"(?:it|that|this|all|everything|your [^,.;:!?]{1,30}|(?:the|my|our) [^,.;:!?]{1,30})"
+_AGAIN = r"(?: (?:now|again|at last|finally|like a charm|as it should|as expected))"
+_WELL = r"(?: (?:fine|perfectly|well|great|nicely))?"
+_IS = r"(?: (?:is|are|has|have|just|now|all|finally|really)|'s|'re|'ve)"
+_RIGHT = r"(?:works?|working|runs?|running|pass(?:es)?|passing|up)"
+_SOLVED = r"(?:fixed|solved|resolved|sorted(?: out)?)"
+_TROUBLE = r"(?:problem|issue|error|bug)"
+_DONE = "|".join(
+    [
+        rf"(?:{_IT}{_IS}{{0,3}} )?{_RIGHT}{_WELL}{_AGAIN}{{1,3}}",
+        rf"(?:{_IT}{_IS}{{0,3}} )?(?:now|finally) {_RIGHT}{_WELL}",
+        rf"(?:(?:it|that|this|which|your [^,.;:!?]{{1,30}}){_IS}{{0,3}} )?(?:{_SOLVED}|did)"
+        rf" (?:it|that|everything|the (?:trick|job|{_TROUBLE}))",
+        rf"(?:it|that|this){_IS}{{0,3}} (?:worked|helped)",
+        rf"(?:it|that|this|all|everything|(?:the )?{_TROUBLE}){_IS}{{0,3}} {_SOLVED}{_AGAIN}?",
+        rf"(?:it{_IS}{{0,3}} |that{_IS}{{0,3}} )?all good{_AGAIN}?",
+        rf"(?:(?:i|we){_IS}{{0,3}} )?got (?:it|that) (?:working|running){_AGAIN}?",
+    ]
+)
+_CLOSED = rf"(?:(?:and|so|now) )?(?:{_DONE})"
+_CHEER = r"(?:ok(?:ay)?|yes|yep|yay|great|perfect|nice|awesome|brilliant|super|cool|phew|wow|excellent|good)"
+_PARTED = re.compile(r"[,.;:!\u2013\u2014]+\s*|\s+-\s+")
+_CLOSING = re.compile(rf"(?:{_CHEER} )?{_CLOSED}(?: {_COURTESY})?", re.IGNORECASE)
+_BESIDE = re.compile(rf"{_CHEER}|{_COURTESY}", re.IGNORECASE)
 _ONLY = re.compile(rf"\s*{_COURTESY}(?:[\s,.;:!?]+{_COURTESY})*[\s,.;:!?]*", re.IGNORECASE)
 _ASKING = re.compile(
     r"\s*(?:(?:can|could|will) you (?:please |kindly |possibly |maybe |help me )?|please |pls "
@@ -44,11 +71,28 @@ def substance(text: str) -> str:
     """The text without greeting, thanks and the words that make a request polite; all of it if nothing else is said."""
     rest = text
     for courtesy in (_OPENING, _ASKING):
-        if found := courtesy.match(rest.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")):
+        if found := courtesy.match(_plain(rest)):
             rest = rest[found.end() :]
     return rest if re.search(r"\w", rest) else text
 
 
 def is_courtesy(text: str) -> bool:
-    """Whether nothing is said but a greeting, thanks or a wish."""
-    return _ONLY.fullmatch(text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")) is not None
+    """Whether nothing is said but a greeting, thanks or a wish, or that something is right again."""
+    return closes(text) or _ONLY.fullmatch(_plain(text)) is not None
+
+
+def closes(text: str) -> bool:
+    """Whether it only says that something is right again: the end of what was asked for, whatever that was.
+
+    >>> [closes(text) for text in ("Thanks, that fixed it!", "It works now, but slowly.", "Does it work now?")]
+    [True, False, False]
+    """
+    if len(text) > LONGEST_CLOSING:
+        return False
+    parts = [part for part in _PARTED.split(_plain(text).strip()) if part]
+    closing = [_CLOSING.fullmatch(part) is not None for part in parts]
+    return any(closing) and all(c or _BESIDE.fullmatch(part) for c, part in zip(closing, parts, strict=True))
+
+
+def _plain(text: str) -> str:
+    return text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

@@ -17,6 +17,7 @@ from newton.cognition.gather import FOCUS_LINES, Situation, Standing, Surroundin
 from newton.cognition.refresh import CHOOSING, Coverage, How, Outlook, Verdict, judged
 from newton.cognition.request import NO_FILTERS, InView, Request
 from newton.cognition.score import scorer
+from newton.cognition.signals import times
 from newton.cognition.standing import MOST_ENTERING, MOST_LEARNT, Beside, Changes
 from newton.cognition.update import Entering, Held, renewed
 from newton.concurrency import together
@@ -25,11 +26,13 @@ from newton.errors import ProviderError
 from newton.heart.matching import called_for
 from newton.ids import model_id, new_id
 from newton.memory.recall import Cue, Found
+from newton.memory.spans import Span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 FIRST = "the session has no context yet"
+NEWS = "the input asks for what is of these days"
 ELSEWHERE = "the session was given its last context elsewhere"
 
 
@@ -53,6 +56,7 @@ class _Now:
     choice: Choice
     beside: Beside
     lines: Sequence[Found]
+    times: Sequence[Span]
 
 
 class _Embedded:
@@ -81,6 +85,9 @@ class Refreshing:
         current = self.contexts.shelf.of(request)
         if current is None:
             return await self._built(request, FIRST, None)
+        web = self.contexts.web
+        if web and web.is_asked(request, now=self.contexts.clock.now()):
+            return await self._built(request, NEWS, None)
         now = await self._now(current, request)
         if now is None:
             return await self._built(request, ELSEWHERE, None)
@@ -116,6 +123,7 @@ class Refreshing:
             choice=contexts.choice(request, core, before=current.bundle.frame.frame),
             beside=beside,
             lines=_out_of_view(current, request.in_view, around.situation),
+            times=times(request.input, now=contexts.clock.now()),
         )
 
     async def _cue(self, request: Request) -> "tuple[Cue, Vector | None]":
@@ -253,6 +261,9 @@ def _much(current: Current, request: Request, now: _Now) -> str | None:
     )
     if request.tokens > searched.tokens or alike != searched or request.filters != NO_FILTERS:
         return "another context is asked for"
+    made_for = {(span.words, span.start) for span in current.bundle.setting.times}
+    if not made_for.issuperset((span.words, span.start) for span in now.times):
+        return "the input asks for a time that it was not made for"
     asked = called_for(now.changes.patterns, request.input, frame=now.choice.frame)
     if not current.stated.keys() >= {pattern.memory_id for pattern in asked}:
         return "the input asks for a procedure that is not in it"

@@ -16,6 +16,7 @@ TITLES: Mapping[str, str] = {
     "censors": "Active Constraints",
     "frame": "Current Approach",
     "working": "Current Focus",
+    "session": "Earlier in This Session",
     "decisions": "Relevant Past Decisions",
     "facts": "Known Information",
     "procedures": "",  # each has a header of its own

@@ -3,6 +3,7 @@
 import difflib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -36,10 +37,15 @@ class Difference(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """A bundle made once more. `differences` are what kept it from coming out the same; `since` is what has changed
-    since it was made and did not matter, for all of it is stored."""
+    """A bundle made once more. What is said of it (when, for which input, tokens, items) is as it is stored.
+    `differences` are what kept it from coming out the same; `since` is what has changed since it was made and did not
+    matter, for all of it is stored."""
 
     bundle_id: UUID
+    created_at: datetime
+    input: str
+    tokens: int
+    items: int
     text: str
     differences: tuple[Difference, ...]
     since: tuple[str, ...]
@@ -96,7 +102,16 @@ def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) 
         differences += (
             Difference("bundle", "nothing that it was made from has changed: what is stored of it must have been"),
         )
-    return Replay(bundle_id=stored.bundle_id, text=made.page.text, differences=differences, since=since)
+    return Replay(
+        bundle_id=stored.bundle_id,
+        created_at=stored.created_at,
+        input=stored.input,
+        tokens=stored.tokens,
+        items=sum(kept.detail is not None for kept in stored.candidates),
+        text=made.page.text,
+        differences=differences,
+        since=since,
+    )
 
 
 def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
@@ -184,7 +199,7 @@ def _scores(stored: Stored, made: Assembly) -> Iterator[Difference]:
     for kept in stored.candidates:
         now = scores.get(kept.memory_id)
         if now is not None and abs(now - kept.score) > NEAR * max(abs(kept.score), 1e-3):
-            name = f"score of {short(kept.memory_id)}"
+            name = f"score of {_name(kept, made)}"
             yield Difference(name, f"stored as {kept.score:.6f}, its features and the weights make {now:.6f}")
 
 
@@ -194,7 +209,12 @@ def _verdicts(stored: Stored, made: Assembly) -> Iterator[Difference]:
         was = f"{verdict(kept.detail, kept.reason)}, {kept.tokens} tokens"
         now = verdicts.get(kept.memory_id)
         if now is not None and now != was:
-            yield Difference(f"verdict on {short(kept.memory_id)}", f"was {was}, comes out as {now}")
+            yield Difference(f"verdict on {_name(kept, made)}", f"was {was}, comes out as {now}")
+
+
+def _name(kept: Kept, made: Assembly) -> str:
+    micro = next((c.scored.found.micro for c in made.candidates if c.memory_id == kept.memory_id), "")
+    return f"{short(kept.memory_id)} ({micro})"
 
 
 def verdict(detail: Detail | None, reason: str) -> str:

@@ -22,7 +22,11 @@ class InView:
     def holds(self, found: Found) -> bool:
         if found.thread != self.session_id or found.place is None:
             return False
-        return found.place >= self.first and found.place not in self.unsent
+        return self.covers(found.place, found.place)
+
+    def covers(self, first: int, last: int) -> bool:
+        """Whether all lines of the session from one to another are sent."""
+        return first >= self.first and self.unsent.isdisjoint(range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

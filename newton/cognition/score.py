@@ -26,6 +26,7 @@ LAYER_OF: Mapping[str, str] = {
     "event": "episodes",
     "entity": "facts",
     "relation": "facts",
+    "artifact": "session",
 }
 
 # A procedure's own outcome is what its record says of it.
@@ -48,6 +49,7 @@ FEATURES = (
     "confidence",
     "success_rate",
     "depth",
+    "timely",
     "age_h",
     "access_count",
 )
@@ -56,6 +58,7 @@ NEUTRALS: Mapping[str, float] = {
     **dict.fromkeys(FEATURES, NEUTRAL),
     "salience": MIDDLING,
     "success_rate": MIDDLING,
+    "timely": 0.0,
     "age_h": 0.0,
     "access_count": 0.0,
 }
@@ -82,7 +85,7 @@ class Bearing:
     """What is known of memories for this input beside themselves. What is not known is neutral.
 
     `keywords` are words of the input, in lower case; `mentioned` is what it names; `steps` is how many relations lead
-    from there to a memory.
+    from there to a memory; `timely` are those of a time that it asks for.
     """
 
     keywords: frozenset[str] = frozenset()
@@ -90,6 +93,7 @@ class Bearing:
     salience: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
     trials: Mapping[UUID, Trials] = field(default_factory=dict[UUID, Trials])
     steps: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
+    timely: frozenset[UUID] = frozenset()
 
 
 UNKNOWN = Bearing()
@@ -127,6 +131,7 @@ def scorer(
     clock, combine = _clock(profile.recency.clock), combiner(profile)
     boosted = _boosted(profile.boosts, bearing)
     salience, trials, steps = _salience(profile.boosts, bearing), bearing.trials, bearing.steps
+    timely = bearing.timely
 
     def scored(found: Found) -> Scored:
         hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_AN_HOUR
@@ -143,6 +148,7 @@ def scorer(
             NEUTRAL if found.confidence is None else found.confidence,
             trials[found.memory_id].rate if trials and found.memory_id in trials else MIDDLING,
             1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL,
+            float(found.memory_id in timely),
             hours,
             float(found.uses),
         )

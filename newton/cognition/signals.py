@@ -1,10 +1,13 @@
-"""What an input is for, and which events may help with that. Pure."""
+"""What an input is for, which events may help with that, and the times that it asks for. Pure."""
 
 import re
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Literal
 
 from newton.cognition.opening import is_courtesy
+from newton.cognition.refresh import BRIEF, spoken_of
+from newton.memory.spans import Span, spans, without
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
 
@@ -42,3 +45,25 @@ def relevant_events(intent: Intent, types: Sequence[str] = ()) -> tuple[str, ...
         return ()
     elsewhere = {each for purpose, listed in RELEVANT.items() if purpose != intent for each in listed}
     return tuple(dict.fromkeys((*RELEVANT[intent], *(each for each in types if each not in elsewhere))))
+
+
+def times(text: str, *, now: datetime) -> tuple[Span, ...]:
+    """The times that an input asks for, read as at `now`; a greeting asks for none.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> [len(times(text, now=now)) for text in ("What broke yesterday?", "How are you today?", "What broke?")]
+    [1, 0, 0]
+    """
+    found = tuple(spans(text, now=now))
+    return () if found and is_courtesy(without(text, found)) else found
+
+
+def only_asks_when(text: str, asked: Sequence[Span]) -> bool:
+    """Whether beside the times that it asks for an input says so little that whatever is of them may be meant.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> texts = "What did we decide last week?", "What did we decide about the cache last week?"
+    >>> [only_asks_when(text, times(text, now=now)) for text in texts]
+    [True, False]
+    """
+    return bool(asked) and len(spoken_of(without(text, asked))) <= BRIEF

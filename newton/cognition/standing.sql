@@ -12,9 +12,8 @@ from unnest($2::uuid[], $3::text[], $4::text[]) as s (memory_id, micro, summary)
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where
     m.memory_id is null
-    or m.quarantined
-    or m.state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-    or (m.state = 'ARCHIVED' and m.kind <> 'episode')
+    or (m.quarantined and m.kind <> 'artifact')
+    or memory.is_past(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary
     or (m.kind = 'relation' and not heart.is_held($1, m.memory_id, 'infinity'));
@@ -37,8 +36,7 @@ where
     and m.memory_id <> all($3::uuid[])
     and m.kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
     and m.thread is distinct from $4
-    and m.state not in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-    and (m.state <> 'ARCHIVED' or m.kind = 'episode')
+    and not memory.is_past(m.kind, m.state)
     and not m.quarantined
 order by m.memory_id desc
 limit $5;

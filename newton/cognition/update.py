@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assemble import Assembly, Setting, candidate, composed, excluded, focused
+from newton.cognition.assemble import Assembly, Setting, Telling, candidate, composed, excluded, focused
 from newton.cognition.bundle import Considered
 from newton.cognition.fill import Placed
 from newton.cognition.render import DayTokens
@@ -75,14 +75,15 @@ def _beside(held: Held, focus: Sequence[Found], setting: Setting, new: Sequence[
     known = [
         c._replace(placed=_out(c, places[c.memory_id])) if c.memory_id in taken | passed else c for c in held.considered
     ]
-    words = {c.scored.found.heard for c in known if c.detail} | {found.heard for found in focus}
-    entering = [_entering(s, setting, taken, words) for s in new]
+    telling = Telling(setting, [*focus, *(c.scored.found for c in known if c.detail)])
+    best_first = sorted(new, key=lambda s: (-s.score, s.found.memory_id))
+    entering = [_entering(s, setting, taken, telling) for s in best_first]
     return sorted([*entering, *known], key=lambda c: (-c.score, c.memory_id))
 
 
-def _entering(scored: Scored, setting: Setting, taken: set[UUID], words: set[str]) -> Considered:
+def _entering(scored: Scored, setting: Setting, taken: set[UUID], telling: Telling) -> Considered:
     found = scored.found
-    why = excluded(found, setting, taken=taken) or ("says the same as a better one" if found.heard in words else None)
+    why = excluded(found, setting, taken=taken) or telling.of(found)
     tokens = candidate(scored, setting.day_tokens).summary_tokens
     placed = Placed(found.memory_id, None, 0, why) if why else Placed(found.memory_id, "summary", tokens, NEW)
     return Considered(scored._replace(score=ENTERS), placed)

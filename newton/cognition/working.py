@@ -88,12 +88,19 @@ def assembled(desk: Desk, profile: Profile, *, limit: int) -> Assembled:
     items = _ordered([chosen for chosen in verdicts if chosen.detail], profile, desk)
     return Assembled(
         profile=profile,
-        text=BLANK_LINE.join([bullet(chosen.text) for chosen in items]),
+        text=BLANK_LINE.join([bullet(_titled(chosen)) for chosen in items]),
         tokens=sum([chosen.tokens for chosen in items]) + JOINER * max(len(items) - 1, 0),
         limit=limit,
         items=tuple(items),
         left_out=tuple([chosen for chosen in verdicts if not chosen.detail]),
     )
+
+
+def _titled(chosen: Chosen) -> str:
+    """The steps of a procedure follow its name, which costs less than the header that its tokens count."""
+    found = chosen.scored.found
+    steps = found.kind == "procedure" and chosen.detail == "summary"
+    return f"{found.micro.partition(':')[0]}: {chosen.text}" if steps else chosen.text
 
 
 def evicted(held: Sequence[Held], *, capacity: int, now: datetime) -> list[UUID]:

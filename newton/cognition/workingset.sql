@@ -1,9 +1,10 @@
 -- name: hold(agent_id, session_id, memory_ids, now)
--- In the order of the ids, so that two writers of one session never wait for each other in a circle.
+-- In the order of the ids, so that two writers of one session never wait for each other in a circle. An artifact only
+-- says in short what the session has at hand already.
 insert into cognition.working as w (agent_id, session_id, memory_id, added_at, accessed_at)
 select $1, $2, m.memory_id, $4, $4
 from memory.memories as m
-where m.agent_id = $1 and m.memory_id = any($3::uuid[])
+where m.agent_id = $1 and m.memory_id = any($3::uuid[]) and m.kind <> 'artifact'
 order by m.memory_id
 on conflict (agent_id, session_id, memory_id) do update
 set accessed_at = greatest(w.accessed_at, excluded.accessed_at), accesses = w.accesses + 1;

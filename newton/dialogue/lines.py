@@ -7,6 +7,7 @@ from uuid import UUID
 
 from newton.memory.memory import Draft, Teller, Trust, digest
 from newton.memory.representations import Count, forms, one_line
+from newton.memory.spans import spoken_of
 
 Role = Literal["user", "assistant", "system", "tool"]
 
@@ -91,6 +92,7 @@ def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count) -> Dr
         ref=line.ref,
         thread=placed.session_id,
         place=placed.position,
+        times=spoken_of(line.content, at=line.said_at),
     )
 
 

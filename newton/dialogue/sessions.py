@@ -1,4 +1,5 @@
-"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange."""
+"""Sessions and their messages: append-only, in order, each line once. Every new line becomes an exchange, and what a
+tool put out is kept in short as well."""
 
 import json
 from collections.abc import Sequence
@@ -7,6 +8,8 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
+from newton.dialogue.artifacts import Writer
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line, Placed, exchange
 from newton.errors import ConflictError, NotFoundError
 from newton.ids import new_id
@@ -33,12 +36,15 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     return row["session_id"]
 
 
-async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count) -> list[Placed]:
+async def append(
+    tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count, sizes: Sizes = USUAL
+) -> list[Placed]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words.
     """
-    await SQL["lock_session"].run(tx, agent_id=by.agent_id, session_id=session_id)
+    writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
+    await writer.lock(tx)
     fresh = await _unknown(tx, lines, session_id=session_id, by=by)
     if not fresh:
         return []
@@ -50,8 +56,11 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller,
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    drafts = [exchange(p, memory_id=new_id(), by=by, count=count) for p in placed if p.line.memorable]
-    await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    memory_ids = {p.position: new_id() for p in placed if p.line.memorable}
+    memorable = [p for p in placed if p.position in memory_ids]
+    drafts = [exchange(p, memory_id=memory_ids[p.position], by=by, count=count) for p in memorable]
+    new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    await writer.keep_outputs(tx, memorable, {place: one for place, one in memory_ids.items() if one in new})
     return placed
 
 

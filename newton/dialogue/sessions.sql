@@ -8,10 +8,6 @@ select session_id
 from dialogue.sessions
 where agent_id = $1 and ref = $2;
 
--- name: lock_session(agent_id, session_id)
--- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
-select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));
-
 -- name: known_lines(agent_id, session_id, refs)
 select ref, role, name, content
 from dialogue.messages

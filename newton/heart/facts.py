@@ -17,6 +17,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import OUTSIDE, Draft, Teller, digest
 from newton.memory.representations import Count, forms, one_line
+from newton.memory.spans import spoken_of
 from newton.memory.store import Telling
 
 SQL = load("newton.heart", "facts.sql")
@@ -273,6 +274,7 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
         confidence=statement.confidence,
         importance=statement.importance,
         sources=statement.sources,
+        times=spoken_of(statement.content, at=statement.at),
     )
 
 

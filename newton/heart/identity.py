@@ -3,17 +3,18 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.standing import Wish
+from newton.heart.opposing import stance
 from newton.heart.tenets import Identity, Part, Tenet, gist, rendered
+from newton.heart.wishes import Wish
 from newton.ids import new_id
 from newton.memory import hygiene
-from newton.memory.lookup import FEWEST_LETTERS
+from newton.memory.lookup import FEWEST_LETTERS, short
 from newton.memory.memory import OUTSIDE, Teller, Trust
 from newton.memory.representations import Count, one_line
 
@@ -23,7 +24,7 @@ Change = Literal["added", "changed", "removed", "accepted", "rolled back", "eras
 Proposed = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
 
 MOST_TENETS = 200
-MOST_TOKENS = 100  # of one line: more than one in five of the layer's would be a page, not a line
+MOST_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,6 +73,13 @@ class Written:
     gist: bytes | None
 
 
+class Proposal(NamedTuple):
+    """What waits for a person's yes, and the lines that stand and go against it: it would take their place."""
+
+    tenet: Tenet
+    instead_of: tuple[Tenet, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Spot:
     """A line of dialogue by its place."""
@@ -102,16 +110,19 @@ async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
     return [Written(**row) for row in await SQL["tenets"].all(tx, agent_id=agent_id)]
 
 
-async def add(tx: Tx, part: Part, words: str, *, hand: Hand) -> bool:
+async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = False) -> bool:
     """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
 
-    Raises InputError for words that are no line, and ConflictError when there are too many.
+    Raises InputError for words that are no line, and ConflictError when there are too many, or when one that stands
+    goes against it, unless it is to stand `beside` that.
     """
     now = await _held(tx, hand)
     tenet = _tenet(part, words, hand.count)
     await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state="ACCEPTED")
     if _says(now, tenet):
         return False
+    if not beside and (against := opposed(now, tenet.words)):
+        raise ConflictError(f"This goes against what stands: {against[0].words}.", hint=_instead(against[0], tenet))
     _ensure_room(now)
     await _write(tx, tenet, by=hand.by)
     await _turn(tx, "added", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
@@ -155,8 +166,9 @@ async def roll_back(tx: Tx, version: int, *, hand: Hand) -> bool:
     return True
 
 
-async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Hand) -> list[Tenet]:
-    """Has what does not stand already wait for a person's yes; returns what of it waits. The same does not wait twice.
+async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Hand) -> list[Proposal]:
+    """Has what does not stand already wait for a person's yes; returns what of it waits, with what it would take the
+    place of. The same does not wait twice, in whatever words.
 
     Raises InputError for what a tool or the web said.
     """
@@ -165,15 +177,21 @@ async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Ha
             f"What a {hand.by.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
         )
     now = await _held(tx, hand)
-    stands = {gist(tenet.words) for tenet in now.tenets}
-    waiting = {one.gist: _worded(one) for one in await _waiting(tx, hand)}
-    wished = {gist(wish.words): wish for wish in wishes}
-    for told, wish in wished.items():
-        if told not in stands and told not in waiting:
-            tenet = waiting[told] = _tenet(wish.part, wish.words, hand.count)
+    waiting = [_worded(one) for one in await _waiting(tx, hand)]
+    heard: dict[UUID, Tenet] = {}
+    for wish in wishes:
+        if _alike(now.tenets, wish.words):
+            continue
+        tenet = _alike(waiting, wish.words)
+        if tenet is None:
+            tenet = _tenet(wish.part, wish.words, hand.count)
+            waiting.append(tenet)
             await _write(tx, tenet, by=hand.by, spot=spot)
-            await SQL["insert_proposal"].run(tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=told)
-    return [waiting[told] for told in wished if told in waiting]
+            await SQL["insert_proposal"].run(
+                tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=gist(tenet.words)
+            )
+        heard[tenet.tenet_id] = tenet
+    return [Proposal(tenet, opposed(now, tenet.words)) for tenet in heard.values()]
 
 
 def is_line(wish: Wish, count: Count) -> bool:
@@ -185,14 +203,23 @@ def is_line(wish: Wish, count: Count) -> bool:
     return True
 
 
-async def accept(tx: Tx, given: str, *, hand: Hand) -> Tenet:
-    """A person's yes: from now on it stands. Raises NotFoundError for what does not wait for one."""
+async def accept(tx: Tx, given: str, *, hand: Hand) -> Proposal:
+    """A person's yes: from now on it stands, in the place of what goes against it. Raises NotFoundError for what does
+    not wait for one."""
     now = await _held(tx, hand)
     tenet = await _settled(tx, given, "ACCEPTED", hand=hand)
-    if not _says(now, tenet):
-        _ensure_room(now)
-        await _turn(tx, "accepted", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
-    return tenet
+    against = opposed(now, tenet.words)
+    if not _alike(now.tenets, tenet.words):
+        gone = {one.tenet_id for one in against}
+        after = [one for one in _ids(now) if one not in gone]
+        _ensure_room(now._replace(tenets=tuple(one for one in now.tenets if one.tenet_id not in gone)))
+        await _turn(tx, "accepted", tenet.tenet_id, [*after, tenet.tenet_id], hand=hand)
+    return Proposal(tenet, against)
+
+
+def opposed(now: Identity, words: str) -> tuple[Tenet, ...]:
+    """The lines that stand and cannot be followed together with these words."""
+    return tuple(tenet for tenet in now.tenets if stance(tenet.words, words) == "against")
 
 
 async def reject(tx: Tx, given: str, *, hand: Hand) -> Tenet:
@@ -271,8 +298,10 @@ async def _turn(
 def _tenet(part: Part, words: str, count: Count) -> Tenet:
     said = one_line(hygiene.name(words, what="line"))
     tokens = count(rendered(part, said))
-    if tokens > MOST_TOKENS:
-        raise InputError(f"The line has {tokens} tokens; {MOST_TOKENS} is the most.", hint="Say it in several lines.")
+    if tokens > MOST_LINE_TOKENS:
+        raise InputError(
+            f"The line has {tokens} tokens; {MOST_LINE_TOKENS} is the most.", hint="Say it in several lines."
+        )
     return Tenet(tenet_id=new_id(), part=part, words=said, tokens=tokens)
 
 
@@ -299,6 +328,15 @@ def _picked(given: str, among: Sequence[Tenet], *, what: str = "line of the iden
 
 def _says(now: Identity, tenet: Tenet) -> bool:
     return any(one.part == tenet.part and gist(one.words) == gist(tenet.words) for one in now.tenets)
+
+
+def _alike(tenets: Sequence[Tenet], words: str) -> Tenet | None:
+    return next((tenet for tenet in tenets if stance(tenet.words, words) == "same"), None)
+
+
+def _instead(standing: Tenet, tenet: Tenet) -> str:
+    command = f'newton identity change {short(standing.tenet_id)} "{tenet.words}"'
+    return f"`{command}` puts it in its place; --beside keeps both."
 
 
 def _ids(of: Identity) -> list[UUID]:

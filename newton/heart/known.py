@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.heart.entities import DEEPEST, TOGETHER
-from newton.heart.matching import LONGEST, keywords, share
+from newton.heart.matching import LONGEST, share, stems
 from newton.heart.naming import ENOUGH, HALF_LIFE_DAYS, Index, salience, spelt_in
 from newton.heart.naming import Known as Called
 from newton.memory.recall import Found, details
@@ -86,7 +86,7 @@ async def known(tx: Tx, enquiry: Enquiry) -> Known:
     found = list[Found]()
     if told or bonds:
         found = await details(tx, [*told, *bonds], agent_id=enquiry.agent_id, moment=enquiry.moment)
-    wanted = keywords(enquiry.text)
+    wanted = stems(enquiry.text)
     scored = [one._replace(relevance=share(wanted, one.summary)) for one in found]
     matters = {i: salience(one.mentions, _days(enquiry.now, one.mentioned_at)) for i, one in about.items()}
     return Known(

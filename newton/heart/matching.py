@@ -14,10 +14,10 @@ _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
-def keywords(text: str) -> frozenset[str]:
+def stems(text: str) -> frozenset[str]:
     """The words of a text that say something, without case and ending.
 
-    >>> sorted(keywords("Where does Ana work? Ana works at Acme."))
+    >>> sorted(stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
     """
     words = _WORD.findall(text[:LONGEST].casefold())
@@ -25,8 +25,8 @@ def keywords(text: str) -> frozenset[str]:
 
 
 def share(wanted: Set[str], line: str) -> float:
-    """The part of the wanted keywords that stand in a line, from 0 to 1."""
-    return len(wanted & keywords(line)) / len(wanted) if wanted else 0.0
+    """The part of the wanted stems that stand in a line, from 0 to 1."""
+    return len(wanted & stems(line)) / len(wanted) if wanted else 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +57,7 @@ def called_for(
     It says one of their triggers, or the words of one or of the name in another order, or names something of a type
     that they are for. Of a procedure for this frame fewer words do; without a frame, of each.
     """
-    said, words, kinds = _phrase(text[:LONGEST]), keywords(text), {kind.casefold() for kind in types}
+    said, words, kinds = _phrase(text[:LONGEST]), stems(text), {kind.casefold() for kind in types}
     meant = [
         pattern
         for pattern in patterns
@@ -73,5 +73,5 @@ def _phrase(text: str) -> str:
 
 
 def _worded(pattern: Pattern, words: Set[str], *, fewest: int) -> bool:
-    phrases = [keywords(phrase) for phrase in (pattern.name.replace("-", " "), *pattern.triggers)]
+    phrases = [stems(phrase) for phrase in (pattern.name.replace("-", " "), *pattern.triggers)]
     return any(len(phrase) >= fewest and phrase <= words for phrase in phrases)

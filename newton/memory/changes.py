@@ -48,6 +48,7 @@ CHANGES: frozenset[Change] = frozenset(
         _changes("passage", "ACTIVE", "replaced", "SUPERSEDED"),
         _changes("passage", "SUPERSEDED", "restored", "ACTIVE"),
         _changes("passage", "ACTIVE", "released", "ACTIVE"),
+        _changes("artifact", "ACTIVE", "replaced", "SUPERSEDED"),
         _changes("decision", "RECORDED", "done", "PENDING"),
         _changes("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
         _changes("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),

@@ -16,6 +16,8 @@ SHOWN = 3  # derived memories that a refusal names
 async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, by: Teller) -> list[UUID]:
     """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
 
+    Artifacts go in any case with a line they were made of.
+
     Names and relations that were found in nothing else go along.
 
     Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
@@ -25,10 +27,11 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
     made = await SQL["derived"].all(tx, agent_id=by.agent_id, memory_ids=memory_ids)
-    if made and not derived:
-        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in made[:SHOWN])
+    # nobody asked for an artifact, and it says nothing of its own
+    if (staying := [row for row in made if row["kind"] != "artifact"]) and not derived:
+        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:SHOWN])
         raise ConflictError(
-            f"{len(made)} memories were made from it ({named}).",
+            f"{len(staying)} memories were made from it ({named}).",
             hint="Forget them too with --derived, or forget nothing.",
         )
     if any(row["kind"] == "decision" for row in [*rows, *made]):

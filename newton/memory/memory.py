@@ -7,13 +7,28 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
+from newton.memory.spans import Span
+
 Kind = Literal[
-    "exchange", "episode", "fact", "procedure", "censor", "event", "entity", "relation", "passage", "decision"
+    "exchange",
+    "episode",
+    "fact",
+    "procedure",
+    "censor",
+    "event",
+    "entity",
+    "relation",
+    "passage",
+    "decision",
+    "artifact",
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
+
+# What may be found wherever it is looked for. An artifact is found in its own session alone.
+RECALLED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
 
 # From the most trusted to the least.
 TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
@@ -66,7 +81,8 @@ class Draft:
 
     `importance` is in [0, 1] where a person gave it; else it follows from the memory's record.
 
-    One that is `held` is quarantined whoever said it, until a person approves of it.
+    One that is `held` is quarantined whoever said it, until a person approves of it. `times` are those other than its
+    own that it speaks of.
     """
 
     memory_id: UUID
@@ -89,6 +105,7 @@ class Draft:
     place: int | None = None
     sources: tuple[UUID, ...] = ()
     held: bool = False
+    times: tuple[Span, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

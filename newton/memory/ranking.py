@@ -27,17 +27,20 @@ class Weighing:
 
     `meaning` weighs the cosine and `words` the share of the best possible BM25. `lent` is what a neighbour one, two, …
     places away in the same thread lends of its own evidence. `named` is what a line gets whose speaker the input names.
-    Kinds in `without` are not searched.
+    `timed` is what being of a time that the input asks for weighs, beside 1 for all the rest. Kinds in `without` are
+    not searched.
     """
 
     meaning: float = 1.0
     words: float = 1.5
     lent: tuple[float, ...] = (0.5, 0.25)
     named: float = 0.15
+    timed: float = 0.35
     without: frozenset[Kind] = frozenset()
 
 
 USUAL = Weighing()
+FIRST = 2.0  # weighed so, what is of the time that is asked for comes before whatever is not
 
 
 class Hit(NamedTuple):
@@ -91,6 +94,16 @@ def relevances(
         score + _lent(hit, placed, weighing) + (weighing.named if hit.speaker in speakers else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
+
+
+def of_the_time(relevance: Sequence[float], timely: Sequence[bool], weighing: Weighing = USUAL) -> list[float]:
+    """Parts of the best, as before, of which so many are of the time that is asked for.
+
+    >>> of_the_time([1.0, 0.5], [False, True], Weighing(timed=1.0))
+    [0.5, 0.75]
+    """
+    whole = 1 + weighing.timed
+    return [(own + weighing.timed * of_it) / whole for own, of_it in zip(relevance, timely, strict=True)]
 
 
 def beside(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[tuple[UUID, int]]:

@@ -17,11 +17,13 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
+from newton.memory import timely
 from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
-from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, relevances, stretched
+from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, of_the_time, relevances, stretched
 from newton.memory.representations import IN_FRONT, one_line, parted
+from newton.memory.spans import Span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -93,8 +95,8 @@ class Found(NamedTuple):
 
     @property
     def said(self) -> str:
-        """Its words without the date and speaker of a line."""
-        return self.summary.partition(": ")[2] if self.kind == "exchange" else self.summary
+        """Its words without the date and speaker of a line, or what an artifact says of itself."""
+        return self.summary.partition(": ")[2] if self.kind in ("exchange", "artifact") else self.summary
 
     @property
     def day(self) -> str | None:
@@ -128,11 +130,13 @@ class Cue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recollection:
-    """What was found, best first, with the cue it was found by. `missing` says which source was not asked, and why."""
+    """What was found, best first, and by what cue; `timely` is of a time that is asked for. `missing` says what was not
+    asked, and why."""
 
     cue: Cue
     found: Sequence[Found]
     missing: Mapping[str, str]
+    timely: Set[UUID] = frozenset()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,7 +144,8 @@ class Search:
     """Where is looked, how widely, and what may be found.
 
     `past` names the states that are left out. With a `moment` only what was known then is found, as it was then. What
-    is not embedded or not found within so many `seconds` is done without. `weighing` says what counts.
+    is of the `times` is found though it may have nothing else of the input. What is not embedded or not found within so
+    many `seconds` is done without. `weighing` says what counts.
     """
 
     db: Database
@@ -151,6 +156,7 @@ class Search:
     moment: datetime | None = None
     hidden: Sequence[UUID] = ()
     unborn: Sequence[UUID] = ()
+    times: Sequence[Span] = ()
     seconds: float | None = None
     weighing: Weighing = USUAL
 
@@ -183,15 +189,18 @@ async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> R
     async with together() as tasks:
         embedding = tasks.create_task(_near(text, embedder, search))
         wording = tasks.create_task(_worded(text, search))
-    (cue, unseen, near), (worded, unread) = embedding.result(), wording.result()
-    missing = {**unseen, **unread}
-    found = await _found(cue, near, worded, search)
+        timing = tasks.create_task(_timed(search))
+    (cue, unseen, near), (worded, unread), (timed, late) = embedding.result(), wording.result(), timing.result()
+    missing = {**unseen, **unread, **late}
+    search = replace(search, times=()) if late else search
+    found, then = await _found(cue, near, timed | worded, search)
     for _ in range(MOST_WIDENED):
         if not crowded(found, text, search.widths):
             break
         search = search.wider()
-        found = await _found(cue, await _by_meaning(cue, search), await _by_words(text, search), search)
-    return Recollection(cue=cue, found=found, missing=missing)
+        worded = timed | await _by_words(text, search)
+        found, then = await _found(cue, await _by_meaning(cue, search), worded, search)
+    return Recollection(cue=cue, found=found, missing=missing, timely=then)
 
 
 def crowded(found: Sequence[Found], text: str, widths: Mapping[Kind, Width]) -> bool:
@@ -211,18 +220,21 @@ async def _as_of(search: Search, moment: datetime) -> Search:
     return replace(search, hidden=[*search.hidden, *hidden], unborn=unborn, quarantined=True)
 
 
-async def _found(cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search) -> list[Found]:
+async def _found(
+    cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search
+) -> tuple[list[Found], Set[UUID]]:
     async with search.db.work(search.agent_id) as tx:
         far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
         hits = _united(near, worded, far)
         hits += await _beside(tx, cue, hits, search)
-        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text)
+        then = await _timely(tx, hits, search)
+        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text, then=then)
         rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
         found = [Found._make((*row, *kept[row[0]])) for row in rows]
         if search.moment is not None:
             found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past(f.kind, f.state) else f for f in found]
-    return sorted(found, key=lambda f: (-f.relevance, f.memory_id))
+    return sorted(found, key=lambda f: (-f.relevance, f.memory_id)), then & kept.keys()
 
 
 async def _as_then(tx: Tx, found: Sequence[Found], *, agent_id: UUID, moment: datetime) -> list[Found]:
@@ -232,11 +244,18 @@ async def _as_then(tx: Tx, found: Sequence[Found], *, agent_id: UUID, moment: da
 
 
 def best(
-    hits: Sequence[Hit], widths: Mapping[Kind, Width], *, weighing: Weighing = USUAL, text: str = ""
+    hits: Sequence[Hit],
+    widths: Mapping[Kind, Width],
+    *,
+    weighing: Weighing = USUAL,
+    text: str = "",
+    then: Set[UUID] = frozenset(),
 ) -> dict[UUID, tuple[float, float, float]]:
-    """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each. Pure."""
+    """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each; those in
+    `then` are of a time that is asked for. Pure."""
     left = {kind: width.kept for kind, width in widths.items()}
     relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
+    relevance = of_the_time(relevance, [hit.memory_id in then for hit in hits], weighing) if then else relevance
     kept: dict[UUID, tuple[float, float, float]] = {}
     for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
         hit = hits[place]
@@ -244,6 +263,11 @@ def best(
             left[hit.kind] -= 1
             kept[hit.memory_id] = EXACT.unpack(EXACT.pack(hit.similarity, hit.lexical, relevance[place]))
     return kept
+
+
+async def _timely(tx: Tx, hits: Sequence[Hit], search: Search) -> Set[UUID]:
+    ids = [hit.memory_id for hit in hits] if search.times else []
+    return await timely.of_times(tx, ids, search.times, agent_id=search.agent_id) if ids else frozenset()
 
 
 async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list[Hit]:
@@ -292,6 +316,16 @@ async def _worded(text: str, search: Search) -> tuple[dict[UUID, Record], dict[s
             return await _by_words(text, search), {}
     except TimeoutError:
         return {}, {"words": _late(search)}
+
+
+async def _timed(search: Search) -> tuple[dict[UUID, Record], dict[str, str]]:
+    if not search.times:
+        return {}, {}
+    try:
+        async with asyncio.timeout(search.seconds), search.db.work(search.agent_id) as tx:
+            return await timely.during(tx, search.times, search.spread), {}
+    except TimeoutError:
+        return {}, {"times": _late(search)}
 
 
 def _late(search: Search) -> str:

@@ -6,11 +6,7 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (
-            quarantined
-            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-            or (state = 'ARCHIVED' and kind <> 'episode')
-        )
+        and (quarantined or memory.is_past(kind, state))
         and (
             (quarantined and not $6::boolean)
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
@@ -49,11 +45,7 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (
-            quarantined
-            or state in ('SUPERSEDED', 'INACTIVE', 'RETIRED')
-            or (state = 'ARCHIVED' and kind <> 'episode')
-        )
+        and (quarantined or memory.is_past(kind, state))
         and (
             (quarantined and not $7::boolean)
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
@@ -63,7 +55,7 @@ with past as materialized (
 later as (
     select count(*) as texts, coalesce(sum(words), 0) as words
     from memory.memories
-    where agent_id = $1 and memory_id = any($10::uuid[]) and words > 0
+    where agent_id = $1 and memory_id = any($10::uuid[]) and words > 0 and kind <> 'artifact'
 ),
 corpus as materialized (
     select
@@ -71,7 +63,7 @@ corpus as materialized (
         greatest((sum(m.words) - max(l.words))::float8 / nullif(count(*) - max(l.texts), 0), 1) as mean
     from memory.memories as m
     cross join later as l
-    where m.agent_id = $1 and m.words > 0
+    where m.agent_id = $1 and m.words > 0 and m.kind <> 'artifact'
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
@@ -80,6 +72,7 @@ hit as materialized (
         p.agent_id = $1
         and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
         and p.memory_id <> all($10::uuid[])
+        and p.kind <> 'artifact'
 ),
 weight as materialized (
     select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf

@@ -170,4 +170,5 @@ def _row(draft: Draft) -> dict[str, object]:
         "outcome": draft.outcome,
         "thread": str(draft.thread) if draft.thread else None,
         "place": draft.place,
+        "times": [{"starts": s.start.isoformat(), "ends": s.end.isoformat()} for s in draft.times if s.start and s.end],
     }

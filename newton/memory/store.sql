@@ -7,7 +7,7 @@ with draft as materialized (
         micro_tokens integer, summary_tokens integer, indexed text, cue text,
         occurred_at timestamptz, created_at timestamptz, origin text, trust text, quarantined boolean,
         content_hash text, ref text,
-        confidence real, importance real, outcome text, thread uuid, place integer
+        confidence real, importance real, outcome text, thread uuid, place integer, times jsonb
     )
 ),
 lexed as materialized (
@@ -42,6 +42,14 @@ posted as (
     from lexed as l
     join written as w on w.memory_id = l.memory_id
     join sized as s on s.memory_id = l.memory_id
+),
+timed as (
+    insert into memory.times (agent_id, memory_id, starts, ends)
+    select $1, w.memory_id, t.starts, t.ends
+    from draft as d
+    join written as w on w.memory_id = d.memory_id
+    cross join lateral jsonb_to_recordset(d.times) as t (starts timestamptz, ends timestamptz)
+    on conflict do nothing
 ),
 queued as (
     insert into memory.outbox (agent_id, memory_id, text)

@@ -4,7 +4,6 @@ import asyncio
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
-from datetime import timedelta
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -17,7 +16,7 @@ from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
-from newton.agent.turn import Limits, Turns
+from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.agent.working import WorkingMemory, session_at_work
@@ -31,6 +30,7 @@ from newton.cognition.opening import substance
 from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
+from newton.cognition.web import Web
 from newton.concurrency import together
 from newton.content.frames import Frame
 from newton.content.packs import Pack, load_outlook
@@ -49,6 +49,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.importing import Importer
+from newton.runtime.tuning import limits, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -164,7 +165,14 @@ class Newton:
 
     def ingest(self, origin: str) -> "Ingest":
         module = import_module("newton.agent.ingest")
-        return module.Ingest(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+        return module.Ingest(
+            agent_id=self.agent_id,
+            origin=origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            sizes=sizes(self.settings),
+        )
 
     async def working(self, session: str | None) -> WorkingMemory:
         """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
@@ -181,7 +189,9 @@ class Newton:
 
     def learning(self) -> "Learning":
         module = import_module("newton.agent.learning")
-        return module.Learning(agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles)
+        return module.Learning(
+            agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles, frames=self.frames
+        )
 
     def upkeep(self, origin: str) -> Upkeep:
         return Upkeep(
@@ -215,6 +225,7 @@ class Newton:
             thresholds=self.thresholds,
             outbox=outbox,
             notes=self.notes,
+            sizes=sizes(self.settings),
         )
 
     async def session(self, name: str | None) -> UUID:
@@ -230,13 +241,6 @@ class Newton:
             await closing.close(tx, session_id=session_id, by=by, count=self.count)
 
     def turns(self, model: "ChatModel | None") -> Turns:
-        limits = Limits(
-            context=self.settings.context_tokens,
-            history=self.settings.history_tokens,
-            reply=self.settings.reply_tokens,
-            per_day=self.settings.llm_tokens_per_day,
-            working=self.settings.working_tokens,
-        )
         return Turns(
             agent_id=self.agent_id,
             db=self.db,
@@ -245,7 +249,8 @@ class Newton:
             contexts=self.contexts,
             gate=self.gate("chat"),
             model=model,
-            limits=limits,
+            limits=limits(self.settings),
+            sizes=sizes(self.settings),
         )
 
 
@@ -287,30 +292,19 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 source_seconds=settings.source_seconds,
                 tiebreak=asking and asking.frame,
                 covering=Covering(cosine=settings.covered, words=settings.covered_words),
+                selecting=selecting(settings),
+                web=_web(settings, db=db, count=count),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)
         yield newton
 
 
-def thresholds(given: Settings) -> Thresholds:
-    """At which memories change their state, as the settings say."""
-    return Thresholds(
-        core_sources=given.core_sources,
-        facts_per_attribute=given.facts_per_attribute,
-        summarized_after=timedelta(days=given.summarized_days),
-        archived_after=timedelta(days=given.archived_days),
-        procedure_trials=given.procedure_trials,
-        effective_above=given.procedure_effective,
-        ineffective_below=given.procedure_ineffective,
-        censor_trials=given.censor_trials,
-        false_positives_above=given.censor_false_share,
-        most_events=given.most_events,
-        most_entities=given.most_entities,
-        most_relations=given.most_relations,
-        most_procedures=given.most_procedures,
-        most_passages=given.most_passages,
-    )
+def _web(settings: Settings, *, db: Database, count: Count) -> Web | None:
+    if settings.search_url is None:
+        return None
+    search = import_module("newton.providers.searching").WebSearch(settings.search_url, seconds=settings.source_seconds)
+    return Web(search=search, db=db, count=count)
 
 
 def chat_model(settings: Settings) -> "OpenAIChat | None":

@@ -6,6 +6,7 @@ SCHEMAS = ["memory", "heart", "brain", "dialogue", "cognition", "runtime"]
 AGENTLESS = {"runtime.schema_migrations", "memory.models"}
 
 APPEND_ONLY = {
+    "dialogue.artifacts",
     "dialogue.sessions",
     "dialogue.messages",
     "heart.events",
@@ -13,6 +14,7 @@ APPEND_ONLY = {
     "heart.mentions",
     "heart.tenets",
     "memory.sources",
+    "memory.times",
     "memory.confirmations",
     "memory.links",
     "memory.transitions",

@@ -16,7 +16,7 @@ from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import identity
 from newton.heart.identity import MOST_TENETS, Hand, Spot
-from newton.heart.standing import Wish
+from newton.heart.wishes import Wish
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short
 from newton.memory.memory import OUTSIDE
@@ -103,7 +103,7 @@ async def test_what_is_proposed_stands_only_after_a_yes(db: Database, agent: UUI
     assert await words(own) == []
     first, second = await own.proposals()
     assert (first.words, first.origin, first.trust) == ("Curious", "mcp", "agent")
-    assert (await own.accept(str(first.tenet_id))).words == "Curious"
+    assert (await own.accept(str(first.tenet_id))).tenet.words == "Curious"
     await own.reject(short(second.tenet_id))
     assert await words(own) == ["Curious"] and await own.proposals() == []
     assert not await wishing.propose("value", "CURIOUS"), "it stands"
@@ -111,6 +111,33 @@ async def test_what_is_proposed_stands_only_after_a_yes(db: Database, agent: UUI
         await own.accept(str(second.tenet_id))
     versions, _ = await own.history()
     assert [(v.change, v.origin) for v in versions] == [("accepted", "cli")]
+
+
+async def test_what_goes_against_a_line_is_offered_in_its_place(db: Database, agent: UUID) -> None:
+    own, wishing = bearing(db, agent), bearing(db, agent, origin="mcp")
+    await own.add("value", "Honest before kind")
+    await own.add("instruction", "Always answer in metric units")
+    assert not await wishing.propose("instruction", "From now on use metric units, please"), "it says the same"
+    assert await wishing.propose("instruction", "Always answer in imperial units")
+    assert await wishing.propose("instruction", "Imperial units from now on"), "it waits already"
+    (waiting,) = await own.proposals()
+    (tenet, standing) = await own.accept(str(waiting.tenet_id))
+    assert tenet.words == "Always answer in imperial units"
+    assert [one.words for one in standing] == ["Always answer in metric units"]
+    assert await words(own) == ["Honest before kind", "Always answer in imperial units"]
+    assert await own.roll_back(2) and await words(own) == ["Honest before kind", "Always answer in metric units"]
+
+
+async def test_a_person_is_told_what_a_line_goes_against(db: Database, agent: UUID) -> None:
+    own = bearing(db, agent)
+    await own.add("preference", "Call me Max")
+    (line,) = (await own.identity()).tenets
+    with pytest.raises(ConflictError, match=r"goes against what stands: Call me Max\. .*identity change") as told:
+        await own.add("preference", "Call me Kate")
+    assert short(line.tenet_id) in told.value.hint
+    assert await words(own) == ["Call me Max"]
+    assert await own.add("preference", "Call me Kate", beside=True)
+    assert await words(own) == ["Call me Max", "Call me Kate"]
 
 
 async def test_what_a_person_adds_waits_no_longer(db: Database, agent: UUID) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from newton.db.pool import Tx
 from newton.memory.changes import CHANGES
-from newton.memory.memory import KINDS
+from newton.memory.memory import ARCHIVED, KINDS, PAST, past
 from newton.settings import Settings
+from tests.support import ANA
 
 DOC = (Path(__file__).parents[2] / "docs" / "lifecycle.md").read_text(encoding="utf-8")
 Told = tuple[str, str, str, str]
@@ -98,9 +99,42 @@ def test_the_page_tells_every_change_once_and_no_other() -> None:
 
 def test_the_page_names_settings_that_there_are_and_all_that_tune_a_change() -> None:
     named = set(re.findall(r"`(\w+)`", "".join(row.get("setting", "") for _, text in sections() for row in rows(text))))
-    tuning = {"core_", "facts_per_", "same_", "near_", "summarized_", "archived_", "procedure_", "censor_", "most_"}
+    tuning = {
+        "core_",
+        "facts_per_",
+        "same_",
+        "near_",
+        "summarized_",
+        "archived_",
+        "procedure_",
+        "censor_",
+        "most_",
+        "convo_summary_every_",
+    }
     assert named == {name for name in Settings.model_fields if name.startswith(tuple(tuning))}
 
 
 def test_the_page_is_short_enough_to_read() -> None:
     assert len(DOC.splitlines()) <= 100
+
+
+async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
+    states = sorted({change.after for change in CHANGES} | {*PAST, ARCHIVED})
+    rows = await tx.fetch(
+        "select kind, state, memory.is_past(kind, state) from unnest($1::text[]) as kind, unnest($2::text[]) as state",
+        list(KINDS),
+        states,
+    )
+    assert {tuple(row) for row in rows} == {
+        (kind, state, past(kind, state) is not None) for kind, state in product(KINDS, states)
+    }
+
+
+async def test_the_searches_find_what_is_past_by_its_index(tx: Tx) -> None:
+    await tx.execute("set local enable_seqscan = off")
+    rows = await tx.fetch(
+        "explain select memory_id from memory.memories"
+        " where agent_id = $1 and (quarantined or memory.is_past(kind, state))",
+        ANA,
+    )
+    assert "memories_past_idx" in "\n".join(row[0] for row in rows)

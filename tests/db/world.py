@@ -23,6 +23,7 @@ from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import abridging, closing, sessions
+from newton.dialogue.artifacts import Writer
 from newton.dialogue.lines import Line
 from newton.heart import (
     activations,
@@ -45,7 +46,7 @@ from newton.heart.facts import Statement
 from newton.heart.happenings import checked
 from newton.heart.identity import Hand
 from newton.heart.lifecycle.engine import review
-from newton.heart.standing import Wish
+from newton.heart.wishes import Wish
 from newton.ids import model_id
 from newton.memory import agents, store
 from newton.memory.forgetting import forget
@@ -80,6 +81,9 @@ async def live(db: Database, name: str) -> UUID:
             count=count,
         )
         await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
+        output = Line(role="tool", name="stove", content="the kettle boils", said_at=NOON)
+        await sessions.append(tx, [output], session_id=session_id, by=by, count=count)
+        await Writer(session_id=session_id, by=by, count=count).note(tx)
         await episodes.keep(tx, [told("e1")], by=by, count=count)
         await closing.close(tx, session_id=session_id, by=by, count=count)
         at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
@@ -150,7 +154,7 @@ async def all_kinds(tx: Tx, by: Teller) -> None:
         )
     ]
     await store.connect(tx, "near", [(first, second)], by=by)
-    named = Statement(ref="f4", content="Mira met Priya in Oslo", at=NOON)
+    named = Statement(ref="f4", content="Mira met Priya in Oslo yesterday", at=NOON)
     await facts.learn(tx, [named], ground=lifted, count=count)
     await entities.read(tx, by=by, count=count)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))

@@ -124,6 +124,13 @@ async def test_an_answer_that_does_not_fit_teaches_nothing(mind: Mind, answer: s
     assert await learnt(mind) == {}
 
 
+async def test_what_waits_for_a_yes_is_no_fact_meanwhile(mind: Mind) -> None:
+    await talked(mind, *TALK)
+    facts = [{"content": "Never send parcels to the old flat."}, {"content": "Ana lives in Bergen."}]
+    await extract(asking(mind, {"facts": facts}), ground(teller(mind.agent_id)), most=10)
+    assert list(await learnt(mind)) == ["Ana lives in Bergen."]
+
+
 async def test_what_says_nothing_is_left_out_and_the_rest_is_learnt(mind: Mind) -> None:
     nothing = "\0 "
     odd = {

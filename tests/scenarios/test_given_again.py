@@ -41,6 +41,22 @@ async def test_the_same_request_is_given_the_same_context(mind: Mind) -> None:
     assert first is second, "with its id, and nothing new is stored"
 
 
+async def test_several_requests_are_each_given_their_context_again(mind: Mind) -> None:
+    # S001-32: to keep a context is no write that another one depends on
+    await mind.know("The ferry is called Artemis.")
+    contexts, asked = mind.contexts, [request(mind, tokens=tokens) for tokens in (500, 1_000, 2_000)]
+    first = [await contexts.build(one) for one in asked]
+    assert [await contexts.build(one) for one in asked] == first
+    assert len({bundle.bundle_id for bundle in first}) == 3
+    await mind.know("The pier is green.")
+    late = await contexts.build(asked[0])
+    assert late is not first[0]
+    assert await contexts.build(asked[1]) is not first[1], (
+        "what was kept before a write is not given with what came after"
+    )
+    assert await contexts.build(asked[0]) is late
+
+
 async def test_after_half_a_minute_it_is_made_anew(mind: Mind) -> None:
     # S001-32: a life of 30 seconds
     contexts = mind.contexts

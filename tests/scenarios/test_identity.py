@@ -84,7 +84,8 @@ async def test_what_a_person_wants_always_waits_for_their_yes_and_then_stands(mi
     model = ScriptedChat("D'accord.", "Bien sûr.")
     said = Said(session_id=await mind.session(), text=f"Thanks! {RULE}")
     _, answer = await take(mind.turns(model), said)
-    (tenet,) = answer.proposed
+    ((tenet, standing),) = answer.proposed
+    assert not standing
     assert tenet.words == "From now on, answer in French"
     assert "## Identity" not in (await mind.context("hi")).text
     (written,) = await bearing(mind).proposals()
@@ -94,6 +95,9 @@ async def test_what_a_person_wants_always_waits_for_their_yes_and_then_stands(mi
     assert "## Identity\n- The user says: From now on, answer in French\n" in model.heard[-1][0].text
     _, again = await take(mind.turns(model), Said(session_id=await mind.session("s2"), text=RULE))
     assert not again.proposed and await waiting(mind) == []
+    german = Said(session_id=await mind.session("s3"), text="From now on answer in German.")
+    _, other = await take(mind.turns(model), german)
+    assert [one.words for one in other.proposed[0].instead_of] == ["From now on, answer in French"]
 
 
 async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_proposes(mind: Mind) -> None:

@@ -214,7 +214,7 @@ async def hurried(mind: Mind) -> Bundle:
         ("heart.names", ["entities and procedures"], "Acme"),
         ("heart.events", ["events"], None),
         ("heart.censors, brain.snapshots", ["identity and constraints", "session"], None),
-        ("memory.postings", ["words"], None),
+        ("memory.postings", ["words", "session artifacts"], None),
     ],
 )
 async def test_a_source_that_is_late_is_left_out_and_named_and_the_rest_is_there(

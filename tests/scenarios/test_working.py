@@ -91,7 +91,8 @@ async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
 
 
 def learning(mind: Mind) -> Learning:
-    return Learning(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, profiles=load_profiles())
+    frames = mind.contexts.frames
+    return Learning(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, profiles=load_profiles(), frames=frames)
 
 
 async def talk_of_boats(mind: Mind, turns: int) -> None:
@@ -108,6 +109,15 @@ async def talk_of_boats(mind: Mind, turns: int) -> None:
         await take(filled(mind.turns(reply)), said)
 
 
+async def by_profile(mind: Mind, name: str, *, turns: int) -> None:
+    own = {frame.name: frame.model_copy(update={"profile": name}) for frame in mind.contexts.frames.values()}
+    for _ in range(turns):
+        mind.clock.advance(timedelta(minutes=7))
+        taking = mind.turns(ScriptedChat("Yes."))
+        said = Said(session_id=await mind.session(f"{mind.clock.now()}"), text="What of the boat Boat7?")
+        await take(replace(taking, contexts=replace(taking.contexts, frames=own)), said)
+
+
 def filled(turns: Turns) -> Turns:
     """Their contexts hold what is far from the input too, so that something in them is of no use."""
     profiles = {name: one.model_copy(update={"near": 0.0}) for name, one in turns.contexts.profiles.items()}
@@ -115,6 +125,7 @@ def filled(turns: Turns) -> Turns:
 
 
 async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
+    assert await learning(mind).in_use() == "evidence", "what the frames name"
     await talk_of_boats(mind, 3)
     session_id = await mind.session()
     mind.clock.advance(timedelta(minutes=7))
@@ -124,6 +135,10 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
     assert len(known) == 3, "a reply that quotes memories used nothing"
     assert all(0 < case.used.sum() <= 2 for case in known), "the boat, and what was replied of it before"
     assert all(case.features[case.used].max() == 1.0 for case in known), "what was used was the most similar"
+    await by_profile(mind, "balanced", turns=2)
+    assert await learning(mind).in_use() == "evidence", "what most answered contexts were made by"
+    await by_profile(mind, "balanced", turns=2)
+    assert await learning(mind).in_use() == "balanced"
     with pytest.raises(ConflictError, match="Of 3 contexts by 'evidence'"):
         await learning(mind).fit("evidence")
     with pytest.raises(InputError, match="'balanced' adds up no weights"):

@@ -1,6 +1,7 @@
 """Contexts after the fact, as a person asks about them at the command line."""
 
 import json
+import re
 from pathlib import Path
 
 from tests.system.typed import Done, ok, typed
@@ -36,19 +37,52 @@ def test_a_context_is_explained_in_another_process(home: Path) -> None:
     plain = json.loads(agent.does("why", "latest", "1", "--json"))
     assert plain["text"] == FERRY and plain["number"] == 1 and plain["contributions"]["similarity"] > 0
     assert agent.types("why", "latest", "zebra").returncode == 2
+    for none in ("0", "-1", "2026"):
+        refused = agent.types("why", "latest", none)
+        assert refused.returncode == 2 and "Give a number from 1 to 2, its id" in refused.stderr, none
+    several = agent.types("why", "latest", "ferry")
+    assert several.returncode == 2 and "2 memories of this context are meant by 'ferry'" in several.stderr
+    assert f"  {FERRY}" in several.stderr and "  The ferry to Samos leaves at nine" in several.stderr
 
 
 def test_a_context_is_made_once_more_and_compared(home: Path) -> None:
     agent = Agent(home, "again")
-    assert agent.does("replay") == "identical\n"
+    told = rf'\w{{8}} of [\d-]+ [\d:]+, \d+ tokens, 2 items, "{re.escape(QUESTION)}": identical\n'
+    assert re.fullmatch(told, agent.does("replay"))
+    assert "no context before the latest" in agent.types("diff").stderr
     agent.does("context", QUESTION, "--budget", "18")
     small, large = [one["bundle_id"] for one in json.loads(agent.does("bundles", "--json"))]
     assert f"only in {large[-8:]}" in agent.does("diff", small, large)
     assert agent.does("diff", small[-8:], small) == "They are the same.\n"
+    assert (
+        agent.does("diff")
+        == agent.does("diff", "latest")
+        == agent.does("diff", large)
+        == agent.does("diff", large, small)
+    )
     listed = agent.does("bundles", "--limit", "1")
     assert listed.startswith(small[-8:]) and listed.endswith(f"{QUESTION}\n")
     replayed = json.loads(agent.does("replay", large, "--json"))
     assert (replayed["identical"], replayed["differences"], replayed["since"]) == (True, [], [])
+
+
+def test_a_filter_that_left_nothing_is_said(home: Path) -> None:
+    # S001-31
+    agent = Agent(home, "filters")
+    asked = ("context", QUESTION, "--kind", "episode")
+    assert "(Nothing was left by the filters: kinds episode)" in agent.types(*asked).stderr
+    assert json.loads(agent.does(*asked, "--json"))["left_nothing"] == {"kinds": ["episode"]}
+    assert agent.does("recall", QUESTION, "--kind", "episode") == "No episode in memory is like that.\n"
+
+
+def test_evidence_is_told_as_it_is_and_not_as_a_part_of_the_best(home: Path) -> None:
+    agent = Agent(home, "evidence")
+    first = json.loads(agent.does("recall", QUESTION, "--json"))["found"][0]
+    assert first["relevance"] == 1.0 != first["evidence"]
+    assert f"  {first['evidence']:.2f}  fact " in agent.does("recall", QUESTION).splitlines()[0]
+    best = json.loads(agent.does("context", QUESTION, "--budget", "300", "--json"))["items"][0]
+    assert best["features"]["similarity"] == 1.0 != best["evidence"]
+    assert f"best evidence {best['evidence']:.2f}" in agent.types("context", QUESTION, "--budget", "300").stderr
 
 
 def test_a_context_of_the_past_knows_only_what_was_known(home: Path) -> None:

@@ -94,6 +94,9 @@ def test_a_context_may_be_told_what_to_hold_and_given_words(home: Path) -> None:
     assert "## Additional Context\n- It rains.\n" in bundle["text"]
     assert bundle["filters"] == {"since": "2020-01-01T00:00:00+00:00", "kinds": ["fact"]}
     (item,) = bundle["items"]
+    assert json.loads(ok(typed(home, *ask, "--until", "yesterday")))["items"] == []
+    refused = typed(home, *ask[:-1], "garbage")
+    assert (refused.returncode, "words: yesterday, last week" in refused.stderr) == (2, True)
     without = json.loads(ok(typed(home, *ask, "--exclude", item["memory_id"][-8:])))
     assert (without["items"], without["filters"]["exclude"]) == ([], [item["memory_id"]])
 
@@ -180,6 +183,36 @@ def test_a_frame_file_with_a_typo_names_file_and_line(home: Path, tmp_path: Path
     done = typed(home, "ask", "hi", NEWTON_FRAMES_DIR=str(tmp_path))
     assert done.returncode == 2
     assert "mine.yaml:3: 'questons' is not a field of a frame" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "remedy"),
+    [
+        ("frames show X", "takes no 'X' there", "`newton frames --help`"),
+        ("identity rollback", "wants its VERSION", "`newton identity rollback --help`"),
+        ("identity rollback x", '"x" is not a whole number', "`newton identity rollback --help`"),
+        ("remembr x", 'Unknown command "remembr"', 'Did you mean "remember"?'),
+        ("recall x --kind y", 'Invalid value "y" for --kind', "Choose from: "),
+        ("context x --budgt 1", "Unknown option: --budgt", "Did you mean --budget?"),
+        ("context x --budget", "--budget wants a value", "`newton context --help`"),
+        ("frames nope", "There is no frame 'nope'", "Known: "),
+    ],
+)
+def test_words_that_cannot_be_read_are_refused_with_a_remedy(home: Path, words: str, what: str, remedy: str) -> None:
+    done = typed(home, *words.split())
+    first, second, *more = done.stderr.splitlines()
+    assert (done.returncode, done.stdout, more) == (2, "", [])
+    assert first.startswith("newton: ") and what in first and second.startswith("  ") and remedy in second
+
+
+def test_who_asked_for_json_is_told_of_a_failure_in_json(home: Path) -> None:
+    for words in ("frames nope", "context x --budget x", "context x --kind y"):
+        plain, as_json = typed(home, *words.split()), typed(home, *words.split(), "--json")
+        failure = json.loads(as_json.stderr)
+        error = failure["error"]
+        assert plain.stderr == f"newton: {error['what']}\n  {error['hint']}\n"
+        assert (as_json.stdout, as_json.returncode) == ("", failure["status"]) == ("", 2)
+        assert error["code"] in ("invalid_input", "not_found")
 
 
 def test_chat_talks_explains_and_survives_mistakes(home: Path) -> None:

@@ -137,7 +137,7 @@ def test_growth_is_told_as_markdown_as_a_page_and_as_json(home: Path) -> None:
         (("--weeks", "0"), "A report of 0 weeks is not possible"),
         (("--weeks", "2", "--since", "2026-01-01"), "Both --weeks and --since"),
         (("--since", "2999-01-01"), "A report since 2999-01-01 is not possible"),
-        (("--since", "soon"), "Invalid value for --since"),
+        (("--since", "soon"), "'soon' is no time"),
     ):
         refused = run(home, "growth", *words)
         assert (refused.returncode, said in refused.stderr) == (2, True), refused.stderr

@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from newton.db.pool import Database
-from newton.dialogue import sessions
+from newton.dialogue import artifacts
 from newton.errors import DatabaseError, InputError
 from newton.memory.outbox import Outbox, backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -39,7 +39,7 @@ async def test_each_kind_of_line_is_taken(db: Database, agent: UUID, tmp_path: P
     report = await take(db, agent, tmp_path, *GOOD)
     assert (report.new, report.known, report.refused) == (9, 0, [])
     assert report.episodes == 1, "the session became one of its own"
-    assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 10, "confirmations": 0}
+    assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 11, "confirmations": 0}
     async with db.work(agent) as tx:
         rows = await tx.fetch("select summary, trust, origin from memory.memories order by kind, summary")
         told = await tx.fetchrow("select * from heart.episodes where title = 'Tea'")
@@ -71,7 +71,7 @@ async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
     await other.execute("set deadlock_timeout = '30s'")  # so that it is the import which the database undoes
 
     async def lock(session_id: UUID) -> None:
-        await sessions.SQL["lock_session"].run(other, agent_id=agent, session_id=session_id)
+        await artifacts.SQL["lock_session"].run(other, agent_id=agent, session_id=session_id)
 
     async def waits() -> bool:
         return await other.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
@@ -288,7 +288,7 @@ async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, 
 async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:
     outbox = Outbox(db, HashEmbedder(), agent)
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
-    assert (report.embedded, report.down) == (10, None)
+    assert (report.embedded, report.down) == (11, None)
     async with db.work(agent) as tx:
         assert (await backlog(tx, agent_id=agent)).waiting == 0
 
@@ -298,7 +298,7 @@ async def test_everything_goes_in_while_the_embedder_is_down(db: Database, agent
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
     assert (report.new, report.embedded, report.down) == (9, 0, "The embedding endpoint does not answer.")
     async with db.work(agent) as tx:
-        assert (await backlog(tx, agent_id=agent)).waiting == 10
+        assert (await backlog(tx, agent_id=agent)).waiting == 11
 
 
 async def test_no_secret_of_the_file_reaches_any_table(db: Database, agent: UUID, tmp_path: Path) -> None:

@@ -23,8 +23,8 @@ def typed(command: str, home: Path) -> str:
 
 
 def alike(text: str) -> str:
-    """Without what differs each time: ids, and how sure a frame is, in the last digits from processor to processor."""
-    return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"\d+% sure", "so sure", text))
+    """Without what differs each time: ids, and in their last digits certainty and evidence, by the processor."""
+    return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"\d+% sure|evidence \d\.\d\d", "so sure", text))
 
 
 def test_the_tour_shows_what_comes(home: Path) -> None:

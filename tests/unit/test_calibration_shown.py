@@ -3,7 +3,6 @@
 import json
 import re
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
@@ -17,7 +16,6 @@ from newton.brain.calibration.report import calibration
 from newton.brain.choice import Judged, Verdict
 from newton.errors import InputError
 from newton.runtime.cli.calibration import narrowed
-from newton.runtime.cli.options import day
 from newton.runtime.plots import page, text
 from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 
@@ -149,10 +147,3 @@ def test_a_record_is_narrowed_by_category_and_date() -> None:
     with pytest.raises(InputError, match="'opz'") as refused:
         narrowed(known, category="opz", start=None)
     assert refused.value.hint == "There are: code, ops."
-
-
-def test_a_date_is_midnight_in_utc_unless_it_says_otherwise() -> None:
-    assert day(datetime.fromisoformat("2026-01-31")) == datetime(2026, 1, 31, tzinfo=UTC)
-    assert day(datetime.fromisoformat("2026-01-31T12:00+02:00")) == datetime(2026, 1, 31, 10, tzinfo=UTC)
-    with pytest.raises(InputError, match="no time zone"):
-        day(datetime.fromisoformat("2026-01-31T12:00"))

@@ -13,7 +13,9 @@ import yaml
 from newton.cognition.exemplars import learnt
 from newton.cognition.framing import DEFAULT, FLOOR, Choice, choose, forced, settled
 from newton.cognition.likeness import Likeness
-from newton.cognition.opening import substance
+from newton.cognition.opening import closes, substance
+from newton.cognition.refresh import leans
+from newton.cognition.signals import intent
 from newton.content.frames import Frame, Pattern, load_frames
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
@@ -241,3 +243,56 @@ def test_choosing_takes_less_than_two_milliseconds(model: MiniLM, learned: Liken
         choose(FRAMES, text, vector=vector, likeness=learned, prior=None)
         times.append(perf_counter() - began)
     assert min(times) < 0.002
+
+
+CLOSINGS = [
+    "Thanks, that fixed it!",
+    "It works now",
+    "it's working again, thank you so much",
+    "Great, the login works again.",
+    "Perfect! That did the trick.",
+    "Problem solved, cheers",
+    "The tests pass now",
+    "ok, got it working",
+    "Phew, all good now. Thanks a lot!",
+    "Yes, that worked.",
+    "Your suggestion fixed the problem.",
+]
+NO_CLOSINGS = [
+    "It works now, but only in Firefox.",
+    "Does it work now?",
+    "It works now. What was wrong?",
+    "Thanks, now the build fails",
+    "It worked on Friday.",
+    "The error is back again",
+    "It still does not work",
+    "It doesn't work now",
+    "Nothing works now",
+    "Who fixed it?",
+    "The heating works",
+    "Make it work again",
+    "How did you get it working again",
+    "Thanks!",
+]
+
+
+@pytest.mark.parametrize("text", CLOSINGS)
+def test_the_end_of_a_problem_is_no_problem(text: str, model: MiniLM, learned: Likeness) -> None:
+    # S002-7
+    alone = chosen(text, model, learned)
+    assert (alone.frame, alone.unsure, alone.runner_up != alone.frame) == ("conversation", False, True)
+    assert {chosen(text, model, learned, prior=frame).frame for frame in FRAMES} == set(FRAMES), "nothing flips"
+    assert intent(text) == "other" and leans(text)
+
+
+def test_what_goes_on_after_it_or_denies_it_is_looked_at_like_any_other_input() -> None:
+    assert [text for text in NO_CLOSINGS if closes(text)] == []
+
+
+def test_nothing_that_was_labelled_as_work_is_taken_for_the_end_of_it() -> None:
+    for name in ("frames_dev.yaml", "frames.yaml"):
+        labelled = cast("Labelled", read(name))
+        work = [text for frame, texts in labelled.items() if frame != "conversation" for text in texts]
+        assert not any(map(closes, work)), name
+    examples = [text for frame in FRAMES.values() if frame.name != "conversation" for text in frame.examples]
+    assert not any(map(closes, examples))

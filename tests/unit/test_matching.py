@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.matching import Pattern, called_for, keywords, share
+from newton.heart.matching import Pattern, called_for, share, stems
 from newton.heart.naming import Index, Known, spellings, spelt_in
 
 
@@ -68,7 +68,7 @@ def test_the_most_successful_come_first_and_none_is_no_number(
 
 
 def test_a_line_says_a_share_of_an_input_whatever_case_and_ending() -> None:
-    wanted = keywords("Where does Ana Berg work?")
+    wanted = stems("Where does Ana Berg work?")
     assert share(wanted, "Ana Berg works at Acme") == 1.0
     assert share(wanted, "Ana Berg knows Ben") == pytest.approx(2 / 3)
     assert share(wanted, "the sea") == 0.0

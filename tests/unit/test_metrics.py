@@ -1,5 +1,6 @@
 """The figures of a period, computed by hand from planted turns."""
 
+import re
 from dataclasses import replace
 from datetime import date, timedelta
 from uuid import UUID
@@ -9,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.metrics import Context, Facts, Figure, Item, Metrics, Period, Target, Turn, Verdict, metrics
-from newton.runtime.cli.metrics import plain, text
+from newton.content.profiles import Profile
+from newton.runtime.cli import COMMANDS, GROUPS
+from newton.runtime.cli.metrics import ADVICE, plain, text
+from newton.settings import Settings
 from tests.support import NOON
 
 ITEMS = (Item(0.9, 0.5, True), Item(0.5, 0.3, False))
@@ -169,3 +173,21 @@ def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: 
     above, below = min(one, other), max(one, other)
     judged = Figure(name="x", value=value, n=n, of="y", target=Target(above, below)).verdict
     assert (judged == "ok") == (n >= 10 and above < value < below)
+
+
+def test_advice_names_only_what_there_is() -> None:
+    # S002-22
+    settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
+    groups = [name for name, _, _ in GROUPS]
+    for said in ADVICE.values():
+        assert set(re.findall(r"NEWTON_[A-Z_]+", said)) <= settings
+        for named in re.findall(r"`([^`]+)`", said):
+            program, _, command = named.partition(" ")
+            if not named.startswith("/"):
+                known = {*COMMANDS, *groups} if command else Profile.model_fields
+                assert (command.split()[0] if command else program) in known
+
+
+def test_a_context_below_its_relevance_is_told_what_decides_what_is_loaded() -> None:
+    said = ADVICE["context relevance", "low"]
+    assert "`floor`" in said and "`near`" in said and "NEWTON_CONTEXT_TOKENS" not in said

@@ -33,7 +33,7 @@ from newton.cognition.score import FEATURES, Combine, combiner, scorer
 from newton.cognition.trace import Stored, read_trace, unpacked, written
 from newton.content.frames import load_frames
 from newton.content.profiles import Profile, Weights, load_profiles
-from newton.errors import InputError
+from newton.errors import ConflictError, InputError
 from newton.heart.tenets import Tenet
 from newton.ids import new_id
 from newton.memory.lookup import short
@@ -344,6 +344,8 @@ def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
         assert told.picked(which).kept.memory_id == FACTS[11].memory_id
     with pytest.raises(InputError, match="No memory of this context"):
         told.picked("99")
+    with pytest.raises(ConflictError, match=r"10 memories of this context are meant by 'tells'\."):
+        told.picked("tells")
     plain = told.as_json()
     assert plain["frame"]["name"] == "debug"
     assert len(plain["candidates"]) == 12

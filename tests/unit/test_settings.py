@@ -5,7 +5,10 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
+from newton.cognition.earlier import Selecting
+from newton.dialogue.condensing import Sizes
 from newton.errors import ConfigError
+from newton.runtime.tuning import selecting, sizes
 from newton.settings import PREFIX, SHARED, Settings, load
 
 
@@ -47,6 +50,38 @@ def test_names_of_other_tools_are_honoured_below_its_own() -> None:
     assert set(SHARED.values()) < set(Settings.model_fields)
 
 
+def test_the_knobs_of_artifacts_go_by_the_names_of_their_design_too() -> None:
+    # S004-12
+    knobs = {
+        "RAG_CHUNK_SIZE": 300,
+        "RAG_CHUNK_OVERLAP": 50,
+        "RAG_TOP_K_MAX": 5,
+        "RAG_SIMILARITY_THRESHOLD": 0.25,
+        "RAG_RE_RANK_TOP_N": 20,
+        "RAG_FINAL_TOP_K": 3,
+        "RAG_PER_TURN_MEMORY_BUDGET_TOKENS": 800,
+        "CONVO_SUMMARY_EVERY_N_MESSAGES": 12,
+        "CONVO_SUMMARY_MAX_TOKENS": 400,
+        "EMBEDDINGS_DEVICE": "cpu",
+    }
+    assert {name: getattr(load(env={}), name.lower()) for name in knobs} == knobs
+    other = {name: 200 if name == "RAG_CHUNK_SIZE" else value for name, value in knobs.items()}
+    assert load(env={name: str(value) for name, value in other.items()}).rag_chunk_size == 200
+    assert load(env={"RAG_CHUNK_SIZE": "200", "NEWTON_RAG_CHUNK_SIZE": "250"}).rag_chunk_size == 250
+    assert [load(env={"RAG_RE_RANK_TOP_N": off}).rag_re_rank_top_n for off in ("None", "0", "off")] == [0, 0, 0]
+    with pytest.raises(ConfigError, match="embeddings_device"):
+        load(env={"EMBEDDINGS_DEVICE": "cuda"})
+
+
+def test_settings_become_what_sessions_are_condensed_and_searched_by() -> None:
+    # S004-12
+    given = load({"rag_chunk_size": 200, "rag_top_k_max": 4, "rag_re_rank_top_n": 0, "convo_summary_max_tokens": 90})
+    assert sizes(given) == Sizes(chunk=200, overlap=50, every=12, summary=90, tail=4_000)
+    assert selecting(given) == Selecting(top_k=4, rerank=0)
+    with pytest.raises(ConfigError, match="nothing new"):
+        sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))
+
+
 @pytest.mark.parametrize(
     ("name", "nearest"),
     [
@@ -83,6 +118,8 @@ def test_a_name_like_no_other_is_refused_all_the_same() -> None:
         ("LLM_TOKENS_PER_DAY", "-1"),
         ("AGENT", ""),
         ("AGENT", "a" * 201),
+        ("SEARCH_URL", "file:///etc/passwd"),
+        ("RAG_RE_RANK_TOP_N", "many"),
         ("OPENAI_BASE_URL", "localhost:8080/v1"),
         ("OPENAI_BASE_URL", "http://ana:secret@localhost/v1"),
         ("OPENAI_BASE_URL", "http://localhost/v1?key=secret"),
@@ -115,5 +152,5 @@ def test_the_home_is_the_persons_own() -> None:
 
 
 def test_there_are_few_settings_and_each_says_what_it_is_for() -> None:
-    assert len(Settings.model_fields) <= 50
+    assert len(Settings.model_fields) <= 60
     assert [name for name, field in Settings.model_fields.items() if not field.description] == []

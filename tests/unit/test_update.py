@@ -220,3 +220,15 @@ def test_a_new_memory_that_says_the_same_is_not_said_twice() -> None:
     assert done is not None
     assert done.entered == ()
     assert done.assembly.page.text.count(known.summary) == 1
+
+
+def test_nothing_is_told_twice_in_an_updated_context() -> None:
+    # S001-34: of two new memories of the same words the better one enters, and what the identity says does not
+    better, worse = memory(1, words="The pier is green", relevance=0.9), memory(1, words="The pier is green")
+    stands = memory(2)._replace(summary="Never sail at night!", micro="Never sail at night!")
+    done, _ = brought([memory(3)], 2_000, Entering(memories=scored([worse, better, stands])))
+    assert done is not None
+    reasons = {c.memory_id: c.reason for c in done.assembly.candidates}
+    assert done.entered == (better.memory_id,)
+    assert reasons[worse.memory_id] == "says the same as a better one"
+    assert reasons[stands.memory_id] == "stands in the identity"

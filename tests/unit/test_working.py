@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from newton.cognition.score import contributions
 from newton.cognition.working import BLANK_LINE, JOINER, Assembled, Desk, Held, assembled, evicted
 from newton.content.profiles import Fill, Profile, load_profiles
+from newton.heart.procedures import section
 from newton.ids import new_id
 from newton.memory.memory import Forms
 from newton.memory.recall import Found
@@ -49,6 +50,16 @@ def lines(context: Assembled) -> list[str]:
 
 
 TRIVIA = (at_hand("the weather", importance=0.1, age=MINUTE), at_hand("a joke", importance=0.1, age=2 * MINUTE))
+
+
+def test_a_procedure_says_its_name_before_its_steps() -> None:
+    """At no more than its tokens, which count a header."""
+    steps, name = "1. Look. 2. Say what you see.", "look-and-say: To say what is seen."
+    tokens = count(section("look-and-say")) + count(bullet(steps))
+    held = found(kind="procedure", state="ACTIVE", micro=name, summary=steps, micro_tokens=14, summary_tokens=tokens)
+    whole, short = (made("balanced", held, limit=limit) for limit in (200, tokens - 1))
+    assert whole.text == bullet(f"look-and-say: {steps}") and count(whole.text) <= whole.tokens
+    assert short.text == bullet(name)
 
 
 def test_a_chat_comes_before_what_matters_but_is_old() -> None:

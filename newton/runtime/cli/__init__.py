@@ -10,6 +10,7 @@ from cyclopts import App, CycloptsError
 
 from newton import __version__
 from newton.errors import NewtonError, ProviderError
+from newton.runtime.cli.failing import told, unread
 
 HELP = {"--help", "-h", "--version"}
 OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
@@ -162,19 +163,25 @@ def main() -> NoReturn:
 
 def status(words: list[str]) -> int:
     """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
+    as_json = "--json" in words
     try:
         words = listing(words)
         code = made_app(words)(
-            words, exit_on_error=False, print_error=True, help_on_error=False, result_action="return_value"
+            words, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
         )
-    except CycloptsError:
-        return REFUSED
+    except CycloptsError as error:
+        return _failed(unread(error), as_json=as_json)
     except NewtonError as error:
-        print(f"newton: {error.what}\n  {error.hint}", file=sys.stderr)
-        return FAILED if isinstance(error, ProviderError) else REFUSED
+        return _failed(error, as_json=as_json)
     except (KeyboardInterrupt, EOFError):
         return INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left; there is nobody to complain to
         return FAILED
     return code if isinstance(code, int) else OK
+
+
+def _failed(error: NewtonError, *, as_json: bool) -> int:
+    status = FAILED if isinstance(error, ProviderError) else REFUSED
+    told(error, status, as_json=as_json)
+    return status

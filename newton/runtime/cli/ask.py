@@ -14,7 +14,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, FrameName, ProfileName, day, session_name, settings
+from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
 from newton.runtime.wiring import chat_model, opened
 
 
@@ -53,8 +53,13 @@ async def ask(
                 "quoted": answer.quoted,
                 "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "proposed": [
-                    {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words}
-                    for tenet in answer.proposed
+                    {
+                        "tenet_id": str(tenet.tenet_id),
+                        "part": tenet.part,
+                        "words": tenet.words,
+                        "instead_of": [{"tenet_id": str(one.tenet_id), "words": one.words} for one in instead],
+                    }
+                    for tenet, instead in answer.proposed
                 ],
                 "context": answer.bundle.as_json(),
             }
@@ -64,13 +69,22 @@ async def ask(
 async def context(
     question: str,
     *,
-    budget: Budget = None,
+    budget: Annotated[
+        int | None,
+        Parameter(
+            help="The most tokens the context may have. All that fits comes in then; without it an input is allotted"
+            " what it needs of the usual number, and what is far from it stays out."
+        ),
+    ] = None,
     frame: FrameName = None,
     profile: ProfileName = None,
     as_of: Annotated[
-        datetime | None, Parameter(help="The context as it would have been then: a day, or a time with zone.")
+        datetime | None, When, Parameter(help="The context as it would have been then: a day, a time with zone, words.")
     ] = None,
-    since: Annotated[datetime | None, Parameter(help="Only what happened or was said from then on.")] = None,
+    since: Annotated[
+        datetime | None, When, Parameter(help="Only what happened or was said from then on, such as 'last week'.")
+    ] = None,
+    until: Annotated[datetime | None, Until, Parameter(help="Only what happened or was said up to its end.")] = None,
     kind: Annotated[
         list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
     ] = None,
@@ -92,9 +106,9 @@ async def context(
     question:
         The input.
     """
-    chosen, question, moment = settings(agent), clean(question, what="question"), day(as_of)
+    chosen, question = settings(agent), clean(question, what="question")
     async with opened(chosen) as newton:
-        _ensure_over(moment, newton.clock.now())
+        _ensure_over(as_of, newton.clock.now())
         bundle = await newton.contexts.build(
             Request(
                 agent_id=newton.agent_id,
@@ -103,9 +117,10 @@ async def context(
                 adapt=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
-                as_of=moment,
+                as_of=as_of,
                 filters=Filters(
-                    since=day(since),
+                    since=since,
+                    until=until,
                     kinds=frozenset(kind or ()),
                     event_types=frozenset(event_type or ()),
                     entity_types=frozenset(entity_type or ()),
@@ -114,7 +129,7 @@ async def context(
                 additional=additional and clean(additional, what="text"),
             )
         )
-        if moment is None:  # a look at the past is no use of what it shows
+        if as_of is None:  # a look at the past is no use of what it shows
             await newton.verbs("cli").read([item.memory_id for item in bundle.items])
     if json:
         show.as_json(bundle.as_json())
@@ -122,7 +137,8 @@ async def context(
         print(bundle.text, end="")
         show.missing(bundle.missing)
         show.unshown(bundle.identity, budget=budget)
-        show.notice(f"\n{show.bundle_summary(bundle).splitlines()[0]}")
+        show.emptied(bundle)
+        show.notice(f"\n{show.bundle_line(bundle)}")
 
 
 def _ensure_over(moment: datetime | None, now: datetime) -> None:
@@ -141,8 +157,9 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     print()
     show.missing(answer.bundle.missing)
     show.unshown(answer.bundle.identity)
-    for tenet in answer.proposed:
-        show.notice(f"(Always? {tenet.words}. `newton identity accept {short(tenet.tenet_id)}` keeps it for good.)")
+    for tenet, standing in answer.proposed:
+        words, command = f"{tenet.words}{show.instead(standing)}", f"newton identity accept {short(tenet.tenet_id)}"
+        show.notice(f"(Always? {words}. `{command}` keeps it for good.)")
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer

@@ -5,7 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.cognition.bundles import LATEST, Listed
+from newton.cognition.bundles import LATEST, PREVIOUS, Listed
 from newton.cognition.difference import Comparison, Missing
 from newton.cognition.replay import Replay
 from newton.errors import InputError
@@ -17,7 +17,9 @@ from newton.runtime.wiring import opened
 MOST = 1_000
 BEGINNING = 60  # characters of an input that a list shows
 
-BundleName = Annotated[str, Parameter(help="`latest`, its id, or the end of it as `newton bundles` shows it.")]
+BundleName = Annotated[
+    str, Parameter(help="`latest`, `previous`, its id, or the end of it as `newton bundles` shows it.")
+]
 
 
 async def bundles(
@@ -57,7 +59,7 @@ async def why(
     Parameters
     ----------
     item:
-        Its number in the context, its id, its ref, or words of its text.
+        Its number in the context, its id or six letters of its beginning or end, its ref, or words of its text.
     """
     async with opened(settings(agent)) as newton:
         account = await newton.hindsight().why(bundle)
@@ -84,11 +86,16 @@ async def replay(bundle: BundleName = LATEST, /, *, agent: Agent = None, json: A
     return OK if replayed.identical else FAILED
 
 
-async def diff(one: BundleName, other: BundleName, /, *, agent: Agent = None, json: AsJson = False) -> None:
-    """Show what two contexts do not have in common, and why.
+async def diff(
+    one: BundleName = LATEST, other: BundleName = LATEST, /, *, agent: Agent = None, json: AsJson = False
+) -> None:
+    """Show what two contexts do not have in common, and why. One alone is compared with the latest, and the latest
+    alone with the one before it.
 
-    Example: newton diff 3f9c2a71 latest
+    Example: newton diff 3f9c2a71
     """
+    if one == other == LATEST:
+        one = PREVIOUS
     async with opened(settings(agent)) as newton:
         compared = await newton.hindsight().diff(one, other)
     if json:
@@ -100,15 +107,24 @@ async def diff(one: BundleName, other: BundleName, /, *, agent: Agent = None, js
 def _print(replayed: Replay) -> None:
     for difference in replayed.differences:
         print(f"{difference.what}: {difference.why}")
-    if replayed.identical:
-        print("identical")
+    print(f"{_which(replayed)}: {'identical' if replayed.identical else 'not the same'}")
     for remark in replayed.since:
         show.notice(f"(Since then {remark}.)")
+
+
+def _which(replayed: Replay) -> str:
+    items, tokens = show.counted(replayed.items, "item"), show.counted(replayed.tokens, "token")
+    said = show.beginning(replayed.input, BEGINNING)
+    return f'{short(replayed.bundle_id)} of {replayed.created_at:%Y-%m-%d %H:%M}, {tokens}, {items}, "{said}"'
 
 
 def _replayed(replayed: Replay) -> dict[str, object]:
     return {
         "bundle_id": str(replayed.bundle_id),
+        "created_at": replayed.created_at.isoformat(),
+        "input": replayed.input,
+        "tokens": replayed.tokens,
+        "items": replayed.items,
         "identical": replayed.identical,
         "differences": [difference._asdict() for difference in replayed.differences],
         "since": list(replayed.since),

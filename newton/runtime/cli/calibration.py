@@ -12,7 +12,7 @@ from newton.brain.calibration.report import calibration as computed
 from newton.brain.choice import Judged
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, day, settings
+from newton.runtime.cli.options import Agent, AsJson, When, settings
 from newton.runtime.plots import page, text
 from newton.runtime.wiring import opened
 from newton.settings import Settings
@@ -22,7 +22,7 @@ async def calibration(
     *,
     category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
     since: Annotated[
-        datetime | None, Parameter(help="Only decisions made on or after this date, such as 2026-01-31.")
+        datetime | None, When, Parameter(help="Only decisions made from then on: a day, or words such as 'last month'.")
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write a page with plots to this file.")] = None,
     agent: Agent = None,
@@ -34,7 +34,7 @@ async def calibration(
 
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """
-    chosen, start = settings(agent), day(since)
+    chosen, start = settings(agent), since
     whole = computed(narrowed(await _judged(chosen), category=category, start=start))
     if html is not None:
         show.page(html, page.calibration(whole, of=chosen.agent))

@@ -18,7 +18,7 @@ from newton.cognition.bundle import Bundle
 from newton.cognition.refreshing import Refreshed
 from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
-from newton.heart.tenets import Tenet
+from newton.heart.identity import Proposal
 from newton.memory.hygiene import mended
 from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
@@ -49,7 +49,7 @@ class Conversation:
     session_id: UUID
     frame: str | None = None
     given: Refreshed | None = None
-    proposed: Sequence[Tenet] = ()
+    proposed: Sequence[Proposal] = ()
     answering: "asyncio.Task[None] | None" = None
 
     async def hold(self) -> None:
@@ -158,18 +158,19 @@ class Conversation:
         print(show.kept(kept, await self.newton.curation("chat").changed(began)))
 
     async def _accept(self, which: str) -> None:
-        for tenet in self._meant(which):
-            await self.newton.bearing("chat").accept(str(tenet.tenet_id))
-            self._settle(tenet)
-            print(f"It stands: {tenet.words} (`newton identity` shows it, and takes it out again)")
+        for proposal in self._meant(which):
+            tenet, standing = await self.newton.bearing("chat").accept(str(proposal.tenet.tenet_id))
+            self._settle(proposal)
+            stands = f"{tenet.words}{show.instead(standing)}"
+            print(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
 
     async def _reject(self, which: str) -> None:
-        for tenet in self._meant(which):
-            await self.newton.bearing("chat").reject(str(tenet.tenet_id))
-            self._settle(tenet)
-            print(f"Dropped: {tenet.words}")
+        for proposal in self._meant(which):
+            await self.newton.bearing("chat").reject(str(proposal.tenet.tenet_id))
+            self._settle(proposal)
+            print(f"Dropped: {proposal.tenet.words}")
 
-    def _meant(self, which: str) -> Sequence[Tenet]:
+    def _meant(self, which: str) -> Sequence[Proposal]:
         """Of what was proposed last, that number, or all of it."""
         if not self.proposed:
             raise InputError(
@@ -181,8 +182,8 @@ class Conversation:
             return [self.proposed[int(which) - 1]]
         raise InputError(f"{which!r} is none of them.", hint=f"Give a number from 1 to {len(self.proposed)}.")
 
-    def _settle(self, tenet: Tenet) -> None:
-        self.proposed = [one for one in self.proposed if one != tenet]
+    def _settle(self, proposal: Proposal) -> None:
+        self.proposed = [one for one in self.proposed if one != proposal]
 
     def _given(self) -> Refreshed:
         if self.given is None:

@@ -11,7 +11,7 @@ from newton.errors import InputError
 from newton.memory.lookup import Record, short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show as shown
-from newton.runtime.cli.options import Agent, AsJson, agreed, settings
+from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
 from newton.runtime.wiring import opened
 
 Memory = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
@@ -72,7 +72,7 @@ async def supersede(
     memory: Memory,
     content: str,
     *,
-    at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
+    at: Annotated[datetime | None, When, Parameter(help="When it became true: a day, a time with zone, words.")] = None,
     agent: Agent = None,
 ) -> None:
     """Put a new statement in the place of a fact that was true until now.

@@ -11,12 +11,13 @@ from cyclopts import Parameter
 from newton.agent.deciding import Decided, Deciding, Outlook
 from newton.brain.choice import Choice, Reason, ReasonKind, Stakes
 from newton.brain.quality import PARTS, score
+from newton.clock import SystemClock
 from newton.content.frames import frame_named
 from newton.content.yamlfile import did_you_mean
 from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, day, settings
+from newton.runtime.cli.options import Agent, AsJson, When, moment, settings
 from newton.runtime.wiring import opened
 
 KINDS: tuple[str, ...] = get_args(ReasonKind)
@@ -34,7 +35,9 @@ async def decide(
     tag: Annotated[list[str] | None, Parameter(negative=(), help="A word to find it by.")] = None,
     context: Annotated[str | None, Parameter(help="The situation in which it is made.")] = None,
     expect: Annotated[str | None, Parameter(help="What should come of it.")] = None,
-    look_again: Annotated[datetime | None, Parameter(help="When that should be known, such as 2026-12-01.")] = None,
+    look_again: Annotated[
+        datetime | None, When, Parameter(help="When that should be known, such as 2026-12-01 or 'next month'.")
+    ] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Who else has looked at it before.")] = None,
     supersedes: Annotated[list[str] | None, Parameter(negative=(), help="The decision whose place it takes.")] = None,
     frame: Annotated[str | None, Parameter(help="Take stakes and category from this frame.")] = None,
@@ -72,7 +75,7 @@ async def decide(
             stakes=stakes or (usual.default_stakes if usual else "medium"),
             frame=usual.name if usual else None,
             expected=expect,
-            look_again_at=day(look_again),
+            look_again_at=look_again,
             reviewed_by=reviewed_by,
             ref=ref,
         )
@@ -202,9 +205,9 @@ def _several(question: str) -> Iterator[str]:
 def _asked_day(question: str) -> datetime | None:
     while answer := _asked(question, ""):
         try:
-            return day(datetime.fromisoformat(answer))
-        except ValueError:
-            print("That is no date; write it as 2026-12-01, or nothing.")
+            return moment(answer, now=SystemClock().now())
+        except InputError as error:
+            print(f"{error.what} {error.hint} Or write nothing.")
     return None
 
 

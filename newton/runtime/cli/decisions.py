@@ -17,7 +17,7 @@ from newton.memory import hygiene
 from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, agreed, day, settings
+from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
 from newton.runtime.wiring import opened
 
 MOST = 1_000_000  # decisions in a list
@@ -56,7 +56,7 @@ async def review(
     *,
     verify: Annotated[bool, Parameter(negative=(), help="Let the verifier of its category say it.")] = False,
     lesson: Annotated[str | None, Parameter(help="What it teaches.")] = None,
-    at: Annotated[datetime | None, Parameter(help="When it was known, with zone; now, if not given.")] = None,
+    at: Annotated[datetime | None, When, Parameter(help="When it was known; now, if not given.")] = None,
     agent: Agent = None,
 ) -> None:
     """Say what became of a decision, once.
@@ -68,7 +68,7 @@ async def review(
     async with opened(settings(agent)) as newton:
         deciding = newton.deciding("cli")
         if outcome:
-            await deciding.review(decision, outcome, lesson=lesson, at=day(at))
+            await deciding.review(decision, outcome, lesson=lesson, at=at)
         else:
             outcome = await deciding.verified(decision)
     print(f"Reviewed: {outcome}." if outcome else "The verifier says nothing; the decision stays open.")
@@ -128,7 +128,7 @@ async def amend(
     *,
     tag: Annotated[list[str] | None, Parameter(negative=(), help="Its tags from now on; may be given often.")] = None,
     category: Annotated[str | None, Parameter(help="Its category from now on.")] = None,
-    look_again: Annotated[datetime | None, Parameter(help="When to look again.")] = None,
+    look_again: Annotated[datetime | None, When, Parameter(help="When to look again.")] = None,
     agent: Agent = None,
 ) -> None:
     """Add to a decision. What was recorded stays as it was, and its confidence cannot be amended.
@@ -141,7 +141,7 @@ async def amend(
         What is to be added.
     """
     added = Amendment(
-        text=text, tags=tuple(tag) if tag is not None else None, category=category, look_again_at=day(look_again)
+        text=text, tags=tuple(tag) if tag is not None else None, category=category, look_again_at=look_again
     )
     async with opened(settings(agent)) as newton:
         await newton.deciding("cli").amend(decision, added)

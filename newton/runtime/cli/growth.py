@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from newton.agent.appraising import appraised
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, day, settings
+from newton.runtime.cli.options import Agent, AsJson, When, settings
 from newton.runtime.plots import growth as shown
 from newton.runtime.wiring import opened
 
@@ -17,7 +17,9 @@ from newton.runtime.wiring import opened
 async def growth(
     *,
     weeks: Annotated[int | None, Parameter(help="How many weeks; 1, if nothing is given.")] = None,
-    since: Annotated[datetime | None, Parameter(help="From this date on instead, such as 2026-01-31.")] = None,
+    since: Annotated[
+        datetime | None, When, Parameter(help="From then on instead: a day, or words such as 'last month'.")
+    ] = None,
     html: Annotated[Path | None, Parameter(help="Write the report as a page to this file.")] = None,
     agent: Agent = None,
     json: AsJson = False,
@@ -30,11 +32,10 @@ async def growth(
     """
     if weeks is not None and since is not None:
         raise InputError("Both --weeks and --since are given.", hint="Give one of them.")
-    start = day(since)
     chosen = settings(agent)
     async with opened(chosen) as newton:
         growing = newton.growing()
-        found = await (growing.weekly(1 if weeks is None else weeks) if start is None else growing.since(start))
+        found = await (growing.weekly(1 if weeks is None else weeks) if since is None else growing.since(since))
     said = appraised(found)
     if html is not None:
         show.page(html, shown.html(found, said, of=chosen.agent))

@@ -9,7 +9,7 @@ from cyclopts import Parameter
 from newton.cognition.budget import allocate
 from newton.cognition.identity import Presence, presence, room
 from newton.errors import InputError
-from newton.heart.identity import Version, Written
+from newton.heart.identity import Version, Written, opposed
 from newton.heart.tenets import Part, Tenet, difference
 from newton.memory.lookup import short
 from newton.runtime.cli import show
@@ -46,7 +46,14 @@ async def show_(*, budget: Budget = None, agent: Agent = None, json: AsJson = Fa
         show.notice(f"\n{show.counted(len(waiting), 'line')} {waits} for your yes: `newton identity proposals`")
 
 
-async def add(part: Part, words: str, *, because: Because = None, agent: Agent = None) -> None:
+async def add(
+    part: Part,
+    words: str,
+    *,
+    because: Because = None,
+    beside: Annotated[bool, Parameter(negative=(), help="Also beside a line that goes against it.")] = False,
+    agent: Agent = None,
+) -> None:
     """Add a line to what stands first in every context.
 
     Example: newton identity add boundary "Never give legal advice"
@@ -60,7 +67,7 @@ async def add(part: Part, words: str, *, because: Because = None, agent: Agent =
         One line.
     """
     async with opened(settings(agent)) as newton:
-        new = await newton.bearing("cli").add(part, words, because=because)
+        new = await newton.bearing("cli").add(part, words, because=because, beside=beside)
     print("It stands." if new else "It stands already; nothing changed.")
 
 
@@ -125,25 +132,27 @@ async def proposals(*, agent: Agent = None, json: AsJson = False) -> None:
     Example: newton identity proposals
     """
     async with opened(settings(agent)) as newton:
-        waiting = await newton.bearing("cli").proposals()
+        bearing = newton.bearing("cli")
+        waiting, now = await bearing.proposals(), await bearing.identity()
     if json:
-        show.as_json([_proposal(one) for one in waiting])
+        show.as_json([_proposal(one, opposed(now, one.words or "")) for one in waiting])
         return
     for one in waiting:
         by = "you" if one.trust == "user" else f"the {one.trust}"
-        print(f"{short(one.tenet_id)}  {one.part:<11}  {one.words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
+        words = f"{one.words}{show.instead(opposed(now, one.words or ''))}"
+        print(f"{short(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
     if not waiting:
         print("Nothing waits for your yes.")
 
 
 async def accept(proposal: Which, *, agent: Agent = None) -> None:
-    """Say yes to a proposal: from now on it stands.
+    """Say yes to a proposal: from now on it stands, in the place of what goes against it.
 
     Example: newton identity accept 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        tenet = await newton.bearing("cli").accept(proposal)
-    print(f"It stands: {tenet.words}")
+        tenet, standing = await newton.bearing("cli").accept(proposal)
+    print(f"It stands: {tenet.words}{show.instead(standing)}")
 
 
 async def reject(proposal: Which, *, agent: Agent = None) -> None:
@@ -230,7 +239,7 @@ def _version(version: Version, before: Sequence[UUID], words: Mapping[UUID, Writ
     }
 
 
-def _proposal(one: Written) -> dict[str, object]:
+def _proposal(one: Written, standing: Sequence[Tenet]) -> dict[str, object]:
     return {
         "tenet_id": str(one.tenet_id),
         "part": one.part,
@@ -240,4 +249,5 @@ def _proposal(one: Written) -> dict[str, object]:
         "trust": one.trust,
         "session_id": one.session_id and str(one.session_id),
         "position": one.position,
+        "instead_of": [{"tenet_id": str(tenet.tenet_id), "words": tenet.words} for tenet in standing],
     }

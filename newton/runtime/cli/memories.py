@@ -6,12 +6,13 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.verbs import Remark
+from newton.cognition.bundle import briefly
 from newton.errors import InputError
 from newton.memory.lookup import short
-from newton.memory.memory import KINDS, Kind, past
+from newton.memory.memory import RECALLED, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import Agent, AsJson, Until, When, settings
 from newton.runtime.wiring import opened
 
 
@@ -24,8 +25,8 @@ async def remember(
     attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
     importance: Annotated[float | None, Parameter(help="How much it matters, from 0 to 10.")] = None,
-    at: Annotated[datetime | None, Parameter(help="When it became true, with zone: 2026-03-01T09:00:00Z.")] = None,
-    until: Annotated[datetime | None, Parameter(help="When it ends, with zone, if that is known.")] = None,
+    at: Annotated[datetime | None, When, Parameter(help="When it became true: a day, a time with zone, words.")] = None,
+    until: Annotated[datetime | None, Until, Parameter(help="When it ends, if that is known.")] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
@@ -85,12 +86,13 @@ async def recall(
     limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
     quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
     as_of: Annotated[
-        datetime | None, Parameter(help="What Newton knew at that time, with zone; not what was true then.")
+        datetime | None, When, Parameter(help="What Newton knew at that time; not what was true then.")
     ] = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
-    """Show the memories most likely meant, best first.
+    """Show the memories most likely meant, best first, each with its evidence: what its meaning and its words say for
+    it, 0 for nothing and about 1 for plain. In JSON, `relevance` is the part of the best one's.
 
     Example: newton recall "database decision" --kind fact --limit 5
 
@@ -101,17 +103,17 @@ async def recall(
     """
     async with opened(settings(agent)) as newton:
         found = await newton.verbs("cli").recall(
-            question, kinds=kind or KINDS, most=limit, quarantined=quarantined, as_of=as_of
+            question, kinds=kind or RECALLED, most=limit, quarantined=quarantined, as_of=as_of
         )
     if json:
         show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
         return
     for f in found.found:
         gone = past(f.kind, f.state)
-        shown = f.micro if f.kind == "procedure" else f.summary  # its summary is all of its steps
-        print(f"{short(f.memory_id)}  {f.relevance:.3f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
+        shown = briefly(f, f.summary)
+        print(f"{short(f.memory_id)}  {f.evidence:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
     if not found.found:
-        print("Nothing like that is in memory.")
+        print(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
     show.missing(found.missing)
 
 
@@ -121,6 +123,7 @@ def _plain(found: Found) -> dict[str, object]:
         "kind": found.kind,
         "state": found.state,
         "text": found.summary,
+        "evidence": round(found.evidence, 6),
         "relevance": round(found.relevance, 6),
         "cosine": round(found.similarity, 6),
         "lexical": round(found.lexical, 6),

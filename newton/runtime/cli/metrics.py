@@ -12,8 +12,9 @@ from newton.runtime.wiring import opened
 
 # What helps when a target is missed, on which side.
 ADVICE: Mapping[tuple[str, str], str] = {
-    ("context relevance", "low"): "Contexts are filled with what is hardly about the input: `newton context` shows the"
-    " scores of an input, NEWTON_CONTEXT_TOKENS gives less room.",
+    ("context relevance", "low"): "What has a quarter of the best one's evidence is loaded (lines: half of its"
+    " relevance), so that few answers are lost. A profile of your own (NEWTON_PROFILES_DIR) with a higher `floor` and"
+    " `near` raises this figure, and loses some; less room does not.",
     ("budget utilisation", "low"): "Inputs are allotted more than memory has to say about them: lower"
     " NEWTON_CONTEXT_TOKENS, or tell more (`newton remember`, `newton ingest`).",
     ("budget utilisation", "high"): "Contexts are full, and something is left out: raise NEWTON_CONTEXT_TOKENS.",

@@ -1,13 +1,16 @@
 """What several commands take."""
 
 import sys
-from datetime import UTC, datetime, time
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
 from typing import Annotated
 
-from cyclopts import Parameter
+from cyclopts import Parameter, Token
 
+from newton.clock import SystemClock
 from newton.errors import InputError
 from newton.memory import hygiene
+from newton.memory.spans import spans
 from newton.settings import Settings, load
 
 Agent = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
@@ -30,12 +33,45 @@ def session_name(session: str | None) -> str | None:
     return None if session is None else hygiene.ref(session, what="session")
 
 
-def day(given: datetime | None) -> datetime | None:
-    """A day alone begins at midnight UTC. Raises InputError for a time without a zone."""
-    if given is None:
-        return None
-    alone = given.tzinfo is None and given.time() == time()
-    return hygiene.moment(given.replace(tzinfo=UTC) if alone else given)
+def moment(said: str, *, now: datetime, end: bool = False) -> datetime:
+    """The beginning, or the end, of a time as a person says it: a day, a moment with its zone, or words; in UTC.
+
+    Raises InputError for what is no time, and for a moment without a zone.
+    """
+    told = said.strip()
+    try:
+        given = datetime.fromisoformat(told)
+    except ValueError:
+        return _spelt(told, now=now, end=end)
+    if given.tzinfo is None and ":" not in told:
+        return hygiene.moment(given.replace(tzinfo=UTC)) + timedelta(days=int(end))
+    return hygiene.moment(given)
+
+
+def _spelt(told: str, *, now: datetime, end: bool) -> datetime:
+    spelt = " ".join(told.lower().split())
+    for text in (spelt, f"in {spelt}"):  # a month or a year alone
+        found = spans(text, now=now)
+        at = (found[0].end if end else found[0].start) if found and found[0].words == text else None
+        if at is not None:
+            return hygiene.moment(at)
+    raise InputError(
+        f"{told!r} is no {'end of a time' if end else 'time'}.",
+        hint="Write a day as 2026-01-31, a time as 2026-03-01T09:00:00Z, or words: yesterday, last week, March 2024.",
+    )
+
+
+def _beginning(_: object, tokens: Sequence[Token]) -> datetime:
+    return moment(tokens[0].value, now=SystemClock().now())
+
+
+def _end(_: object, tokens: Sequence[Token]) -> datetime:
+    return moment(tokens[0].value, now=SystemClock().now(), end=True)
+
+
+# What takes a time, and of a longer one its beginning or its end.
+When = Parameter(converter=_beginning)
+Until = Parameter(converter=_end)
 
 
 def agreed(question: str) -> bool:

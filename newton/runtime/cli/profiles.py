@@ -40,7 +40,10 @@ def show_(name: Annotated[str, Parameter(help="The profile.")], *, json: AsJson 
 
 async def fit(
     *,
-    base: Annotated[str, Parameter(name="--from", help="The profile whose contexts are learnt from.")] = "newton",
+    base: Annotated[
+        str | None,
+        Parameter(name="--from", help="The profile whose contexts are learnt from; without it, the one most used."),
+    ] = None,
     save: Annotated[str | None, Parameter(help="Write the weights as a profile of this name.")] = None,
     agent: Agent = None,
     json: AsJson = False,
@@ -58,9 +61,10 @@ async def fit(
         raise ConfigError("There is no folder of your own profiles.", hint="Set NEWTON_PROFILES_DIR to one.")
     async with opened(chosen) as newton:
         learning = newton.learning()
+        base = base or await learning.in_use()
         made = await learning.fit(base)
     if json:
-        show.as_json(_plain(made))
+        show.as_json({"from": base, **_plain(made)})
     else:
         print("\n".join(_compared(made, base, newton.profiles[base])))
     if save is not None and folder is not None:
@@ -77,6 +81,8 @@ def _told(profile: Profile) -> list[str]:
         f"  recency   {_decay(profile.recency)}",
         f"  fill      {profile.fill}",
         f"  order     {profile.order}",
+        f"  floor     {profile.floor:g}",
+        f"  near      {profile.near:g}",
     ]
 
 

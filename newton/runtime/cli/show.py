@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from newton.agent.verbs import Kept
-from newton.cognition.bundle import Bundle
+from newton.cognition.bundle import Bundle, Considered
 from newton.cognition.explaining import Account, Item
 from newton.cognition.framing import Choice, Evidence
 from newton.cognition.identity import Presence
@@ -15,6 +15,7 @@ from newton.cognition.refreshing import Refreshed
 from newton.cognition.replay import verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
+from newton.heart.identity import Proposal
 from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
@@ -69,6 +70,7 @@ def page(path: Path, content: str) -> None:
 WITHOUT = {
     "embeddings": "memories were found by their words alone",
     "words": "memories were found by their meaning alone",
+    "times": "what happened at the time asked for was not looked up",
     "memories": "nothing was searched for",
     "identity and constraints": "who you are to it and what is forbidden is not in it",
     "session": "where the conversation stands is not known",
@@ -98,33 +100,65 @@ def unshown(identity: Presence, *, budget: int | None = None) -> None:
         notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 
-def proposed(tenets: Sequence[Tenet]) -> None:
+def instead(standing: Sequence[Tenet]) -> str:
+    """What a line takes the place of, behind its words."""
+    return f" (in the place of: {'; '.join(tenet.words for tenet in standing)})" if standing else ""
+
+
+def proposed(proposals: Sequence[Proposal]) -> None:
     """How to say yes to what a person seems to want from now on."""
-    if len(tenets) == 1:
-        notice(f"\n(Always? {tenets[0].words}. /yes keeps it for good, /no drops it.)")
-    elif tenets:
-        lines = "".join(f"\n  {n}. {tenet.words}" for n, tenet in enumerate(tenets, 1))
+    told = [f"{tenet.words}{instead(standing)}" for tenet, standing in proposals]
+    if len(told) == 1:
+        notice(f"\n(Always? {told[0]}. /yes keeps it for good, /no drops it.)")
+    elif told:
+        lines = "".join(f"\n  {n}. {words}" for n, words in enumerate(told, 1))
         notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
+def evidence(bundle: Bundle, c: Considered) -> float | None:
+    """How near it is to the input by itself; None for what was looked up and not searched for."""
+    return None if c.memory_id in bundle.setting.unsearched else c.scored.found.evidence
+
+
+def bundle_line(bundle: Bundle) -> str:
+    """A context in a line: frame, profile, tokens, and how near the nearest of it is to the input."""
+    known = [near for c in bundle.items if (near := evidence(bundle, c)) is not None]
+    nearest = f" · best evidence {max(known):.2f}" if known else ""
+    tokens = f"{bundle.tokens} of {bundle.budget} tokens"
+    return f"{framed(bundle.frame)} · profile {bundle.profile.name} · {tokens}{nearest}"
+
+
+def emptied(bundle: Bundle) -> None:
+    """Which filters left nothing that could be chosen from."""
+    left = bundle.left_nothing
+    if said := [f"{name} {', '.join(values)}" for name, values in left.items()]:
+        notice(f"(Nothing was left by the filters: {'; '.join(said)})")
+
+
 def bundle_summary(bundle: Bundle) -> str:
-    """What the model was given, by layer, with scores."""
+    """What the model was given, by layer, each item with its score and its evidence."""
     lines = [
-        f"{framed(bundle.frame)} · profile {bundle.profile.name} · {bundle.tokens} of {bundle.budget} tokens",
+        bundle_line(bundle),
         f"because {bundle.frame.reason}",
         f"bundle {bundle.bundle_id}",
+        "each item: its score by the profile, and its evidence: 0 for none, about 1 for plain; - was looked up",
     ]
     for name, layer in bundle.layers.items():
         items = [(n, c) for n, c in enumerate(bundle.items, 1) if c.layer == name]
         if layer.used:
             lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
-            lines += [f"  {n:>3}. {c.score:.3f}  {c.text}" for n, c in items]
+            lines += [f"  {n:>3}. {_weighed(bundle, c)}" for n, c in items]
             if name == "identity":
                 lines += [f"       always {line(tenet.part, tenet.words)}" for tenet in bundle.identity.shown]
     if bundle.dropped:
         lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
-        lines += [f"       {c.score:.3f}  {c.text}  ({c.reason})" for c in bundle.dropped[:3]]
+        lines += [f"       {_weighed(bundle, c)}  ({c.reason})" for c in bundle.dropped[:3]]
     return "\n".join(lines)
+
+
+def _weighed(bundle: Bundle, c: Considered) -> str:
+    near = evidence(bundle, c)
+    return f"{c.score:.3f}  {'   -' if near is None else f'{near:.2f}'}  {c.brief}"
 
 
 def came_about(given: Refreshed) -> str:
@@ -186,12 +220,16 @@ def _evidence(evidence: Evidence) -> str:
 def _layer(given: Account, name: str) -> list[str]:
     shown = [item for item in given.items if item.layer == name and item.number]
     lines = [
-        f"  {item.number:>3}. {item.kept.score:.3f}  {item.text}  ({item.kept.tokens} tokens, {item.kept.reason})"
+        f"  {item.number:>3}. {item.kept.score:.3f}  {item.brief}  ({item.kept.tokens} tokens, {_why(item)})"
         for item in shown
     ]
     if missed := given.missed.get(name):
-        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.text}")
+        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.brief}")
     return lines
+
+
+def _why(item: Item) -> str:
+    return f"{item.kept.reason}; {item.of_the_time}" if item.of_the_time else item.kept.reason
 
 
 def _by(weight: float | None) -> str:
@@ -203,14 +241,15 @@ def explanation(given: Account, item: Item) -> str:
     kept, found, weights = item.kept, item.found, given.stored.trace.setting.profile.weights.given
     parts = sorted(item.given.items(), key=lambda part: -abs(part[1]))
     lines = [
-        item.text,
+        item.brief,
         f"{found.kind} {kept.memory_id}" + (f" · ref {found.ref}" if found.ref else ""),
         f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
+        *([item.of_the_time] if item.of_the_time else []),
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
         f"{verdict(kept.detail, kept.reason)} · {kept.tokens} tokens · score {kept.score:.4f} =",
         *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(weights.get(name))}" for name, gave in parts),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if missed := given.missed.get(item.layer):
-        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.text}")
+        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.brief}")
     return "\n".join(lines)

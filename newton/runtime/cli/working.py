@@ -6,6 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.working import DEFAULT, Figures
+from newton.cognition.bundle import briefly
 from newton.cognition.score import FEATURES, contributions
 from newton.cognition.working import Assembled, Chosen
 from newton.content.profiles import Profile
@@ -102,6 +103,6 @@ def _reason(chosen: Chosen, profile: Profile) -> list[str]:
     said = f" {sign} ".join(f"{name} {given:.4g}" for name, given in parts)
     verdict = f"in, as {chosen.detail}" if chosen.detail else "out"
     return [
-        f"{chosen.scored.score:.4f}  {chosen.text}",
+        f"{chosen.scored.score:.4f}  {briefly(chosen.scored.found, chosen.text)}",
         f"        {short(chosen.memory_id)} {verdict} ({chosen.reason}): {said}",
     ]

@@ -13,6 +13,7 @@ from newton.clock import Clock
 from newton.concurrency import together
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, sessions
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import ConflictError, InputError, NewtonError
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
@@ -71,6 +72,7 @@ class Importer:
     thresholds: Thresholds
     outbox: Outbox | None
     notes: HeadNotes
+    sizes: Sizes = USUAL
 
     async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
         """Takes every valid line of the file once; `progress` is told how many lines each step finished."""
@@ -123,7 +125,9 @@ class Importer:
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-        return await keep(tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count)
+        return await keep(
+            tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count, sizes=self.sizes
+        )
 
     async def _close(self, touched: set[str], report: Report) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""

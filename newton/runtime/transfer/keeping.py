@@ -1,6 +1,7 @@
 """Writes what lines of an import file ask for, each kind through the store that it belongs to."""
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import TypeVar
 from uuid import UUID
@@ -10,6 +11,7 @@ from newton.brain.stating import Intent
 from newton.content.skills import Skill
 from newton.db.pool import Tx
 from newton.dialogue import sessions
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.heart import censors, documents, episodes, events, facts, introducing, procedures
 from newton.heart.censors import Rule
 from newton.heart.chunking import passages
@@ -25,64 +27,79 @@ from newton.runtime.transfer.given import Happened, Item, Paper, Said
 
 T = TypeVar("T")
 Items = Sequence[Item]
-Keep = Callable[[Tx, Items, Ground, Count], Awaitable[int]]
 
 
-async def keep(tx: Tx, items: Items, *, ground: Ground, count: Count) -> int:
+@dataclass(frozen=True, slots=True)
+class Cutting:
+    """How tokens are counted, and into pieces of how many what is long is cut."""
+
+    count: Count
+    sizes: Sizes = USUAL
+
+
+Keep = Callable[[Tx, Items, Ground, Cutting], Awaitable[int]]
+
+
+async def keep(tx: Tx, items: Items, *, ground: Ground, count: Count, sizes: Sizes = USUAL) -> int:
     """Keeps all of them in the caller's unit of work and returns how many said something new.
 
     Raises InputError and ConflictError for one that cannot be kept.
     """
-    return sum([await kept(tx, items, ground, count) for kept in KEEPERS])
+    cutting = Cutting(count, sizes)
+    return sum([await kept(tx, items, ground, cutting) for kept in KEEPERS])
 
 
-async def _say(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _say(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     new = 0
     for ref, group in groupby(sorted(_of(items, Said), key=lambda item: item.session), key=lambda item: item.session):
         session_id = await _session(tx, ref, ground)
         lines = [item.line for item in group]
-        new += len(await sessions.append(tx, lines, session_id=session_id, by=ground.by, count=count))
+        new += len(
+            await sessions.append(
+                tx, lines, session_id=session_id, by=ground.by, count=cutting.count, sizes=cutting.sizes
+            )
+        )
     return new
 
 
-async def _state(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _state(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     statements = _of(items, Statement)
-    learnt = await facts.learn(tx, statements, ground=ground, count=count) if statements else []
+    learnt = await facts.learn(tx, statements, ground=ground, count=cutting.count) if statements else []
     return sum(what == "new" for what in learnt)
 
 
-async def _live(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _live(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     experiences = _of(items, Experience)
-    return await episodes.keep(tx, experiences, by=ground.by, count=count) if experiences else 0
+    return await episodes.keep(tx, experiences, by=ground.by, count=cutting.count) if experiences else 0
 
 
-async def _decide(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _decide(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     intents = _of(items, Intent)
-    recorded = await decisions.record(tx, intents, by=ground.by, count=count) if intents else []
+    recorded = await decisions.record(tx, intents, by=ground.by, count=cutting.count) if intents else []
     return sum(one.new for one in recorded)
 
 
-async def _practise(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
-    learnt = [await procedures.learn(tx, skill, ground=ground, count=count) for skill in _of(items, Skill)]
+async def _practise(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
+    learnt = [await procedures.learn(tx, skill, ground=ground, count=cutting.count) for skill in _of(items, Skill)]
     return sum(one is not None for one in learnt)
 
 
-async def _forbid(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _forbid(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     rules = _of(items, Rule)
-    return len(await censors.forbid(tx, rules, ground=ground, count=count)) if rules else 0
+    return len(await censors.forbid(tx, rules, ground=ground, count=cutting.count)) if rules else 0
 
 
-async def _introduce(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _introduce(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     introductions = _of(items, Introduction)
-    return await introducing.introduce(tx, introductions, by=ground.by, count=count) if introductions else 0
+    return await introducing.introduce(tx, introductions, by=ground.by, count=cutting.count) if introductions else 0
 
 
-async def _bind(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _bind(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     bonds = _of(items, Bond)
-    return await introducing.bind(tx, bonds, by=ground.by, count=count) if bonds else 0
+    return await introducing.bind(tx, bonds, by=ground.by, count=cutting.count) if bonds else 0
 
 
-async def _happen(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _happen(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     happened = _of(items, Happened)
     if not happened:
         return 0
@@ -92,15 +109,17 @@ async def _happen(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
         Happening(ref=one.ref, event=one.event, session_id=ids[one.session] if one.session else None)
         for one in happened
     ]
-    return await events.record(tx, happenings, by=ground.by, count=count)
+    return await events.record(tx, happenings, by=ground.by, count=cutting.count)
 
 
-async def _take(tx: Tx, items: Items, ground: Ground, count: Count) -> int:
+async def _take(tx: Tx, items: Items, ground: Ground, cutting: Cutting) -> int:
     new = 0
     for paper in _of(items, Paper):
         source = Source(ref=paper.ref, title=paper.title, format=paper.format)
-        chunks = passages(paper.reading.sections, count=count)
-        taken = await documents.take(tx, source, chunks, by=ground.by, count=count)
+        chunks = passages(
+            paper.reading.sections, count=cutting.count, size=cutting.sizes.chunk, overlap=cutting.sizes.overlap
+        )
+        taken = await documents.take(tx, source, chunks, by=ground.by, count=cutting.count)
         new += bool(taken.new or taken.replaced)
     return new
 

@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.heart.standing import MOST_CHARACTERS, MOST_SENTENCE, wishes
 from newton.heart.tenets import Part
+from newton.heart.wishes import MOST_CHARACTERS, MOST_SENTENCE, wishes
 
 Half = Literal["dev", "held"]
 
@@ -27,7 +27,7 @@ class Messages(BaseModel, frozen=True, extra="forbid"):
 
 
 DATA = Messages.model_validate(
-    yaml.safe_load((Path(__file__).parents[1] / "data" / "standing.yaml").read_text(encoding="utf-8"))
+    yaml.safe_load((Path(__file__).parents[1] / "data" / "wishes.yaml").read_text(encoding="utf-8"))
 )
 MEANT = [meant.text for half in DATA.standing.values() for meant in half]
 SINGLE = [text for text in MEANT if not re.search(r"[.!] \w", text)]

@@ -1,0 +1,32 @@
+"""What is of a time that is asked for: it happened or was said then, or speaks of it."""
+
+from collections.abc import Mapping, Sequence
+from uuid import UUID
+
+from asyncpg import Record
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.memory.memory import Kind
+from newton.memory.spans import Span
+
+# What is of the time at which it happened; when a fact was told, or a procedure learnt, says nothing of what it tells.
+DATED: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
+
+SQL = load("newton.memory", "timely.sql")
+
+
+async def during(tx: Tx, times: Sequence[Span], spread: Mapping[str, object]) -> dict[UUID, Record]:
+    """The weightiest and then the latest of each kind that is wanted, as a search finds them; nothing is known of their
+    words. `spread` says what is wanted as a search does."""
+    return {row[0]: row for row in await SQL["during"].all(tx, **spread, **_asked(times))}
+
+
+async def of_times(tx: Tx, memory_ids: Sequence[UUID], times: Sequence[Span], *, agent_id: UUID) -> frozenset[UUID]:
+    """Those of these memories that are of any of the times."""
+    rows = await SQL["of_times"].all(tx, agent_id=agent_id, memory_ids=memory_ids, **_asked(times))
+    return frozenset(row[0] for row in rows)
+
+
+def _asked(times: Sequence[Span]) -> dict[str, object]:
+    return {"starts": [span.start for span in times], "ends": [span.end for span in times]}

@@ -1,0 +1,96 @@
+-- name: during(agent_id, kinds, limits, starts, ends, quarantined, past, hidden)
+-- What happened, was said or is spoken of in any of these spans: of each kind the weightiest of its last 500, then the
+-- last. A memory speaks of a span when at least half of a time that it tells of lies in it. Only lines and what happened
+-- are of a time by themselves: a fact that was told then is not.
+with asked as materialized (
+    select coalesce(a.starts, '-infinity') as starts, coalesce(a.ends, 'infinity') as ends
+    from unnest($4::timestamptz[], $5::timestamptz[]) as a (starts, ends)
+)
+select
+    one.memory_id,
+    one.kind,
+    one.words,
+    one.thread,
+    one.place,
+    case when one.kind = 'exchange' then substring(one.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+    0::float8 as share
+from unnest($2::text[], $3::integer[]) as wanted (kind, most)
+cross join lateral (
+    select m.memory_id, m.kind, m.words, m.thread, m.place, m.micro
+    from (
+        (
+            select happened.memory_id
+            from asked as a
+            cross join lateral (
+                select memory_id
+                from memory.memories
+                where
+                    agent_id = $1
+                    and kind = wanted.kind
+                    and wanted.kind in ('exchange', 'episode', 'event', 'decision')
+                    and occurred_at >= a.starts
+                    and occurred_at < a.ends
+                order by occurred_at desc
+                limit 500
+            ) as happened
+        )
+        union
+        (
+            select told.memory_id
+            from asked as a
+            cross join lateral (
+                select memory_id
+                from memory.times
+                where
+                    agent_id = $1
+                    and starts >= a.starts - interval '366 days'
+                    and starts < a.ends
+                    and ends > a.starts
+                    and (least(ends, a.ends) - greatest(starts, a.starts)) * 2 >= ends - starts
+                order by starts desc
+                limit 500
+            ) as told
+        )
+    ) as of_it
+    cross join lateral (
+        select memory_id, kind, words, thread, place, micro, state, quarantined, importance, occurred_at
+        from memory.memories
+        where agent_id = $1 and memory_id = of_it.memory_id
+        limit 1
+    ) as m
+    where
+        m.kind = wanted.kind
+        and ($6::boolean or not m.quarantined)
+        and not (m.state = any($7::text[]) and (m.state <> 'ARCHIVED' or m.kind <> 'episode'))
+        and m.memory_id <> all($8::uuid[])
+    order by m.importance desc nulls last, m.occurred_at desc, m.memory_id
+    limit wanted.most
+) as one;
+
+-- name: of_times(agent_id, memory_ids, starts, ends)
+-- Which of these are of any of the spans, in the same sense.
+select m.memory_id
+from memory.memories as m
+where
+    m.agent_id = $1
+    and m.memory_id = any($2::uuid[])
+    and exists (
+        select
+        from unnest($3::timestamptz[], $4::timestamptz[]) as a (starts, ends)
+        where
+            (
+                m.kind in ('exchange', 'episode', 'event', 'decision')
+                and m.occurred_at >= coalesce(a.starts, '-infinity')
+                and m.occurred_at < coalesce(a.ends, 'infinity')
+            )
+            or exists (
+                select
+                from memory.times as t
+                where
+                    t.agent_id = $1
+                    and t.memory_id = m.memory_id
+                    and t.starts < coalesce(a.ends, 'infinity')
+                    and t.ends > coalesce(a.starts, '-infinity')
+                    and (least(t.ends, a.ends) - greatest(t.starts, a.starts)) * 2 >= t.ends - t.starts
+            )
+    );

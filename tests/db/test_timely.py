@@ -1,0 +1,66 @@
+"""What is of a time: it happened or was said then, or speaks of it."""
+
+from datetime import UTC, datetime, timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Tx
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.heart import facts
+from newton.heart.facts import Statement
+from newton.memory import timely
+from newton.memory.spans import spans
+from tests.support import ANA, count, ground, teller
+
+MAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
+LATER = datetime(2023, 9, 1, tzinfo=UTC)
+SAID = (
+    (MAY, "I went to the doctor yesterday."),
+    (MAY, "We moved in March, and 2021 was quiet: nobody came in 2022."),
+    (MAY + timedelta(days=1), "It was a fine day."),
+    (MAY + timedelta(days=30), "Last month we sailed, and this month we row."),
+)
+
+
+async def lived(tx: Tx) -> dict[UUID, str]:
+    by = teller(now=LATER)
+    for number, (at, words) in enumerate(SAID):
+        session_id = await sessions.session(tx, agent_id=ANA, ref=f"s{number}", now=at)
+        line = Line(role="user", content=words, said_at=at)
+        await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+    told = Statement(ref="f1", content="Ana moved to Oslo last Monday", at=MAY + timedelta(days=2))
+    await facts.learn(tx, [told], ground=ground(by), count=count)
+    rows = await tx.fetch("select memory_id, summary from memory.memories where agent_id = $1", ANA)
+    return {row["memory_id"]: row["summary"] for row in rows}
+
+
+@pytest.mark.parametrize(
+    ("asked", "found"),
+    [
+        ("on 7 May 2023", ["doctor"]),
+        ("on 8 May 2023", ["doctor", "moved in March", "moved to Oslo"]),
+        ("on 9 May 2023", ["fine day"]),
+        ("on 10 May 2023", []),  # the fact was told then, and tells of another day
+        ("in May 2023", ["doctor", "moved in March", "fine day", "sailed", "moved to Oslo"]),
+        ("in March 2023", ["moved in March"]),
+        ("on 3 March 2023", []),  # a month is of no day
+        ("in 2022", ["moved in March"]),
+        ("before 2023", ["moved in March"]),
+        ("since June 2023", ["sailed"]),
+        ("on 9 May 2023 or in March 2023", ["fine day", "moved in March"]),
+        ("next year", []),
+    ],
+)
+async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
+    # S001-12
+    said = await lived(tx)
+    times = spans(asked, now=LATER)
+    kinds = ["exchange", "fact"]
+    spread = {"agent_id": ANA, "kinds": kinds, "limits": [9, 9], "quarantined": False, "past": [], "hidden": []}
+    told = await timely.during(tx, times, spread)
+    assert {next(words for words in found if words in said[one]) for one in told} == set(found)
+    assert await timely.of_times(tx, list(said), times, agent_id=ANA) == told.keys()
+    without = await timely.during(tx, times, {**spread, "hidden": list(told)})
+    assert without == {}

@@ -1,0 +1,141 @@
+"""An input that asks for a time is given what happened then, whatever its words, and what was said of it later."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+
+import pytest
+
+from newton.agent.hindsight import Hindsight
+from newton.agent.turn import Said
+from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.request import Request
+from newton.content.frames import load_frames
+from newton.content.profiles import load_profiles
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.heart import episodes, events
+from newton.heart.episodes import Experience
+from newton.heart.events import Happening
+from newton.heart.happenings import checked
+from newton.memory.forgetting import forget
+from newton.providers.offline import ScriptedChat
+from tests.db.deciding import choice, recorded
+from tests.scenarios.conftest import Mind
+from tests.scenarios.test_sources import locked
+from tests.support import NOON, count, teller
+
+DECIDED = "What did we decide last week?"
+HAPPENED = "What happened yesterday?"
+SUBJECTS = ("boat", "cellar", "garden", "office", "server", "timetable", "holiday", "bicycle", "library", "kitchen")
+DAYS = range(1, 44, 2)  # so long ago; it is a Saturday, so last week is from 12 to 6 days ago
+WEEK = [7, 9, 11]
+
+
+async def say(mind: Mind, at: datetime, *said: str) -> None:
+    by = teller(mind.agent_id, now=at)
+    lines = [Line(role="user", name="Ana", content=words, said_at=at) for words in said]
+    async with mind.db.work(mind.agent_id) as tx:
+        session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=f"{at:%Y-%m-%d}", now=at)
+        await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+
+
+async def live(mind: Mind, day: int) -> None:
+    """A decision, an episode and two lines; on some days somebody asks what will be asked later."""
+    at, subject = NOON - timedelta(days=day), SUBJECTS[day % 10]
+    by, told = teller(mind.agent_id, now=at), f"The {subject} was painted, try {day}."
+    async with mind.db.work(mind.agent_id) as tx:
+        await recorded(tx, choice(f"Paint the {subject} green, try {day}", at=at, ref=f"d{day}"), by=by)
+        lived = Experience(ref=f"e{day}", title=f"The {subject}", content=told, started_at=at, ended_at=at)
+        await episodes.keep(tx, [lived], by=by, count=count)
+    await say(mind, at, DECIDED if day % 3 == 0 else f"What happened yesterday to the {subject}, what did we decide?")
+
+
+@pytest.fixture
+async def lived(mind: Mind) -> Mind:
+    """Somebody with six weeks of memories."""
+    for day in reversed(DAYS):
+        await live(mind, day)
+    await mind.settle()
+    return mind
+
+
+def ages(bundle: Bundle, layer: str) -> list[int]:
+    """How many days ago that was which stands in a layer, best first."""
+    return [(NOON - item.scored.found.occurred_at).days for item in bundle.items if item.layer == layer]
+
+
+def texts(items: Sequence[Considered]) -> str:
+    return "\n".join(item.text for item in items)
+
+
+def hindsight(mind: Mind) -> Hindsight:
+    return Hindsight(agent_id=mind.agent_id, db=mind.db, frames=load_frames(), profiles=load_profiles())
+
+
+async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Mind) -> None:
+    # S001-12, S002-9: time expressions are a signal; S002-12: of each layer
+    for profile in ("evidence", "newton", "coding", "support", "research"):
+        decided = ages(await lived.context(DECIDED, profile=profile, frame="question"), "decisions")
+        assert sorted(decided[:3]) == WEEK, profile
+        happened = ages(await lived.context(HAPPENED, profile=profile, frame="question"), "episodes")
+        assert (happened[:2], happened.count(1)) == ([1, 1], 2), profile
+    account = await hindsight(lived).why("latest")
+    assert [span.words for span in account.stored.trace.setting.times] == ["yesterday"]
+    assert {item.of_the_time for item in account.items if item.number in (1, 2)} == {"of the time asked for: yesterday"}
+    assert account.items[-1].of_the_time is None
+    assert (await hindsight(lived).replay("latest")).identical
+
+
+async def test_a_turn_loads_what_is_of_the_time_and_a_subject_still_counts(lived: Mind) -> None:
+    # S002-14: a context that stands is made for the times that it was made for
+    turns, session_id = lived.turns(ScriptedChat("a", "b", "c", "d")), await lived.session("now")
+
+    async def take(text: str) -> Bundle:
+        (*_, answer) = [piece async for piece in turns.take(Said(session_id=session_id, text=text, frame="question"))]
+        assert not isinstance(answer, str)
+        return answer.bundle
+
+    assert set(ages(await take(DECIDED), "decisions")) == set(WEEK)
+    assert set(ages(await take("And what was it yesterday?"), "decisions")) == {1}
+    about = await take("Which green did we decide to paint the bicycle last week, the office or the bicycle?")
+    assert ages(about, "decisions")[0] == 7, "what is of the time, and of the subject"
+    assert ages(await take("How are you today?"), "decisions") == ages(about, "decisions"), "nobody asks for a time"
+
+
+async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mind) -> None:
+    # S001-12
+    may = datetime.fromisoformat("2023-05-08T10:00:00+00:00")
+    await say(mind, may, "I went to the doctor yesterday.", "We moved in March, last year was quiet.", "A fine day.")
+    for day in range(40):
+        await say(mind, may + timedelta(days=day + 1), f"What happened on number {day}?", "It was May.")
+    await mind.settle()
+    seventh = await mind.context("What happened on 7 May 2023?")
+    assert "I went to the doctor yesterday." in texts(seventh.items[:1])
+    assert "Ana: I went to the doctor yesterday.\n" in seventh.text, "shown word for word"
+    assert "We moved in March" in texts((await mind.context("What did we do in March 2023?")).items[:1])
+    assert "We moved in March" in texts((await mind.context("What was it like in 2022?")).items[:1])
+    at = NOON - timedelta(days=200)
+    async with mind.db.work(mind.agent_id) as tx:
+        rows = await tx.fetch("select memory_id from memory.times order by starts")
+        assert len(rows) == 3
+        await forget(tx, [rows[0][0]], derived=True, because="a test", by=teller(mind.agent_id, now=at))
+        left = await tx.fetchval("select count(*) from memory.times")
+    assert left == 1, "with the memory, its times are gone"
+
+
+async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind, dsn: str) -> None:
+    # S001-11, S001-16
+    at = NOON - timedelta(days=1)
+    failed = checked("error", at, {"message": "the pump is blocked"})
+    async with lived.db.work(lived.agent_id) as tx:
+        told = Happening(ref="v1", event=failed)
+        await events.record(tx, [told], by=teller(lived.agent_id, now=at, trust="operator"), count=count)
+    assert "the pump is blocked" in (await lived.context("What broke yesterday?", frame="question")).text
+    then = await lived.context(HAPPENED, as_of=NOON - timedelta(days=20), frame="question")
+    assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
+    assert min(ages(then, "decisions")) == 21
+    async with locked(dsn, "memory.times"):
+        contexts = replace(lived.contexts, source_seconds=1.0)
+        bundle = await contexts.build(Request(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
+    assert "times" in bundle.missing

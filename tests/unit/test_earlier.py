@@ -1,0 +1,171 @@
+"""Which artifacts of a session go into a context, and that they keep within what there is for them."""
+
+from collections.abc import Sequence
+from uuid import UUID
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.cognition.assemble import Assembly, Setting, assemble
+from newton.cognition.budget import allocate, with_session
+from newton.cognition.earlier import LAYER, Earlier, Selecting, chosen, wanted
+from newton.cognition.identity import Presence
+from newton.cognition.render import Block, day_tokens, headers
+from newton.cognition.request import InView
+from newton.cognition.score import FEATURES, Scored
+from newton.content.profiles import load_profiles
+from newton.memory.recall import EXACT, Found
+from newton.memory.representations import forms
+from newton.providers import tokens
+from tests.support import NOON
+
+SESSION = UUID(int=1)
+HEADERS = headers(tokens.count)
+PROFILE = load_profiles()["evidence"]
+
+
+def artifact(number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue") -> Found:
+    form = forms(said, count=tokens.count, prefix="[2026-11-20] Ana: ", most=400)
+    near = EXACT.unpack(EXACT.pack(cosine, share, cosine))
+    return Found(
+        UUID(int=number), "artifact", "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
+        None, None, None, 0, NOON, NOON, None, None, "tool", True, None, SESSION, number, *near,
+    )  # fmt: skip
+
+
+def line(number: int, said: str) -> Found:
+    return artifact(number, said=said)._replace(kind="exchange", quarantined=False, trust="user")
+
+
+def told(
+    found: Sequence[Found], *, budget: int = 8_000, selecting: Selecting | None = None, view: InView | None = None
+) -> Assembly:
+    earlier = Earlier(selecting=selecting or Selecting(), lines={f.memory_id: (3, 5) for f in found})
+    most = earlier.room([f for f in found if f.kind == "artifact"], view, HEADERS)
+    setting = Setting(
+        input="where is it?",
+        budget=with_session(allocate(budget), most),
+        profile=PROFILE,
+        identity=Presence(),
+        floor=0.0,
+        needed=False,
+        approach=Block("", 0),
+        constraints=(),
+        focus=(),
+        open=(),
+        advice=None,
+        called_for=frozenset(),
+        unsearched=frozenset(),
+        additional=(),
+        in_view=view,
+        header_tokens=HEADERS,
+        day_tokens=day_tokens(tokens.count),
+        earlier=earlier,
+    )
+    return assemble([Scored(f, (1.0,) * len(FEATURES), f.relevance) for f in found], setting)
+
+
+def reasons(assembly: Assembly) -> dict[int, str]:
+    return {c.memory_id.int: c.reason for c in assembly.candidates}
+
+
+def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
+    # S004-4, S004-8, S004-9
+    shown = told([artifact(n, cosine=c, said=f"thing {n}") for n, c in enumerate([0.9, 0.2, 0.6, 0.7, 0.5], 1)])
+    assert shown.page.text.splitlines() == [
+        "## Earlier in This Session",
+        "- [2026-11-20] Ana: thing 1",
+        "- [2026-11-20] Ana: thing 4",
+        "- [2026-11-20] Ana: thing 3",
+    ]
+    assert reasons(shown) == {
+        1: "fits its layer: number 1 of the session, by meaning and by its words",
+        4: "fits its layer: number 2 of the session, by meaning and by its words",
+        3: "fits its layer: number 3 of the session, by meaning and by its words",
+        5: "behind the best 3 of the session, by meaning and by its words",
+        2: "too far from the input: 0.20, not 0.25",
+    }
+
+
+def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
+    # S004-9
+    near, worded = artifact(1, cosine=0.6), artifact(2, cosine=0.5, share=1.0)
+    first = {
+        rerank: next(iter(chosen([near, worded], Earlier(selecting=Selecting(rerank=rerank)), None).places))
+        for rerank in (0, 20)
+    }
+    assert first == {0: near.memory_id, 20: worded.memory_id}
+    assert (Selecting(rerank=0).candidates, Selecting().candidates) == (5, 20)
+
+
+def test_without_a_vector_the_words_decide() -> None:
+    places = chosen([artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], Earlier(), None).places
+    assert list(places) == [UUID(int=1)]
+
+
+def test_what_the_conversation_in_view_holds_wholly_is_left_out() -> None:
+    # S004-6
+    for first, unsent, out in ((3, frozenset[int](), True), (4, frozenset[int](), False), (0, frozenset({4}), False)):
+        shown = told([artifact(1)], view=InView(session_id=SESSION, first=first, unsent=unsent))
+        assert ("in view" in reasons(shown)[1]) is out
+
+
+def test_what_a_line_of_the_context_tells_already_is_not_told_again_and_another_takes_its_place() -> None:
+    said = line(9, "So: the kettle is blue, we think.")
+    others = [artifact(n, cosine=0.4, said=f"thing {n}") for n in range(2, 5)]
+    shown = told([artifact(1, cosine=0.9), *others, said])
+    assert reasons(shown)[1] == "stands in a line that is in the context"
+    assert shown.page.text.count("thing") == 3
+
+
+def test_the_section_is_there_only_when_there_is_something_for_it() -> None:
+    assert LAYER not in told([artifact(1, cosine=0.1)]).layers
+    assert with_session(allocate(4_000), 0) == allocate(4_000)
+
+
+ARTIFACTS = st.lists(
+    st.tuples(st.floats(-1, 1, width=32), st.floats(0, 1, width=32), st.text(min_size=1, max_size=1_500)), max_size=12
+)
+
+
+@given(ARTIFACTS, st.integers(0, 3_000), st.integers(0, 900), st.integers(0, 12))
+def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
+    drawn: list[tuple[float, float, str]], budget: int, most: int, final: int
+) -> None:
+    # S004-10, S004-19
+    found = [artifact(n, cosine=c, share=w, said=said) for n, (c, w, said) in enumerate(drawn, 1)]
+    costs = list[int]()
+    for top in (final, final + 1, final + 2):
+        shown = told(found, budget=max(budget, 1), selecting=Selecting(final=top, tokens=most))
+        costs.append(shown.page.tokens)
+        assert shown.page.tokens == tokens.count(shown.page.text) <= min(most, max(budget, 1))
+        assert {c.memory_id for c in shown.candidates} == {f.memory_id for f in found}
+        assert sum(c.detail is not None for c in shown.candidates) <= top
+    assert costs == sorted(costs)
+
+
+@given(st.integers(0, 20_000), st.integers(0, 5_000))
+def test_the_flexible_layers_pay_for_the_session(total: int, most: int) -> None:
+    before, after = allocate(total), with_session(allocate(total), most)
+    assert sum(after.layers.values()) <= sum(before.layers.values()) <= total
+    assert after.layers.get(LAYER, 0) <= most
+    assert all(after.layers[name] == before.layers[name] for name in before.layers.keys() - before.flowing)
+
+
+@pytest.mark.parametrize(("text", "long_enough"), [("ok", False), ("  why?   \n ", False), ("the ferries", True)])
+def test_nothing_is_looked_for_by_an_input_of_a_few_letters(text: str, long_enough: bool) -> None:
+    assert wanted(text) is long_enough
+
+
+def test_one_that_was_superseded_is_out() -> None:
+    gone = artifact(1)._replace(state="SUPERSEDED")
+    assert reasons(told([gone, artifact(2)]))[1] == "superseded"
+
+
+def test_one_that_is_too_large_for_what_is_left_makes_way_for_smaller_ones() -> None:
+    large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
+    assert reasons(told([large, small], selecting=Selecting(tokens=60))) == {
+        1: "no room left",
+        2: "fits its layer: number 1 of the session, by meaning and by its words",
+    }

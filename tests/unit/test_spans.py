@@ -1,0 +1,128 @@
+"""Times that a text speaks of, as spans of the calendar."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from newton.memory.spans import LONGEST, spans, spoken_of
+
+NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
+
+
+def day(text: str) -> datetime:
+    return datetime.fromisoformat(text).replace(tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end"),
+    [
+        ("What did we do yesterday?", "2024-05-14", "2024-05-15"),
+        ("the day before yesterday", "2024-05-13", "2024-05-14"),
+        ("Is it due tomorrow?", "2024-05-16", "2024-05-17"),
+        ("last week", "2024-05-06", "2024-05-13"),
+        ("this week's work", "2024-05-13", "2024-05-20"),
+        ("next weekend", "2024-05-25", "2024-05-27"),
+        ("last month", "2024-04-01", "2024-05-01"),
+        ("last quarter", "2024-01-01", "2024-04-01"),
+        ("two days ago", "2024-05-13", "2024-05-14"),
+        ("a week ago", "2024-05-06", "2024-05-13"),
+        ("5 months ago", "2023-12-01", "2024-01-01"),
+        ("in the last three days", "2024-05-12", "2024-05-16"),
+        ("over the past 2 months", "2024-03-15", "2024-05-16"),
+        ("on Monday", "2024-05-13", "2024-05-14"),
+        ("Wednesday", "2024-05-15", "2024-05-16"),
+        ("last Wednesday", "2024-05-08", "2024-05-09"),
+        ("next Wednesday", "2024-05-22", "2024-05-23"),
+        ("Friday", "2024-05-10", "2024-05-11"),
+        ("In March we met", "2024-03-01", "2024-04-01"),
+        ("in December", "2023-12-01", "2024-01-01"),
+        ("last May", "2023-05-01", "2023-06-01"),
+        ("march 2022", "2022-03-01", "2022-04-01"),
+        ("the 3rd of March", "2024-03-03", "2024-03-04"),
+        ("on December 24th", "2023-12-24", "2023-12-25"),
+        ("July 4, 2021", "2021-07-04", "2021-07-05"),
+        ("29 February", "2024-02-29", "2024-03-01"),
+        ("in 2022", "2022-01-01", "2023-01-01"),
+        ("on 2024-02-03", "2024-02-03", "2024-02-04"),
+        ("2023-12", "2023-12-01", "2024-01-01"),
+        ("before March", None, "2024-03-01"),
+        ("until Monday", None, "2024-05-14"),
+        ("on sat", "2024-05-11", "2024-05-12"),
+        ("the photo from last week", "2024-05-06", "2024-05-13"),
+        ("the week before August 3, 2023", "2023-07-27", "2023-08-03"),
+        ("the day after 3 August 2023", "2023-08-04", "2023-08-05"),
+        ("last weekend before April 10, 2023", "2023-04-08", "2023-04-10"),
+        ("two weeks before August 11, 2023", "2023-07-24", "2023-07-31"),
+    ],
+)
+def test_a_time_is_a_span_of_the_calendar(text: str, start: str | None, end: str) -> None:
+    # S001-12
+    (span,) = spans(text, now=NOW)
+    assert (span.start, span.end) == (start and day(start), day(end))
+
+
+@pytest.mark.parametrize(
+    ("text", "start"),
+    [
+        ("since Monday", day("2024-05-13")),
+        ("Since March", day("2024-03-01")),
+        ("after 2024-05-10", day("2024-05-11")),
+        ("from tomorrow", day("2024-05-16")),
+    ],
+)
+def test_what_began_has_no_end(text: str, start: datetime) -> None:
+    (span,) = spans(text, now=NOW)
+    assert (span.start, span.end) == (start, None)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "You may march on",
+        "It costs 2024 euros",
+        "31 February",
+        "2024-13-01",
+        "monument",
+        "a sunny second",
+        "She sat in the sun",
+        "a wed couple",
+    ],
+)
+def test_what_is_no_time_is_none(text: str) -> None:
+    assert spans(text, now=NOW) == []
+
+
+def test_times_come_in_their_order_and_do_not_overlap() -> None:
+    found = spans("Compare last week with March 2023 and the 3rd of April 2022.", now=NOW)
+    assert [span.words for span in found] == ["last week", "march 2023", "the 3rd of april 2022"]
+
+
+def test_a_memory_s_yesterday_is_the_day_before_it() -> None:
+    zone = timezone(timedelta(hours=9))
+    at = datetime(2021, 1, 1, 0, 5, tzinfo=zone)
+    (span,) = spans("yesterday", now=at)
+    assert (span.start, span.end) == (datetime(2020, 12, 31, tzinfo=zone), datetime(2021, 1, 1, tzinfo=zone))
+
+
+def test_a_memory_speaks_of_times_other_than_its_own_and_of_none_too_long() -> None:
+    told = "Today, this week, since March and in 2024 it was fine; I met him last May, before 2020, and in 2022."
+    spoken = [(span.words, span.start, span.end) for span in spoken_of(told, at=NOW)]
+    assert spoken == [
+        ("last may", day("2023-05-01"), day("2023-06-01")),
+        ("in 2022", day("2022-01-01"), day("2023-01-01")),
+    ]
+
+
+STRAY = "since before last next in on the 31 29 february may monday 2024-02-30 week 999 years ago past 1900 of"
+WORDS = st.sampled_from(STRAY.split())
+
+
+@given(st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=60), st.datetimes(timezones=st.just(UTC)))
+def test_any_words_at_any_moment_give_spans_that_end_after_they_begin(text: str, now: datetime) -> None:
+    for span in spans(text, now=now):
+        assert span.start is None or span.end is None or span.start < span.end
+    for span in spoken_of(text, at=now):
+        assert span.start is not None and span.end is not None
+        assert timedelta(0) < span.end - span.start <= LONGEST and not span.holds(now)
