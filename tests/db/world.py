@@ -96,6 +96,7 @@ async def live(db: Database, name: str) -> UUID:
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
+        await some_tasks(tx, session_id, by)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -108,11 +109,14 @@ async def live(db: Database, name: str) -> UUID:
     return agent_id
 
 
-async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
-    """Tasks, a branch with lines of its own, and a part that was told shorter and is shown again."""
+async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:
     await tasks.push(tx, "find the kettle", session_id=session_id, by=by)
     await tasks.push(tx, "look into the cupboard", session_id=session_id, by=by)
     await tasks.pop(tx, "it is there", session_id=session_id, by=by, count=count)
+
+
+async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
+    """A branch with lines of its own, and a part that was told shorter and is shown again."""
     of: dict[str, UUID] = {"agent_id": by.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
     assert await entries.keep(tx, [made], seen=await log.seen(tx, **of), **of)
@@ -124,7 +128,7 @@ async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
     await sessions.append(
         tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
     )
-    excerpt = Excerpt(ref="cellar", session_id=branch_id, first=6, last=6)
+    excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
     await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
 
 
