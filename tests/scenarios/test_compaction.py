@@ -73,7 +73,7 @@ async def test_the_same_tool_thirty_times(mind: Mind) -> None:
 async def test_two_strategies_and_more_work_in_one_session(mind: Mind) -> None:
     # S003-24, S003-8: each is given what the one before it has left
     talking = Talking(mind)
-    await talking.turns([turn(n, work=2, words=60, reply=100) for n in range(35)], most=20_000)
+    await talking.turns([turn(n, work=2, words=60, reply=100) for n in range(24)], most=20_000)
     assert {"mask_outputs", "tool_calls", "goal_batch"} <= set(talking.ran)
     first = [event for event in talking.told if isinstance(event, Started | Completed)]
     for begun, ended in zip(first[::2], first[1::2], strict=True):
@@ -102,7 +102,7 @@ async def test_on_the_way_to_the_last_token(mind: Mind, reply: int) -> None:
 
 async def test_what_was_told_shorter_can_still_be_referred_to(mind: Mind) -> None:
     # S003-26: in the view, or found by recall; and restoring brings it back word for word
-    talking, talk = Talking(mind), Talk(60)
+    talking, talk = Talking(mind), Talk(40)
     view = await talking.turns(list(talk), most=WINDOW)
     await mind.settle()
     text, lost = words(view), list[str]()
@@ -218,8 +218,8 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
 async def test_runs_are_tallied_by_strategy_and_session(mind: Mind) -> None:
     # S003-20
     talking, other = Talking(mind), Talking(mind, ref="s2")
-    await talking.turns([turn(n, words=150) for n in range(25)], most=6_000)
-    await other.turns([turn(n, words=150) for n in range(15)], most=6_000)
+    await talking.turns([turn(n, words=100) for n in range(14)], most=4_000)
+    await other.turns([turn(n, words=100) for n in range(8)], most=4_000)
     ran, saved = Counter(talking.ran), Counter[str]()
     for event in talking.told:
         if isinstance(event, Completed):

@@ -131,7 +131,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
         (["inject", "work", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
-        (["inject", "work", "--first", "0", "--last", "1"], "--from"),
+        (["inject", "work", "--first", "0", "--last", "1"], "wants its FROM"),
     ],
 )
 def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:

@@ -236,7 +236,7 @@ MOST = st.sampled_from([1, 300, 1_500, 5_000, 20_000])
 
 
 @given(LOGS, COMBINED, MOST, st.data())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_compaction_keeps_to_its_bounds(
     log: list[Placed], strategies: Sequence[Strategy], most: int, data: st.DataObject
 ) -> None:
@@ -315,7 +315,7 @@ def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataO
 
 @pytest.mark.parametrize("name", PRESETS)
 @given(log=LOGS, most=MOST)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_with_a_preset_a_second_run_right_after_the_first_plans_nothing(
     name: str, log: list[Placed], most: int
 ) -> None:
@@ -336,7 +336,7 @@ def test_it_does_not_run_at_every_turn() -> None:
 
 def test_a_conversation_stays_below_its_bound_for_ever() -> None:
     # S003-7: without the batch a floor of blocks grows until nothing helps
-    lines, most, told, bare = talk(150), 6_000, Told([]), Told([])
+    lines, most, told, bare = talk(100), 6_000, Told([]), Told([])
     for end in range(0, len(lines), 6):
         told.log = bare.log = placed(lines[: end + 6])
         told.run(DEFAULT, most)
