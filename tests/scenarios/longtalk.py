@@ -135,9 +135,9 @@ class Talk:
 
     def _tool(self, turn: int, step: int, kind: int, place: str, secret: str) -> tuple[str, dict[str, object], str]:
         if kind == 4 and step == 0:
-            path = f"/srv/{place}/conf-{secret}.yaml"
-            self._plant("path", turn, path, path, f"Which configuration file of {place} was read for ticket {turn}?")
-            return "read_file", {"path": path}, self._file(20 + self._random.randrange(60))
+            path, topic = f"/srv/{place}/conf-{secret}.yaml", f"{self._word()} of the {self._word()}"
+            self._plant("path", turn, path, path, f"Which configuration file of {place} sets the {topic}?")
+            return "read_file", {"path": path}, f"# sets the {topic}\n{self._file(20 + self._random.randrange(60))}"
         if kind == 5 and step == 0:
             words = f"ValueError: bad frame E{secret} in decoder"
             self._plant(

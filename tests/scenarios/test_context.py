@@ -16,6 +16,7 @@ from tests.scenarios.conftest import Mind
 
 
 async def test_what_was_learnt_is_in_the_context_of_a_question_about_it(mind: Mind) -> None:
+    # S001-1, S001-9
     # S002-1
     await mind.know("We chose Postgres with pgvector over ChromaDB")
     await mind.hear("The garden needs water.", "Tomatoes are red.")

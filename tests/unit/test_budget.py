@@ -105,6 +105,7 @@ PARTS = st.lists(
 
 @given(st.integers(0, 5_000), PARTS)
 def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[Part]) -> None:
+    # S001-30
     given_tokens = split(total, parts)
     assert sum(given_tokens.values()) <= total
     assert all(tokens >= 0 for tokens in given_tokens.values())

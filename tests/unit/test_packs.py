@@ -104,6 +104,7 @@ def test_no_split_gives_more_or_less_than_all(cuts: list[int], name: str) -> Non
 
 
 def test_a_pack_of_one_s_own_leans_frames_and_weighs_its_own_way(tmp_path: Path) -> None:
+    # S001-8, S001-10
     # the minimal archetype of S001: 0.5/0.5/0 and 50/50/0/0
     frames, profiles, pack = outlook(tmp_path)
     assert pack

@@ -273,7 +273,7 @@ def test_each_preset_is_its_literal_formula(preset: str, literal: Callable[[floa
 )
 def test_the_archetypes_weigh_as_published(
     profiles: dict[str, Profile], name: str, weights: tuple[float, ...]
-) -> None:  # S001-17, S001-19, S001-20, S001-24
+) -> None:  # S001-17, S001-18, S001-19, S001-20, S001-24
     profile = profiles[name]
     assert profile.combine == "sum"
     assert profile.weights.given == dict(zip(("similarity", "recency", "salience"), weights, strict=True))

@@ -28,6 +28,7 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 @settings(max_examples=200)
 @example(["...\n\n\n", "- b \n \n", "/c\r\n"])
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
+    # S001-2: counted by the encoding, not guessed from characters
     # S002-3: the ceiling is counted on the rendered text, and nothing is tokenised to know it
     assert sum(tokens.count_many(lines)) == tokens.count("".join(lines))
 
