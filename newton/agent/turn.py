@@ -1,7 +1,7 @@
 """One turn: context, model, record. What the person said is kept before the model is asked, so nothing can lose it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Iterable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, replace
 from uuid import UUID
@@ -21,7 +21,7 @@ from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
 from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, Tx
-from newton.dialogue import sessions
+from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.condensing import USUAL, Sizes
@@ -30,7 +30,7 @@ from newton.errors import CensoredError, ProviderError
 from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
 from newton.memory.hygiene import clean, mended
-from newton.memory.memory import Teller
+from newton.memory.memory import Teller, Trust, least
 from newton.memory.representations import Count
 from newton.providers.chat import ChatModel
 
@@ -79,12 +79,14 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
-    """A context, and what the model is asked with it; or why it is not asked."""
+    """A context, and what the model is asked with it; or why it is not asked. `heard` is the least trust of what the
+    conversation tells it from outside, None when that is nothing."""
 
     given: Refreshed
     draft: Draft | None = None
     shares: Shares | None = None
     degraded: str | None = None
+    heard: Trust | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -94,6 +96,12 @@ class _Turn:
     session_id: UUID
     given: Refreshed
     asked: int | None
+    heard: Trust | None = None
+
+    @property
+    def outside(self) -> Trust | None:
+        """The least trust of all that the model is told from outside."""
+        return _least((self.heard, *self.given.bundle.outside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -118,7 +126,7 @@ class Turns:
         ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
         degraded = ready.degraded
         asked, proposed = await self._hear(said.session_id, text, heed=not ruling.blocks)
-        turn = _Turn(session_id=said.session_id, given=ready.given, asked=asked)
+        turn = _Turn(session_id=said.session_id, given=ready.given, asked=asked, heard=ready.heard)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
@@ -185,7 +193,9 @@ class Turns:
         letter = draft.letter(shares.usable, count=self.count)
         if why := await self.speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
             return await self._unasked(said, text, why)
-        return _Prepared(given=given, draft=draft, shares=shares)
+        async with self.db.work(self.agent_id) as tx:
+            told = await log.outside(tx, talk, agent_id=self.agent_id, session_id=said.session_id)
+        return _Prepared(given=given, draft=draft, shares=shares, heard=_least(told))
 
     async def _unasked(self, said: Said, text: str, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
@@ -211,9 +221,15 @@ class Turns:
         )
 
     async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> None:
-        """A reply that only quotes memories stays in the log, but does not become a memory once more."""
-        content = mended(text).strip() or SILENCE
-        line = Line(role="assistant", content=content, said_at=self.clock.now(), memorable=by == "model")
+        """A reply that only quotes memories stays in the log, but does not become a memory once more. One that may
+        repeat what was told from outside is a memory that is believed no more than that."""
+        line = Line(
+            role="assistant",
+            content=mended(text).strip() or SILENCE,
+            said_at=self.clock.now(),
+            memorable=by == "model",
+            heard=turn.outside,
+        )
         async with self.db.work(self.agent_id) as tx:
             replied = await self._append(tx, turn.session_id, line)
             if turn.asked is not None and replied is not None:
@@ -258,3 +274,8 @@ class Turns:
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+
+
+def _least(tiers: Iterable[Trust | None]) -> Trust | None:
+    known: list[Trust] = [tier for tier in tiers if tier]
+    return least(known) if known else None

@@ -27,14 +27,16 @@ class Artifacts:
 
 
 class Once:
-    """An embedder that is asked once for a text, however many wait for it."""
+    """An embedder that is asked once for a text, however many wait for it, and not for those `known`."""
 
-    def __init__(self, embedder: "Embedder") -> None:
+    def __init__(self, embedder: "Embedder", known: "Mapping[str, Vector]") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
-        self._embedder = embedder
+        self._embedder, self._known = embedder, known
         self._asked: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        if all(text in self._known for text in texts):
+            return [self._known[text] for text in texts]
         given = tuple(texts)
         if given not in self._asked:
             asked = asyncio.ensure_future(self._embedder.embed(texts))

@@ -14,6 +14,7 @@ from newton.cognition.identity import Presence
 from newton.cognition.render import BY_DAY
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import Profile
+from newton.memory.memory import Trust
 from newton.memory.recall import Found
 from newton.memory.representations import parted
 
@@ -173,6 +174,12 @@ class Bundle:
     @property
     def dropped(self) -> tuple[Considered, ...]:
         return tuple(c for c in self.candidates if not c.detail)
+
+    @property
+    def outside(self) -> frozenset[Trust]:
+        """How far to believe what it tells that is quarantined elsewhere: the words of tools and of the web."""
+        told = (*(c.scored.found for c in self.items), *self.focus)
+        return frozenset(found.trust for found in told if found.quarantined)
 
     @property
     def left_nothing(self) -> Mapping[str, list[str]]:

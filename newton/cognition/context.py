@@ -184,7 +184,7 @@ class Contexts:
             stack=bool(gathered.surroundings.stack.path),
             additional=added and added + self.header_tokens["additional"],
         )
-        most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view, self.header_tokens)
+        most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view)
         budget = with_session(budget, most)
         return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
 

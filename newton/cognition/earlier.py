@@ -52,11 +52,10 @@ class Earlier:
     selecting: Selecting = NEAREST
     lines: Mapping[UUID, Lines] = field(default_factory=dict[UUID, Lines])
 
-    def room(self, artifacts: Sequence[Found], view: InView | None, headers: Mapping[str, int]) -> int:
-        """What the chosen ones cost with their heading, at most what there is for them; 0 when there are none."""
-        places = chosen(artifacts, self, view).places
-        tokens = sum(found.summary_tokens for found in artifacts if found.memory_id in places)
-        return min(tokens + headers[LAYER], self.selecting.tokens) if places else 0
+    def room(self, artifacts: Sequence[Found], view: InView | None) -> int:
+        """The most that they may cost with their heading; 0 when none can be chosen. What they cost is known only when
+        the lines of the context are, so others take what they leave."""
+        return self.selecting.tokens if chosen(artifacts, self, view).places else 0
 
 
 NOTHING = Earlier()

@@ -149,7 +149,7 @@ class Asked:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
     """Where a context comes from. `seconds` is the deadline of each source; `web` is asked before the others, when an
-    input wants what is of these days."""
+    input wants what is of these days; `known` are texts whose vectors are known already."""
 
     db: Database
     embedder: "Embedder | None"
@@ -157,6 +157,7 @@ class Sources:
     weighing: Weighing = USUAL
     selecting: Selecting = NEAREST
     web: Web | None = None
+    known: "Mapping[str, Vector]" = field(default_factory=dict[str, "Vector"])
 
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
@@ -167,7 +168,7 @@ class Sources:
         await self._search_the_web(asked, reading)
         if self.embedder is None:
             return await self._gathered(asked, reading)
-        once = Once(self.embedder)
+        once = Once(self.embedder, self.known)
         try:
             return await replace(self, embedder=once)._gathered(asked, reading)
         finally:

@@ -21,9 +21,10 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: made(agent_id, since, until)
+-- Without artifacts, which only say again what is there already.
 select (created_at at time zone 'UTC')::date as day, kind, count(*) as memories
 from memory.memories
-where agent_id = $1 and created_at >= $2 and created_at <= $3
+where agent_id = $1 and created_at >= $2 and created_at <= $3 and kind <> 'artifact'
 group by 1, 2
 order by 1, 2;
 

@@ -30,7 +30,7 @@ from newton.memory.recall import Cue, Found
 from newton.memory.spans import Span
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Vector
 
 FIRST = "the session has no context yet"
 NEWS = "the input asks for what is of these days"
@@ -58,19 +58,6 @@ class _Now:
     beside: Beside
     lines: Sequence[Found]
     times: Sequence[Span]
-
-
-class _Embedded:
-    """An embedder that has embedded one text already."""
-
-    def __init__(self, embedder: "Embedder", text: str, vector: "Vector") -> None:
-        self.identity, self.dimensions = embedder.identity, embedder.dimensions
-        self._embedder, self._known = embedder, {text: vector}
-
-    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
-        if all(text in self._known for text in texts):
-            return [self._known[text] for text in texts]
-        return await self._embedder.embed(texts)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -152,8 +139,8 @@ class Refreshing:
 
     async def _built(self, request: Request, because: str, now: _Now | None, *, judging_ms: float = 0.0) -> Refreshed:
         sources = self.contexts.sources()
-        if now and now.cue.vector is not None and sources.embedder:
-            sources = replace(sources, embedder=_Embedded(sources.embedder, request.input, now.cue.vector))
+        if now and now.cue.vector is not None:
+            sources = replace(sources, known={request.input: now.cue.vector})
         made = await self.contexts.made(request, sources)
         self.contexts.shelf.stands(made)
         return Refreshed(bundle=made.bundle, how="built", because=because, judging_ms=judging_ms)

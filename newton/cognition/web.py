@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING
 
 from newton.cognition.earlier import wanted
-from newton.cognition.recency import asks_for_news
+from newton.cognition.recency import news_asked
 from newton.cognition.request import Request
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue.artifacts import Artifact, Writer
@@ -35,13 +35,14 @@ class Web:
         return present and request.filters.admits("artifact") and self._recent(request.input, now)
 
     def _recent(self, text: str, now: datetime) -> bool:
-        return wanted(text) and asks_for_news(text, now=now)
+        return wanted(text) and bool(news_asked(text, now=now))
 
     async def look(self, request: Request, *, now: datetime) -> None:
-        """Keeps what is found as artifacts of the session. Raises ProviderError."""
+        """Keeps what is found as artifacts of the session. Only the sentences that ask are sent. Raises
+        ProviderError."""
         assert request.session_id is not None, "nothing is searched outside of a session"
         assert not in_unit_of_work()
-        excerpts = await self.search.find(mended(request.input))
+        excerpts = await self.search.find(mended(news_asked(request.input, now=now)))
         by = Teller(agent_id=request.agent_id, now=now, origin=ORIGIN, trust="web")
         writer = Writer(session_id=request.session_id, by=by, count=self.count)
         async with self.db.work(request.agent_id) as tx:

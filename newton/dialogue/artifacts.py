@@ -129,11 +129,17 @@ class Writer:
         """Keeps what was said since that lasts, and the summary of all of it when it is due. Done twice it changes
         nothing more."""
         await log.lock(tx, agent_id=self.by.agent_id, session_id=self.session_id)
-        row = await SQL["facts_until"].one(tx, agent_id=self.by.agent_id, session_id=self.session_id)
-        assert row is not None
-        heard = await self._after(tx, row["position"])
-        await self._keep(tx, [one for line in heard if line.tells for one in self._facts(line)])
+        await self._note_facts(tx)
         await self._summarise(tx, summarise)
+
+    async def _note_facts(self, tx: Tx) -> None:
+        """Each line is read once for them, so one that was forgotten stays so."""
+        where = {"agent_id": self.by.agent_id, "session_id": self.session_id}
+        row = await SQL["facts_until"].one(tx, **where)
+        assert row is not None
+        if heard := await self._after(tx, row["position"]):
+            await self._keep(tx, [one for line in heard if line.tells for one in self._facts(line)])
+            await SQL["facts_read"].run(tx, **where, position=heard[-1].placed.position)
 
     async def _summarise(self, tx: Tx, summarise: Summarise) -> None:
         before = await self._current(tx)

@@ -22,8 +22,14 @@ limit 1;
 
 -- name: facts_until(agent_id, session_id)
 select coalesce(max(last_position), -1) as position
-from dialogue.artifacts
-where agent_id = $1 and session_id = $2 and type = 'facts';
+from dialogue.noted
+where agent_id = $1 and session_id = $2;
+
+-- name: facts_read(agent_id, session_id, position)
+insert into dialogue.noted (agent_id, session_id, last_position)
+values ($1, $2, $3)
+on conflict (agent_id, session_id) do update
+set last_position = greatest(noted.last_position, excluded.last_position);
 
 -- name: lines_after(agent_id, session_id, position, most)
 -- The last so many lines behind a position, with the memory each became. Nobody reads more of a line.

@@ -7,6 +7,7 @@ from itertools import chain, zip_longest
 
 from newton.content.sections import Section
 from newton.dialogue.gist import central
+from newton.dialogue.recognising import Sense, recognised, telling
 from newton.heart.chunking import passages
 from newton.memory.representations import ELLIPSIS, Count, one_line
 
@@ -19,35 +20,6 @@ FEWEST_WORDS, MOST_WORDS = 3, 40  # a shorter sentence states nothing alone, a l
 MOST_BULLETS = 4  # of one line
 MOST_UNITS = 60  # that are tried for a summary
 
-_PATH = r"(?<![\w/.])(?:~|\.{1,2})?/[\w.-]+(?:/[\w.-]+)+|\b[\w-]+/[\w./-]*\.\w{1,5}\b|\b[A-Za-z]:\\[\w.\\-]+"
-_FILE = r"\b[\w-]+\.(?:py|sql|md|toml|ya?ml|json|txt|sh|ts|js|rs|go|c|h|cpp|java|html|css|csv|log|lock|env|ini|cfg)\b"
-_ERROR = (
-    r"\b(?:errors?|exceptions?|traceback|panic(?:ked)?|segfault|fail(?:s|ed|ing|ures?)?|crash(?:es|ed|ing)?|"
-    r"timed out|time-?outs?|broken|denied|refused|not found)\b|\b[A-Z]\w*(?:Error|Exception)\b"
-)
-# What a sentence states, by the first that it shows.
-_STATES = (
-    (
-        "decision",
-        r"\b(?:decided|decision|agreed|settled on|chose|chosen|going with|we(?:'ll| will| shall) (?:use|go|take|"
-        r"keep|do|drop|stay)|let'?s (?:use|go|take|keep|stick|stay|drop)|instead of|prefers?|preferred)\b",
-    ),
-    (
-        "task",
-        r"\b(?:to-?do|tasks?|needs? to|have to|has to|next steps?|action items?|deadline|due (?:on|by|in)|remind me|"
-        r"remember to|must|should|open item|still (?:missing|open|to do)|blocked)\b",
-    ),
-    (
-        "constraint",
-        r"\b(?:never|always|must not|mustn't|do not|don't|cannot|can't|may not|at most|at least|no more than|"
-        r"no less than|only (?:if|when|after|before|on|in)|required?|requires|forbidden|allowed|"
-        r"limit(?:ed)? (?:of|to))\b",
-    ),
-    ("error", _ERROR),
-    ("path", f"{_PATH}|{_FILE}"),
-)
-_STATING = tuple((name, re.compile(pattern, re.IGNORECASE)) for name, pattern in _STATES)
-_TELLING = re.compile(f"{_ERROR}|{_PATH}|{_FILE}", re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+")
 _FENCE = re.compile(r"^\s*(?:```|~~~)")
 _POINT = re.compile(r"^\s*(?:[-*+•]|\d{1,3}[.)])\s+")
@@ -81,8 +53,8 @@ def pieces(output: str, *, size: int, overlap: int, count: Count) -> list[str]:
     if len(cut) <= MOST_PIECES:
         return cut
     between = range(HEAD, len(cut) - TAIL)
-    telling = sorted(between, key=lambda n: (-len(_TELLING.findall(cut[n])), n))[: MOST_PIECES - HEAD - TAIL]
-    return [*cut[:HEAD], *(cut[n] for n in sorted(telling)), *cut[-TAIL:]]
+    kept = sorted(between, key=lambda n: (-telling(cut[n]), n))[: MOST_PIECES - HEAD - TAIL]
+    return [*cut[:HEAD], *(cut[n] for n in sorted(kept)), *cut[-TAIL:]]
 
 
 def _lines(output: str, *, longest: int) -> list[str]:
@@ -96,7 +68,7 @@ def _thinned(lines: Sequence[str], *, letters: int) -> Sequence[str]:
         return lines
     head = _first(lines, HEAD * letters)
     tail = _first(lines[: len(head) - 1 : -1], TAIL * letters)[::-1]
-    between = [line for line in lines[len(head) : len(lines) - len(tail)] if _TELLING.search(line)]
+    between = [line for line in lines[len(head) : len(lines) - len(tail)] if telling(line)]
     return [*head, *_first(between, MOST_PIECES * letters), *tail]
 
 
@@ -117,7 +89,7 @@ def _cut(lines: Sequence[str], *, size: int, overlap: int, count: Count) -> list
     return [chunk.text.replace("\n\n", "\n") for chunk in chunks]
 
 
-def states(sentence: str) -> str | None:
+def states(sentence: str) -> Sense | None:
     """What a sentence states that lasts: a decision, a task, a constraint, an error or a path; None when it asks, or
     states nothing of the kind.
 
@@ -127,7 +99,7 @@ def states(sentence: str) -> str | None:
     """
     if not FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS or sentence.rstrip("\"'”’) ").endswith("?"):
         return None
-    return next((name for name, pattern in _STATING if pattern.search(sentence)), None)
+    return recognised(sentence)
 
 
 def sentences(content: str) -> list[str]:

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal
 from uuid import UUID
 
-from newton.memory.memory import Draft, Teller, Trust, digest
+from newton.memory.memory import Draft, Teller, Trust, digest, least
 from newton.memory.representations import Count, forms, one_line
 from newton.memory.spans import spoken_of
 from newton.providers.chat import Call
@@ -39,7 +39,8 @@ class Line:
 
     `calls` are the tools that an assistant calls with it, and `answers` is the id of the call that a tool's words
     answer; a message that calls may have no words. `nth` tells apart lines without a ref that are alike in everything,
-    as when somebody says "yes" twice in a second.
+    as when somebody says "yes" twice in a second. `heard` is the least trust of what its speaker had before them from
+    outside, when there was any: the words may be somebody else's.
     """
 
     role: Role
@@ -51,6 +52,13 @@ class Line:
     calls: tuple[Call, ...] = ()
     answers: str | None = None
     nth: int = 0
+    heard: Trust | None = None
+
+    @property
+    def trust(self) -> Trust:
+        """Its speaker is believed so much, but no more than what the words may come from."""
+        own = TRUST_OF_ROLE[self.role]
+        return least([own, self.heard]) if self.heard else own
 
     @property
     def speaker(self) -> str:
@@ -101,7 +109,7 @@ def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count) -> Dr
         occurred_at=line.said_at,
         created_at=by.now,
         origin=by.origin,
-        trust=TRUST_OF_ROLE[line.role],
+        trust=line.trust,
         content_hash=digest(str(placed.session_id), line.own_ref, line.content),
         ref=line.ref,
         thread=placed.session_id,

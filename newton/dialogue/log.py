@@ -13,6 +13,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import MESSAGE_TOKENS, Entry, EntryKind, Injected, Shown, outermost, shown
+from newton.memory.memory import Trust
 from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "log.sql")
@@ -95,6 +96,20 @@ async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id:
         bare=[part.bare for part in parts],
     )
     return [placed(row, session_id) for row in rows]
+
+
+async def outside(tx: Tx, view: Sequence[Shown], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
+    """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
+    own = [item for item in view if item.kind != "injected"]
+    rows = await SQL["outside"].all(
+        tx,
+        agent_id=agent_id,
+        session_id=session_id,
+        firsts=[item.first for item in own],
+        lasts=[item.last for item in own],
+        places=[item.first for item in view if item.kind == "injected"],
+    )
+    return {row["trust"] for row in rows}
 
 
 async def end(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:

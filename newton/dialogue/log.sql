@@ -80,6 +80,33 @@ from owner as o
 join dialogue.messages as m
     on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
 
+-- name: outside(agent_id, session_id, firsts, lasts, places)
+-- How far lines between places of a conversation, and lines of others that are shown behind places of it, are to be
+-- believed where they are quarantined. A tool's line without a memory is one.
+with shown as (
+    select $2::uuid as session_id, s.first, s.last
+    from unnest($3::integer[], $4::integer[]) as s (first, last)
+    union all
+    select i.other_id, i.first_position, i.last_position
+    from dialogue.injections as i
+    where i.agent_id = $1 and i.session_id = $2 and i.place = any($5::integer[])
+),
+told as (
+    select s.session_id, s.first, s.last
+    from shown as s
+    union all
+    select l.ancestor_id, greatest(s.first, l.first_position), least(s.last, l.last_position)
+    from shown as s
+    join dialogue.lineage as l on l.agent_id = $1 and l.session_id = s.session_id
+)
+select distinct coalesce(x.trust, 'tool') as trust
+from told as t
+join dialogue.messages as m
+    on m.agent_id = $1 and m.session_id = t.session_id and m.position between t.first and t.last
+left join memory.memories as x
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+where coalesce(x.quarantined, m.role = 'tool');
+
 -- name: lock(agent_id, session_id)
 -- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));

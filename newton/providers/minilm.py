@@ -16,12 +16,14 @@ from tokenizers.normalizers import BertNormalizer
 from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
-from newton.errors import ProviderError
+from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import Vector, unit
 
 VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
 MOST_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen
 MOST_CHARACTERS = 4_000  # few texts of 256 pieces are longer, and the tokenizer reads every character it gets
+
+PROVIDERS = {"cpu": "CPUExecutionProvider"}  # by device, what the runtime calls it
 
 # Padding is work without result: texts of like length go together, and a batch stays small.
 BATCH_TEXTS = 16
@@ -38,10 +40,15 @@ class MiniLM:
     identity = f"all-MiniLM-L6-v2/int8/{weights.SHA256[:12]}/mean"
     dimensions = 384
 
-    def __init__(self) -> None:
+    def __init__(self, device: str = "cpu") -> None:
+        """Raises ConfigError for a device that it does not run on."""
+        if device not in PROVIDERS:
+            raise ConfigError(
+                f"The local model does not run on {device!r}.", hint="Set EMBEDDINGS_DEVICE=cpu, or leave it out."
+            )
         path = verified(weights.model_path())
         self._tokenizer = tokenizer()
-        self._session = ort.InferenceSession(str(path), _options(), providers=["CPUExecutionProvider"])
+        self._session = ort.InferenceSession(str(path), _options(), providers=[PROVIDERS[device]])
         self._inputs = {given.name for given in self._session.get_inputs()}
         self._turn = threading.Lock()
 

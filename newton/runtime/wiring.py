@@ -379,7 +379,7 @@ def _models(settings: Settings) -> "tuple[Embedder | None, Count]":
     tokens.preload()
     match settings.embedding:
         case "local":
-            return import_module("newton.providers.minilm").MiniLM(), tokens.count
+            return import_module("newton.providers.minilm").MiniLM(settings.embeddings_device), tokens.count
         case "openai":
             return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
         case "none":

@@ -159,3 +159,18 @@ async def test_artifacts_do_not_change_how_rare_a_word_is(tx: Tx) -> None:
     await note(tx, session_id)
     assert len(await made(tx)) > 1
     assert await tx.fetchval(counted) == before
+
+
+async def test_a_line_is_read_once_for_facts_and_one_that_was_forgotten_stays_so(tx: Tx) -> None:
+    # S004-3
+    session_id, until = await began(tx), "select last_position from dialogue.noted"
+    await say(tx, session_id, "We decided to use Postgres.", "How nice it is.")
+    await note(tx, session_id)
+    assert await tx.fetchval(until) == 1, "what states nothing was read as well"
+    (fact,) = await made(tx, "facts")
+    await forget(tx, [fact["memory_id"]], derived=False, because="a test", by=teller())
+    await note(tx, session_id)
+    assert (await made(tx, "facts"), await tx.fetchval(until)) == ([], 1)
+    await say(tx, session_id, "We decided to use Redis too.")
+    await note(tx, session_id)
+    assert [one["full_text"] for one in await made(tx, "facts")] == ["We decided to use Redis too."]

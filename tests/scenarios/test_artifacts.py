@@ -2,6 +2,7 @@
 
 from dataclasses import replace
 from datetime import timedelta
+from urllib.parse import unquote_plus
 from uuid import UUID
 
 import pytest
@@ -149,12 +150,15 @@ async def test_what_a_tool_said_is_shown_in_its_session_as_what_it_is_and_goes_w
 
 async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_the_session(mind: Mind) -> None:
     # S004-11
+    sent = list[str]()
+
     async def finds(wire: Wire) -> None:
+        sent.append(unquote_plus(wire.path))
         text = "The ferry Artemis sails from pier 7 this week. More later."
         found = {"title": "Harbour", "content": text, "url": "https://harbour.example/a", "publishedDate": "2026-11-20"}
         await wire.send(200, {"results": [found]})
 
-    session_id, text = await mind.session(), "From which pier does the ferry Artemis sail this week?"
+    session_id, text = await mind.session(), "My card is 4111. What is the latest on the pier of the ferry Artemis?"
     async with endpoint(finds) as there:
         web = Web(search=WebSearch(there.url, seconds=5), db=mind.db, count=tokens.count)
         turns = replace(mind.turns(ScriptedChat("One.", "Two.", "Three.")), contexts=replace(mind.contexts, web=web))
@@ -168,7 +172,9 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
                 assert shown in answer.bundle.text
         assert len(there.asked) == 1, "neither what asks for nothing new, nor what is asked outside of a session"
         await turns.contexts.build(Request(agent_id=mind.agent_id, input=text, tokens=500))
-        assert len(there.asked) == 1
+        (query,) = sent
+        assert "What is the latest on the pier of the ferry Artemis?" in query
+        assert "card" not in query
     async with mind.db.work(mind.agent_id) as tx:
         row = await tx.fetchrow(
             "select trust, quarantined from memory.memories where kind = 'artifact' and trust = 'web'"

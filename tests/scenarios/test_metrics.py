@@ -56,6 +56,13 @@ async def test_a_reply_that_only_quotes_memory_does_not_praise_it(mind: Mind) ->
     assert counted["budget utilisation"].n == 1
 
 
+async def test_what_only_says_again_what_is_there_is_no_memory_of_a_day(mind: Mind) -> None:
+    await ask(mind, "We decided to take the ferry Artemis.")
+    async with mind.db.work(mind.agent_id) as tx:
+        assert await tx.fetchval("select count(*) from dialogue.artifacts") == 1
+    assert (await figures(mind))["memories a day"].n == 2, "the question and the reply"
+
+
 async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> None:
     session_id = await ask(mind, "It is Artemis.", session="one")
     async with mind.db.work(mind.agent_id) as tx:

@@ -42,7 +42,7 @@ def told(
     found: Sequence[Found], *, budget: int = 8_000, selecting: Selecting | None = None, view: InView | None = None
 ) -> Assembly:
     earlier = Earlier(selecting=selecting or Selecting(), lines={f.memory_id: (3, 5) for f in found})
-    most = earlier.room([f for f in found if f.kind == "artifact"], view, HEADERS)
+    most = earlier.room([f for f in found if f.kind == "artifact"], view)
     setting = Setting(
         input="where is it?",
         budget=with_session(allocate(budget), most),
@@ -117,6 +117,28 @@ def test_what_a_line_of_the_context_tells_already_is_not_told_again_and_another_
     shown = told([artifact(1, cosine=0.9), *others, said])
     assert reasons(shown)[1] == "stands in a line that is in the context"
     assert shown.page.text.count("thing") == 3
+
+
+def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> None:
+    # S004-4, S004-8
+    small = [artifact(n, cosine=0.9, said=f"pier {n} is closed") for n in (1, 2, 3)]
+    lines = [line(10 + n, f"So: pier {n} is closed, we think.") for n in (1, 2, 3)]
+    large = artifact(4, cosine=0.5, said="the ferry waits at the northern pier " * 10)
+    shown = told([*small, large, *lines])
+    assert large.summary_tokens > sum(one.summary_tokens for one in small)
+    assert {reasons(shown)[n] for n in (1, 2, 3)} == {"stands in a line that is in the context"}
+    assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and by its words"
+    assert shown.layers[LAYER].used <= shown.layers[LAYER].budget == 800
+
+
+def test_what_the_section_leaves_goes_to_others() -> None:
+    said = [line(10 + n, f"{n}: {'the ferry waits there ' * 8}") for n in range(60)]
+    budget = 1_200
+    beside, alone = (told([*few, *said], budget=budget) for few in ([artifact(1)], []))
+    without, (small,) = alone.page.tokens, [c for c in beside.candidates if c.kind == "artifact"]
+    assert small.detail
+    assert beside.layers[LAYER].budget > 10 * small.tokens
+    assert beside.page.tokens >= without - max(one.summary_tokens for one in said), "no more than a line is left over"
 
 
 def test_the_section_is_there_only_when_there_is_something_for_it() -> None:

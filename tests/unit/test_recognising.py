@@ -1,0 +1,78 @@
+"""What words tell of, and that nobody waits for it: reading is linear in the text."""
+
+from collections.abc import Callable
+from time import process_time
+
+import pytest
+
+from newton.dialogue.compaction.telling import account, things
+from newton.dialogue.condensing import bullets, pieces, states
+from newton.dialogue.recognising import names, recognised, telling
+from newton.dialogue.view import Shown
+from tests.support import count
+
+LONG = 200_000
+MOST_MS = 100.0
+RUNS = [
+    *("-", ".", "/", "_", "a", "~", ":", "\\", "@", "http://", "://", "error: ", "Error", "a-", "a.", "a/", "a_", "./"),
+    *("../", "~/", "C:\\", "a.py", "-a.", "/a.", "do not ", "let's ", "exit with ", "0f-3c ", "e.g. ", "é", "a\\"),
+]
+# of a tool's output, of what was said; each whole, so that no step of it takes longer than it may
+READERS: dict[str, Callable[[str], object]] = {
+    "recognised": recognised,
+    "names": names,
+    "telling": telling,
+    "states": lambda text: states(f"It lies {text}"),
+    "bullets": bullets,
+    "things": lambda text: things([text]),
+    "account": lambda text: account([Shown("tool", text, 9, 0, 0), Shown("assistant", text, 9, 1, 1)]),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+def test_however_a_text_is_made_it_is_read_at_once(reader: str) -> None:
+    # S004-3
+    read, most = READERS[reader], MOST_MS * (3 if reader == "account" else 1)  # which reads a text several times
+    for run in RUNS:
+        text = f"{(run * LONG)[:LONG]}("
+        spent = _spent(read, text)
+        assert spent < most, f"{run!r} took {spent:.0f} ms"
+
+
+def _spent(read: Callable[[str], object], text: str) -> float:
+    started = process_time()
+    read(text)
+    # of the processor: whoever else is at work takes none of it
+    return 1_000 * (process_time() - started)
+
+
+def test_a_long_output_is_cut_at_once() -> None:
+    dump = "\n".join("-".join(f"{n:02x}" for n in range(256)) for _ in range(27))
+    started = process_time()
+    pieces(dump, size=300, overlap=50, count=count)
+    assert process_time() - started < 0.5
+
+
+@pytest.mark.parametrize(
+    ("sentence", "what"),
+    [
+        ("That was a dead end.", "error"),
+        ("It raised a ValueError at once.", "error"),
+        ("We will keep Postgres.", "decision"),
+        ("Do not touch the schema.", "constraint"),
+        ("I do not know.", None),
+        ("We still need to migrate it.", "task"),
+        ("He ate 3/4 of it and/or more.", None),
+        ("It is written in main.c there.", "path"),
+        ("Look at https://example.org/a for it.", "path"),
+    ],
+)
+def test_a_sentence_tells_of_the_first_that_it_shows(sentence: str, what: str | None) -> None:
+    # S004-3, S003-A
+    assert recognised(sentence) == what
+
+
+def test_names_are_found_as_they_are_written() -> None:
+    # S003-A
+    said = "In src/lib/. and `~/a/b`, C:\\Users\\Ana, -I/usr/include, x=./lib/y.so, a.b.c, f.py(1), 1.5, //no, a.py."
+    assert names(said) == ["src/lib", "~/a/b", "C:\\Users\\Ana", "-I/usr/include", "./lib/y.so", "a.py"]
