@@ -25,7 +25,7 @@ from newton.cognition.request import Request
 from newton.cognition.score import scorer
 from newton.cognition.stacked import Stacked, stacked
 from newton.cognition.web import Web
-from newton.concurrency import timely
+from newton.concurrency import within
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
 from newton.db.pool import Database
@@ -203,7 +203,7 @@ class Contexts:
             return choice
         close = [self.frames[name] for name in choice.close]
         try:
-            name = await timely(self.tiebreak(request.input, close), seconds=self.source_seconds)
+            name = await within(self.tiebreak(request.input, close), seconds=self.source_seconds)
         except TimeoutError:
             return choice
         return framing.settled(choice, name or "")

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from newton.cognition.opening import is_courtesy
-from newton.cognition.refresh import BRIEF, spoken_of
+from newton.cognition.refresh import BRIEF, own_words
 from newton.memory.spans import Span, spans, without
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
@@ -66,4 +66,4 @@ def only_asks_when(text: str, asked: Sequence[Span]) -> bool:
     >>> [only_asks_when(text, times(text, now=now)) for text in texts]
     [True, False]
     """
-    return bool(asked) and len(spoken_of(without(text, asked))) <= BRIEF
+    return bool(asked) and len(own_words(without(text, asked))) <= BRIEF
