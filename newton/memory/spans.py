@@ -25,7 +25,8 @@ _OVER = re.compile(
     r"|met|took|made|gave|ate|ran|won|lost|left|told|spoke|\w+ed)\b|\bdid (?:i|we|he|she|they|you|it)\b"
 )
 _ARRANGING = re.compile(
-    r"\b(?:book|schedul|arrang|reserv|mov|postpon|agre|decid|invit|promis|want|need|shift|expect|hop|confirm|order)e?d\b"
+    r"\b(?:book|schedul|arrang|reserv|postpon|agre|decid|invit|promis|want|need|expect|hop|confirm)e?d\b"
+    r"|\b(?:moved|shifted) (?:the|my|our|his|her|their|it|that|this)\b"
 )
 _SENTENCE_END = re.compile(r"[.!?;]\s|$")
 
