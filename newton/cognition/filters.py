@@ -10,6 +10,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
 from newton.memory.recall import Found
+from newton.memory.spans import Span
 
 SQL = load("newton.cognition", "filters.sql")
 
@@ -33,6 +34,14 @@ class Filters:
     entity_types: frozenset[str] = frozenset()
     exclude: frozenset[UUID] = frozenset()
 
+    @property
+    def times(self) -> tuple[Span, ...]:
+        """The time that they leave, for whoever names none otherwise: what is of it is wanted."""
+        if self.since is None and self.until is None:
+            return ()
+        ends = {"since": self.since, "until": self.until}
+        return (Span(" ".join(f"{name} {at:%Y-%m-%d}" for name, at in ends.items() if at), self.since, self.until),)
+
     def admits(self, kind: Kind) -> bool:
         return not self.kinds or kind in self.kinds
 
@@ -49,7 +58,7 @@ class Filters:
             return given
         left = {"kinds": [kind for kind in given.get("kinds", ()) if kind not in kinds]}
         left |= {name: given[name] for name, kind in TYPED.items() if name in given and kind not in kinds}
-        left |= {"since": given.get("since", []) if kinds <= TIMELESS else []}
+        left |= {name: given.get(name, []) if kinds <= TIMELESS else [] for name in ("since", "until")}
         return {name: values for name, values in left.items() if values}
 
     def outline(self) -> dict[str, Any]:

@@ -161,7 +161,7 @@ class Sources:
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        wanted = times(request.input, now=now)
+        wanted = times(request.input, now=now) or request.filters.times
         asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now, times=wanted)
         reading = _Reading(self.seconds)
         await self._search_the_web(asked, reading)

@@ -14,7 +14,8 @@ MOST_CHARACTERS = 4_000  # of a text that are read
 # A day with a clock behind it is written by a machine, and a line that begins so is of its log: nobody asks for either.
 _CLOCK = r"[t ,]+(?:at )?\d\d:\d\d"
 _STAMP = rf"(?:{YEAR}[-/]\d\d[-/]\d\d{_CLOCK}|(?:{MONTHS}) +\d\d?{_CLOCK}:\d\d)"
-_LOGGED = re.compile(rf"^[^\w\n]*{_STAMP}.*$|(?<!\bon )(?<!\bat )(?<!since )(?<!before )(?<!after )\b{_STAMP}", re.M | re.I)
+_UNSAID = r"(?<!\bon )(?<!\bat )(?<!since )(?<!before )(?<!after )"
+_LOGGED = re.compile(rf"^[^\w\n]*{_STAMP}.*$|{_UNSAID}\b{_STAMP}", re.MULTILINE | re.IGNORECASE)
 # What is still to come, and what is over. Who arranges something speaks of the past and means what is to come.
 _TO_COME = re.compile(
     r"\b(?:will|won't|shall|(?:is|are|am|be)(?: \w+)? (?:due|going to)|plan(?:s|ned|ning)?|upcoming|due|deadline)\b"
