@@ -110,6 +110,11 @@ async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
     return [Written(**row) for row in await SQL["tenets"].all(tx, agent_id=agent_id)]
 
 
+async def wanted(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
+    """The words of what was proposed in the lines of an episode, and of what stands."""
+    return [row["words"] for row in await SQL["wanted"].all(tx, agent_id=agent_id, memory_id=episode_id)]
+
+
 async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = False) -> bool:
     """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
 

@@ -207,7 +207,7 @@ class Conversation:
         """Of what was proposed last, that number, or all of it."""
         if not self.proposed:
             waiting = await self.newton.bearing("chat").proposals()
-            raise InputError("Nothing was proposed here.", hint=show.elsewhere(waiting))
+            raise InputError("Nothing here waits for an answer.", hint=show.elsewhere(waiting))
         if not which:
             return self.proposed
         if which.isdigit() and 1 <= int(which) <= len(self.proposed):
