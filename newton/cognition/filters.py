@@ -24,7 +24,8 @@ class Filters:
     """What may be in the context; nothing said, everything. Identity, censors and frame stand in it in any case.
 
     `since` and `until`, which is not included itself, are about what happened or was said: who there is and how things
-    are done is of no time. Types of events and of entities say nothing of other kinds.
+    are done is of no time, but a relation that only later facts tell of is not before `until`. Types of events and of
+    entities say nothing of other kinds.
     """
 
     since: datetime | None = None
