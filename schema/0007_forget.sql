@@ -50,15 +50,17 @@ begin
 
     -- whoever makes one of these conversations shorter is waited for, or sees then what is gone
     for place in
-        select distinct coalesce(l.session_id, m.thread) as session_id
+        select m.thread as session_id
         from memory.memories as m
-        left join dialogue.lineage as l
+        where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
+        union
+        select l.session_id
+        from memory.memories as m
+        join dialogue.lineage as l
             on l.agent_id = own
             and l.ancestor_id = m.thread
             and m.place between l.first_position and l.last_position
         where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
-        union
-        select m.thread from memory.memories as m where m.agent_id = own and m.memory_id = any(gone) and m.kind = 'exchange'
         order by 1
     loop
         perform pg_advisory_xact_lock(hashtextextended(own::text || place.session_id::text, 0));

@@ -1,15 +1,16 @@
 """A real PostgreSQL for every test that wants one.
 
 The server: NEWTON_TEST_DATABASE_URL if set, else a container when a Docker engine answers, else the embedded one.
-`tx` is one unit of work in an agent's scope, rolled back; `db` is a clone of the migrated template, for tests that
-commit or need several connections.
+`tx` is one unit of work in an agent's scope, rolled back; `db` is for tests that commit or need several connections,
+and is emptied after each; `clone` is for those that change the schema.
 """
 
 import os
 import shutil
 import subprocess
 import uuid
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from urllib.parse import urlsplit, urlunsplit
 
 import asyncpg
@@ -23,6 +24,7 @@ from newton.db.door import prepare
 from newton.db.embedded import temporary
 from newton.db.pool import Database, Tx, set_scope
 from newton.memory import agents
+from tests.emptied import Common, opened
 from tests.support import NOON
 
 GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
@@ -92,9 +94,9 @@ async def template(server: str) -> AsyncIterator[str]:
     await admin.close()
 
 
-@pytest.fixture
-async def dsn(server: str, template: str) -> AsyncIterator[str]:
-    """A database of this test's own, as the role that owns it."""
+@asynccontextmanager
+async def database(server: str, template: str) -> AsyncGenerator[str]:
+    """A copy of the template, gone afterwards, as the role that owns it."""
     name = f"newton_{uuid.uuid4().hex[:8]}"
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name} template {template}")
@@ -104,10 +106,28 @@ async def dsn(server: str, template: str) -> AsyncIterator[str]:
 
 
 @pytest.fixture
-async def db(dsn: str) -> AsyncIterator[Database]:
-    database = await Database.open(dsn, size=4)
-    yield database
-    await database.close()
+async def clone(server: str, template: str) -> AsyncIterator[str]:
+    """A database of this test's own."""
+    async with database(server, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+async def common(server: str, template: str) -> AsyncIterator[Common]:
+    async with database(server, template) as dsn, opened(dsn) as made:
+        yield made
+
+
+@pytest.fixture
+async def dsn(common: Common) -> AsyncIterator[str]:
+    """A database without a row, as the role that owns it."""
+    yield common.dsn
+    await common.empty()
+
+
+@pytest.fixture
+def db(common: Common, dsn: str) -> Database:
+    return common.db
 
 
 @pytest.fixture
@@ -117,24 +137,25 @@ async def agent(db: Database) -> uuid.UUID:
 
 @pytest.fixture(scope="session")
 async def shared(server: str, template: str) -> AsyncIterator[str]:
-    name = f"newton_shared_{uuid.uuid4().hex[:8]}"
-    admin = await asyncpg.connect(server)
-    await admin.execute(f"create database {name} template {template}")
-    yield on(server, name)
-    await admin.execute(f"drop database {name} with (force)")
-    await admin.close()
+    async with database(server, template) as dsn:
+        yield dsn
+
+
+@pytest.fixture(scope="session")
+async def line(shared: str) -> AsyncIterator[Tx]:
+    connection = await asyncpg.connect(shared)
+    await register_vector(connection)
+    yield connection
+    await connection.close()
 
 
 @pytest.fixture
-async def tx(shared: str) -> AsyncIterator[Tx]:
+async def tx(line: Tx) -> AsyncIterator[Tx]:
     """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
-    connection = await asyncpg.connect(shared)
-    await register_vector(connection)
-    unit = connection.transaction()
+    unit = line.transaction()
     await unit.start()
     agent_id = ids.agent_id("ana")
-    await set_scope(connection, agent_id)
-    await agents.SQL["register"].run(connection, agent_id=agent_id, name="ana", now=NOON)
-    yield connection
+    await set_scope(line, agent_id)
+    await agents.SQL["register"].run(line, agent_id=agent_id, name="ana", now=NOON)
+    yield line
     await unit.rollback()
-    await connection.close()

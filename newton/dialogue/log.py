@@ -182,4 +182,9 @@ async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injecte
 
 def told(ref: str, other: Sequence[Placed]) -> str:
     """Lines of another branch as they are shown in one. Pure."""
-    return "\n".join([f"[From {ref}]", *(f"{p.line.speaker}: {p.line.content}" for p in other)])
+    said = [f"{p.line.speaker}: {' '.join(filter(None, (p.line.content, *map(_called, p.line.calls))))}" for p in other]
+    return "\n".join([f"[From {ref}]", *said])
+
+
+def _called(call: Call) -> str:
+    return f"→ {call.name} {call.arguments}"

@@ -8,6 +8,7 @@ from newton.dialogue import branches, entries, log, sessions
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import Entry, EntryKind, Shown
 from newton.ids import new_id
+from newton.memory.forgetting import forget
 from tests.support import ANA, NOON, count, teller
 
 
@@ -54,6 +55,16 @@ async def view(tx: Tx, session_id: UUID) -> list[Shown]:
 
 async def texts(tx: Tx, session_id: UUID) -> list[str]:
     return [item.text for item in await view(tx, session_id)]
+
+
+async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
+    """Takes a line away for good."""
+    line = await tx.fetchval(
+        "select memory_id from memory.memories where kind = 'exchange' and thread = $1 and place = $2",
+        session_id,
+        place,
+    )
+    await forget(tx, [line], derived=True, because="a test", by=teller())
 
 
 async def branch(tx: Tx, parent_id: UUID, ref: str, at: str | int | None = None) -> UUID:

@@ -9,8 +9,7 @@ from newton.db.pool import Tx
 from newton.dialogue import branches, entries, log
 from newton.dialogue.branches import Excerpt
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.memory.forgetting import forget
-from tests.db.conversing import append, branch, entry, keep, restore, session, texts, view
+from tests.db.conversing import append, branch, entry, forgets, keep, restore, session, texts, view
 from tests.support import ANA, NOON, count, teller
 from tests.talks import calls, gives, says, turn
 
@@ -24,13 +23,6 @@ async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
 async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
     excerpt = Excerpt(ref="other", session_id=other_id, first=first, last=last)
     return await branches.inject(tx, excerpt, session_id=session_id, by=teller(), count=count)
-
-
-async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
-    line = await tx.fetchval(
-        "select memory_id from memory.memories where thread = $1 and place = $2", session_id, place
-    )
-    await forget(tx, [line], derived=True, because="a test", by=teller())
 
 
 async def test_a_branch_goes_on_from_a_line_and_copies_none(tx: Tx) -> None:

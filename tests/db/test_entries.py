@@ -12,22 +12,11 @@ from newton.dialogue import entries, log, sessions
 from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
-from newton.memory.forgetting import forget
-from tests.db.conversing import append, entry, keep, restore, session, texts, view
+from tests.db.conversing import append, entry, forgets, keep, restore, session, texts, view
 from tests.support import ANA, NOON, count, teller
 from tests.talks import calls, gives, says, turn
 
 TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
-
-
-async def exchange(tx: Tx, session_id: UUID, place: int) -> UUID:
-    return await tx.fetchval(
-        "select memory_id from memory.memories where thread = $1 and place = $2", session_id, place
-    )
-
-
-async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
-    await forget(tx, [await exchange(tx, session_id, place)], derived=True, because="a test", by=teller())
 
 
 async def test_an_entry_stands_for_its_lines(tx: Tx) -> None:

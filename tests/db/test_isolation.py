@@ -304,12 +304,12 @@ async def test_the_scope_ends_with_its_transaction(world: World) -> None:
         await single.close()
 
 
-async def test_a_table_that_lost_its_policy_is_noticed(dsn: str) -> None:
+async def test_a_table_that_lost_its_policy_is_noticed(clone: str) -> None:
     """The bug, planted: the same check that passes above must fail here."""
-    db = await Database.open(dsn, size=2)
+    db = await Database.open(clone, size=2)
     ana = await live(db, "ana")
     await live(db, "ben")
-    owner = await asyncpg.connect(dsn)
+    owner = await asyncpg.connect(clone)
     names = tuple(sorted(await tables(owner) - AGENTLESS))
     try:
         for name in names:

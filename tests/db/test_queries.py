@@ -8,6 +8,7 @@ import asyncpg
 import pytest
 
 import newton
+from newton.db.pool import Tx
 from newton.db.queries import Query, parse
 
 ROOT = Path(newton.__file__).parent
@@ -26,24 +27,34 @@ STATEMENT = re.compile(
 )
 
 
-@pytest.mark.parametrize("name", QUERIES)
-async def test_a_query_prepares_with_as_many_parameters_as_names(shared: str, name: str) -> None:
-    query = QUERIES[name]
+async def test_a_query_prepares_with_as_many_parameters_as_names(shared: str) -> None:
     conn = await asyncpg.connect(shared)
     try:
-        prepared = await conn.prepare(query.sql)
-        assert len(prepared.get_parameters()) == len(query.args)
+        assert {name: fault for name, query in QUERIES.items() if (fault := await _unprepared(conn, query))} == {}
     finally:
         await conn.close()
+
+
+async def _unprepared(conn: Tx, query: Query) -> str | None:
+    """Why it cannot be run as it is called."""
     used = {int(number) for number in re.findall(r"\$(\d+)", query.sql)}
-    assert used == set(range(1, len(query.args) + 1))
+    if used != set(range(1, len(query.args) + 1)):
+        return f"it uses the parameters {sorted(used)} and takes {query.args}"
+    try:
+        prepared = await conn.prepare(query.sql)
+    except asyncpg.PostgresError as error:
+        return str(error)
+    return None if len(prepared.get_parameters()) == len(query.args) else "PostgreSQL counts other parameters"
 
 
-@pytest.mark.parametrize("name", sorted(QUERIES.keys() - AGENTLESS))
-def test_a_query_names_its_agent(name: str) -> None:
-    query = QUERIES[name]
-    assert query.args[0] == "agent_id"
-    assert _scoped(query), f"{name} does not say agent_id = $1"
+@pytest.mark.parametrize(("args", "sql"), [(("agent_id",), "select $1, $2"), (("agent_id",), "select $1 from nowhere")])
+async def test_a_query_that_cannot_be_run_is_noticed(tx: Tx, args: tuple[str, ...], sql: str) -> None:
+    assert await _unprepared(tx, Query("planted", args, sql))
+
+
+def test_a_query_names_its_agent() -> None:
+    named = {name: query for name, query in QUERIES.items() if name not in AGENTLESS}
+    assert [name for name, query in named.items() if query.args[0] != "agent_id" or not _scoped(query)] == []
 
 
 def _scoped(query: Query) -> bool:

@@ -15,6 +15,7 @@ from newton.db.door import prepare
 from newton.db.pool import Database, Tx
 from newton.errors import DatabaseError, SchemaError
 from tests.conftest import on
+from tests.emptied import FREE
 from tests.support import ANA, until
 
 WAITING = "select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'"
@@ -23,11 +24,12 @@ WAITING = "select count(*) from pg_stat_activity where datname = current_databas
 @pytest.fixture
 async def owner(dsn: str) -> AsyncIterator[Tx]:
     """The owner of the test's database, who has made a table for whoever wants to write."""
-    conn = await asyncpg.connect(dsn)
+    conn = await asyncpg.connect(dsn, server_settings=FREE)
     await conn.execute("create table public.slots (slot integer primary key, taken integer not null default 0)")
     await conn.execute("insert into public.slots values (1), (2)")
     await conn.execute("grant select, update on public.slots to newton_app")
     yield conn
+    await conn.execute("drop table public.slots")
     await conn.close()
 
 

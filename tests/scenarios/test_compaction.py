@@ -73,7 +73,7 @@ async def test_the_same_tool_thirty_times(mind: Mind) -> None:
 async def test_two_strategies_and_more_work_in_one_session(mind: Mind) -> None:
     # S003-24, S003-8: each is given what the one before it has left
     talking = Talking(mind)
-    await talking.turns([turn(n, work=2, words=60, reply=100) for n in range(35)], most=20_000)
+    await talking.turns([turn(n, work=2, words=60, reply=100) for n in range(24)], most=20_000)
     assert {"mask_outputs", "tool_calls", "goal_batch"} <= set(talking.ran)
     first = [event for event in talking.told if isinstance(event, Started | Completed)]
     for begun, ended in zip(first[::2], first[1::2], strict=True):
@@ -102,7 +102,7 @@ async def test_on_the_way_to_the_last_token(mind: Mind, reply: int) -> None:
 
 async def test_what_was_told_shorter_can_still_be_referred_to(mind: Mind) -> None:
     # S003-26: in the view, or found by recall; and restoring brings it back word for word
-    talking, talk = Talking(mind), Talk(60)
+    talking, talk = Talking(mind), Talk(40)
     view = await talking.turns(list(talk), most=WINDOW)
     await mind.settle()
     text, lost = words(view), list[str]()
@@ -150,6 +150,23 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
         await running
     assert isinstance(talking.told[-1], Completed)
     assert (await talking.doors.view("s1")).view[-1].text == "Still there?"
+
+
+async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> None:
+    model = Waiting()
+    talking = Talking(mind, "threshold(share=0.1)", chosen={"model": model})
+    await talking.says(*[line for n in range(10) for line in turn(n)])
+    running = asyncio.create_task(talking.asks(most=2_000))
+    async with asyncio.timeout(10):
+        await model.asked.wait()
+    running.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await running
+    seen = await talking.doors.view("s1")
+    assert seen.tokens == seen.logged
+    other = Talking(mind, "threshold(share=0.1)")
+    await other.asks(most=2_000)
+    assert other.ran, "nobody waits for a holder that is gone"
 
 
 # --- what is told of it ---
@@ -201,8 +218,8 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
 async def test_runs_are_tallied_by_strategy_and_session(mind: Mind) -> None:
     # S003-20
     talking, other = Talking(mind), Talking(mind, ref="s2")
-    await talking.turns([turn(n, words=150) for n in range(25)], most=6_000)
-    await other.turns([turn(n, words=150) for n in range(15)], most=6_000)
+    await talking.turns([turn(n, words=100) for n in range(14)], most=4_000)
+    await other.turns([turn(n, words=100) for n in range(8)], most=4_000)
     ran, saved = Counter(talking.ran), Counter[str]()
     for event in talking.told:
         if isinstance(event, Completed):

@@ -1,9 +1,7 @@
 """The benchmarks as a person runs them, on data so small that the figures can be counted by hand."""
 
+import asyncio
 import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,8 +9,8 @@ import asyncpg
 import pytest
 
 from newton.content.profiles import load_profiles
+from tests.system.typed import Done, typed
 
-ROOT = Path(__file__).parents[2]
 LONG = " ".join(f"Step {n}: water the plant number {n} well." for n in range(40))
 
 
@@ -52,20 +50,11 @@ def folder(tmp_path: Path) -> Path:
     return data
 
 
-def bench(home: Path, *words: str, **more: str) -> "subprocess.CompletedProcess[str]":
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
-    return subprocess.run(
-        [sys.executable, "-m", "newton", "bench", *words],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-        env={**plain, "NEWTON_DATA_DIR": str(home), "PYTHONPATH": str(ROOT), **more},
-        cwd=home,
-    )
+def bench(home: Path, *words: str, **more: str) -> Done:
+    return typed(home, "bench", *words, **{"NEWTON_EMBEDDING": "local", **more})
 
 
-async def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
+def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_path: Path, server: str) -> None:
     done = bench(tmp_path, "recall", str(folder), "--budget", "1", "--budget", "2000", "--json", DATABASE_URL=server)
     assert done.returncode == 0, done.stderr
     answer = json.loads(done.stdout)
@@ -83,7 +72,7 @@ async def test_recall_measures_what_can_be_counted_by_hand(folder: Path, tmp_pat
     assert len(receipt["data_sha256"]) == 64
     assert receipt["settings"]["embedding"].startswith("all-MiniLM-L6-v2/int8")
     assert receipt["settings"]["database"] == "external"
-    assert await _scratch_databases(server) == []
+    assert asyncio.run(_scratch_databases(server)) == []
 
 
 async def _scratch_databases(server: str) -> list[str]:
@@ -111,7 +100,7 @@ def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path,
     features = {f"without {feature}" for feature in weights if feature != "similarity"}
     others = {"relevance alone", "profile newton, to the letter", "without meaning", "without neighbours"}
     assert shares.keys() == features | others | {
-        "as it is", "without words", "without the speaker", "without exchange",
+        "as it is", "without words", "without the speaker", "without the time asked for", "without exchange",
     }  # fmt: skip
     assert {way for way, share in shares.items() if share == 0} == {"without words", "without exchange"}
     assert shares["as it is"] == 1

@@ -2,24 +2,12 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import Done, ok, typed
 
 FERRY = "The ferry is called Artemis"
 QUESTION = "What is the ferry called?"
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(folder, durable=False):
-        yield folder
-    discard(folder)
 
 
 class Agent:

@@ -3,27 +3,17 @@
 import asyncio
 import csv
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from newton.runtime.cli import listing
 from tests.system.typed import ok
 from tests.system.typed import typed as run
 
 ROOT = Path(__file__).parents[2]
 DECIDE = ("decide", "Use Redis for the session cache", "--confidence", "0.85", "--reason", "analysis:Reads are many")
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    home = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(home, durable=False):
-        yield home
-    discard(home)
 
 
 def test_a_decision_from_its_record_to_its_lesson(home: Path) -> None:
@@ -74,7 +64,7 @@ def test_what_cannot_be_is_refused_and_nothing_is_recorded(home: Path, words: tu
     assert ok(run(home, "decisions", "--json")) == before
 
 
-def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path) -> None:
+def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(home: Path, behind: str) -> None:
     agent = ("--agent", "watched")
     first, second = (json.loads(ok(run(home, *DECIDE, "--json", *agent)))["decision_id"] for _ in range(2))
     assert ok(run(home, "decisions", "erase", first, "--because", "asked for", "--yes", *agent)) == "Erased.\n"
@@ -82,10 +72,9 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
     assert "ledger" not in run(home, "doctor", *agent).stdout
 
     async def touch() -> None:
-        with EmbeddedServer.start(home, durable=False) as server:
-            owner = await asyncpg.connect(server.dsn("postgres"))
-            await owner.execute("update brain.records set origin = 'nobody' where record_id = $1::text::uuid", second)
-            await owner.close()
+        owner = await asyncpg.connect(behind)
+        await owner.execute("update brain.records set origin = 'nobody' where record_id = $1::text::uuid", second)
+        await owner.close()
 
     asyncio.run(touch())
     done = run(home, "doctor", "--verify", *agent)

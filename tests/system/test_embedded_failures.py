@@ -150,21 +150,18 @@ async def test_variables_of_other_postgres_tools_do_not_reach_it(kept: Path, mon
         assert await run(server.dsn("postgres"), "select current_user") == "postgres"
 
 
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("“Lisbon”—finally", "lisbon finally"),
-        ("Ana’s flat", "ana flat"),
-        ("ÉLODIE École", "élodie école"),
-        ("ПРИВЕТ Żółć", "привет żółć"),
-        ("東京 2026", "東京 2026"),
-    ],
-)
-async def test_its_words_are_those_of_every_script(kept: Path, text: str, words: str) -> None:
+async def test_its_words_are_those_of_every_script(kept: Path) -> None:
+    texts = {
+        "“Lisbon”—finally": "lisbon finally",
+        "Ana’s flat": "ana flat",
+        "ÉLODIE École": "élodie école",
+        "ПРИВЕТ Żółć": "привет żółć",
+        "東京 2026": "東京 2026",
+    }
+    found = "select to_tsvector('english', $1) @@ plainto_tsquery('english', $2)"
     with EmbeddedServer.start(kept) as server:
         conn = await asyncpg.connect(server.dsn("postgres"))
-        found = "select to_tsvector('english', $1) @@ plainto_tsquery('english', $2)"
-        assert await conn.fetchval(found, text, words)
+        assert [text for text, words in texts.items() if not await conn.fetchval(found, text, words)] == []
         await conn.close()
 
 

@@ -1,21 +1,11 @@
 """`newton guard` as a person meets it: on a real PostgreSQL."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import Done, typed
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(made, durable=False):
-        yield made
-    discard(made)
 
 
 def guard(home: Path, *words: str, **more: str) -> Done:
@@ -67,7 +57,7 @@ def test_a_person_adds_and_retires_one(home: Path) -> None:
         (["check", "x", "--confidence", "1.5"], "A confidence of 1.5 is not possible."),
         (["check", "x", "--confidence", "0.5", "--reason", "analisis:x"], "Did you mean 'analysis'?"),
         (["check", "x", "--confidence", "0.5", "--reason", "because"], "Write KIND:TEXT"),
-        (["check", "x"], "--confidence"),
+        (["check", "x"], "wants its CONFIDENCE"),
     ],
 )
 def test_bad_words_are_refused_with_a_remedy(home: Path, words: list[str], complaint: str) -> None:

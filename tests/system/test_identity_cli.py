@@ -2,21 +2,9 @@
 
 import json
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
-
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import Done, ok, typed
-
-
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    made = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(made, durable=False):
-        yield made
-    discard(made)
 
 
 def identity(home: Path, *words: str) -> Done:

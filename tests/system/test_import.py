@@ -11,7 +11,7 @@ import asyncpg
 import pytest
 
 from newton.db.pool import Database
-from newton.dialogue import artifacts
+from newton.dialogue import log
 from newton.errors import DatabaseError, InputError
 from newton.memory.outbox import Outbox, backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -71,7 +71,7 @@ async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
     await other.execute("set deadlock_timeout = '30s'")  # so that it is the import which the database undoes
 
     async def lock(session_id: UUID) -> None:
-        await artifacts.SQL["lock_session"].run(other, agent_id=agent, session_id=session_id)
+        await log.lock(other, agent_id=agent, session_id=session_id)
 
     async def waits() -> bool:
         return await other.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1

@@ -1,13 +1,10 @@
 """The README's tour, typed as it stands there: what it shows is what comes."""
 
-import os
 import re
 import shlex
-import subprocess
-import sys
 from pathlib import Path
 
-from newton.db.embedded import EmbeddedServer, discard
+from tests.system.typed import seen
 
 ROOT = Path(__file__).parents[2]
 
@@ -22,19 +19,7 @@ def tour() -> list[tuple[str, str]]:
 def typed(command: str, home: Path) -> str:
     script, *words = shlex.split(command)
     assert script == "scripts/newton"
-    plain = {k: v for k, v in os.environ.items() if not k.startswith(("NEWTON_", "OPENAI_")) and k != "DATABASE_URL"}
-    done = subprocess.run(
-        [sys.executable, "-m", "newton", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        timeout=60,
-        check=True,
-        # unbuffered, so that answers and remarks come in the order in which a person sees them
-        env={**plain, "NEWTON_DATA_DIR": str(home), "PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": "1"},
-        cwd=home,
-    )
-    return done.stdout.strip()
+    return seen(home, *words).strip()
 
 
 def alike(text: str) -> str:
@@ -42,10 +27,8 @@ def alike(text: str) -> str:
     return re.sub(r"\([0-9a-f]{8}\)", "(id)", re.sub(r"\d+% sure|evidence \d\.\d\d", "so sure", text))
 
 
-def test_the_tour_shows_what_comes(tmp_path: Path) -> None:
+def test_the_tour_shows_what_comes(home: Path) -> None:
     steps = tour()
     assert {command.split()[1] for command, _ in steps} == {"remember", "context", "ask"}
-    with EmbeddedServer.start(tmp_path, durable=False):
-        came = [(command, alike(typed(command, tmp_path))) for command, _ in steps]
-    discard(tmp_path)
+    came = [(command, alike(typed(command, home))) for command, _ in steps]
     assert came == [(command, alike(shown)) for command, shown in steps]

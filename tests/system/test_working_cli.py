@@ -1,22 +1,16 @@
 """Working memory and profiles as a person types them."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import ok, typed
 
 
-@pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(folder, durable=False):
-        ok(typed(folder, "ask", "Which ferry?", "--agent", "early"))
-        yield folder
-    discard(folder)
+@pytest.fixture(scope="module", autouse=True)
+def early(home: Path) -> None:
+    ok(typed(home, "ask", "Which ferry?", "--agent", "early"))
 
 
 def test_what_is_at_hand_can_be_seen_and_explained(home: Path) -> None:

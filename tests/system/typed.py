@@ -2,6 +2,7 @@
 
 import io
 import os
+from collections.abc import Mapping, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,15 +23,25 @@ class Done:
 
 def typed(home: Path, *words: str, **settings: str) -> Done:
     """`newton …` in the folder `home`, with its data there and without an embedder."""
-    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", **settings}
     out, err = io.StringIO(), io.StringIO()
-    with pytest.MonkeyPatch.context() as patch, chdir(home), redirect_stdout(out), redirect_stderr(err):
+    code = _status(home, words, {"NEWTON_EMBEDDING": "none", **settings}, (out, err))
+    return Done(code, out.getvalue(), err.getvalue())
+
+
+def seen(home: Path, *words: str) -> str:
+    """What a person sees of it with the embedder that ships: answers and remarks in the order in which they come."""
+    screen = io.StringIO()
+    assert _status(home, words, {}, (screen, screen)) == 0, screen.getvalue()
+    return screen.getvalue()
+
+
+def _status(home: Path, words: Sequence[str], settings: Mapping[str, str], to: tuple[io.StringIO, io.StringIO]) -> int:
+    with pytest.MonkeyPatch.context() as patch, chdir(home), redirect_stdout(to[0]), redirect_stderr(to[1]):
         for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
             patch.delenv(name)
-        for name, value in own.items():
+        for name, value in {"NEWTON_DATA_DIR": str(home), **settings}.items():
             patch.setenv(name, value)
-        code = status(list(words))
-    return Done(code, out.getvalue(), err.getvalue())
+        return status(list(words))
 
 
 def ok(done: Done) -> str:

@@ -47,7 +47,7 @@ def unmatched(view: Sequence[Shown]) -> tuple[set[str], set[str]]:
     spared=st.integers(0, 3),
     compacted=st.booleans(),
 )
-@settings(max_examples=150)
+@settings(max_examples=100)
 @example(log=placed([says("user", "")] * 30), most=0, by=plain, spared=0, compacted=False)
 @example(log=placed([says("system", "a" * 500)] * 3), most=100, by=count, spared=1, compacted=False)
 def test_no_view_is_above_its_ceiling(log: list[Placed], most: int, by: Count, spared: int, *, compacted: bool) -> None:

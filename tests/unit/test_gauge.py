@@ -62,6 +62,13 @@ def test_bytes_of_prose_are_told_too() -> None:
     assert learnt(samples).tokens(last.counted, last.messages) == pytest.approx(last.reported, rel=0.02)
 
 
+def test_what_stands_around_each_message_is_told_from_its_words() -> None:
+    samples = [Sample(1_000 * n, m, round(1.2 * 1_000 * n + 20 * m)) for n, m in ((1, 40), (5, 3), (2, 90), (8, 10))]
+    gauge = learnt(samples)
+    assert (gauge.ratio, gauge.marks) == (pytest.approx(1.2, rel=0.01), pytest.approx(20, rel=0.02))
+    assert gauge.tokens(500, 200) == pytest.approx(4_600, rel=0.02)
+
+
 def test_before_anything_is_known_it_counts_as_we_do() -> None:
     assert learnt([]) == Gauge() == Gauge(1.0, 4.0)
     assert Gauge().tokens(1_000, 10) == 1_040

@@ -243,6 +243,7 @@ def test_what_would_hang_or_crash_the_library_never_reaches_it(bomb: str) -> Non
     assert time.perf_counter() - began < 1
 
 
+@pytest.mark.slow
 def test_the_library_does_crash_without_the_limits() -> None:
     """Should this fail one day, the limit on length guards against less than it did."""
     code = "import cel; cel.compile('1' + '+1' * 200_000)"

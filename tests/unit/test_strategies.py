@@ -180,6 +180,18 @@ def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
     assert refusal(Told(placed(lines), pinned=frozenset({3})), 7, 12) is None
 
 
+def test_no_block_reaches_over_a_system_message() -> None:
+    log = told("turn", "turn", "turn")
+    lines = [one.line for one in log.log]
+    log.log = placed([*lines[:12], says("system", "Rules."), *lines[12:]])
+    log.entries = log.entries[:2]
+    log.lay(Block("turn", tuple(item for item in log.view if 13 <= item.first <= 18), most=100))
+    assert GoalBatch().plan(Sight(log.view, 1)) == []
+    assert "system" in (refusal(log, 0, 11) or refusal(log, 0, 18) or "")
+    turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
+    assert "system" in (allowed(Block("goals", turns_alone, most=10), Sight(log.view, 1_000)) or "")
+
+
 def test_only_one_tools_output_is_masked_at_a_time() -> None:
     log = Told(placed(talk(4)))
     assert {refusal(log, first, last, "mask") for first, last in ((0, 0), (1, 2), (5, 5))} == {
@@ -224,7 +236,7 @@ MOST = st.sampled_from([1, 300, 1_500, 5_000, 20_000])
 
 
 @given(LOGS, COMBINED, MOST, st.data())
-@settings(max_examples=200)
+@settings(max_examples=120)
 def test_compaction_keeps_to_its_bounds(
     log: list[Placed], strategies: Sequence[Strategy], most: int, data: st.DataObject
 ) -> None:
@@ -303,7 +315,7 @@ def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataO
 
 @pytest.mark.parametrize("name", PRESETS)
 @given(log=LOGS, most=MOST)
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_with_a_preset_a_second_run_right_after_the_first_plans_nothing(
     name: str, log: list[Placed], most: int
 ) -> None:
@@ -324,7 +336,7 @@ def test_it_does_not_run_at_every_turn() -> None:
 
 def test_a_conversation_stays_below_its_bound_for_ever() -> None:
     # S003-7: without the batch a floor of blocks grows until nothing helps
-    lines, most, told, bare = talk(150), 6_000, Told([]), Told([])
+    lines, most, told, bare = talk(100), 6_000, Told([]), Told([])
     for end in range(0, len(lines), 6):
         told.log = bare.log = placed(lines[: end + 6])
         told.run(DEFAULT, most)

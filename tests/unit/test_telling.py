@@ -136,7 +136,7 @@ COUNTS: st.SearchStrategy[Count] = st.sampled_from([count, tokens.count])
 
 
 @given(log=logs(most=12), kind=st.sampled_from(KINDS), most=st.integers(0, 300), by=COUNTS)
-@settings(max_examples=80)
+@settings(max_examples=50)
 def test_an_account_costs_no_more_than_it_may(log: list[Placed], kind: EntryKind, most: int, by: Count) -> None:
     items = shown(log, [])
     text = written(kind, account(items), items, most=most, count=by)
@@ -169,7 +169,7 @@ def test_what_was_written_is_read_again(said: list[tuple[Part, str]], data: st.D
         assert set(again) == kept
 
 
-@pytest.mark.parametrize("text", ["", " ", "a" * 5_000_000, "word " * 1_000_000, "\n" * 3_000_000, "é🎉" * 700_000])
+@pytest.mark.parametrize("text", ["", " ", "a" * 5_000_000, "word " * 1_000_000, "\n" * 1_000_000])
 def test_a_message_of_megabytes_is_told_soon(text: str) -> None:
     items = view(calls("a"), gives("a", text), says("assistant", text))
     for kind in KINDS:

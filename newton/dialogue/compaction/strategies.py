@@ -8,6 +8,7 @@ import math
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import asdict, dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
 from newton.dialogue.view import EntryKind, Shown, Turn, cost, groups, turns
@@ -253,7 +254,8 @@ def _number(text: str, kind: type[float]) -> float:
 def allowed(block: Block, sight: Sight) -> str | None:
     """Why a block may not be told shorter, whichever strategy named it; None when it may."""
     held = turns(sight.view)
-    if any(item.role == "system" for item in block.items):
+    gaps = any(item.last + 1 != following.first for item, following in pairwise(block.items))
+    if gaps or any(item.role == "system" for item in block.items):
         return "it holds a system message"
     if held and block.last >= held[-1].first:
         return "it reaches into the current turn"

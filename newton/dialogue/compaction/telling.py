@@ -227,7 +227,7 @@ def things(texts: Iterable[str]) -> list[str]:
     """The paths and addresses that texts name, exactly as they are written: those that lead furthest first.
 
     >>> things(["see src/app.py, then https://example.org/a.", "src/app.py again"])
-    ['src/app.py', 'https://example.org/a']
+    ['https://example.org/a', 'src/app.py']
     """
     seen: dict[str, None] = {}
     for text in texts:

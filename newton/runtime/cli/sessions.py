@@ -99,7 +99,10 @@ async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         dropped = await newton.conversations("cli").restore(checked(session, what="session"), entry)
-    print(f"{show.counted(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
+    if dropped:
+        print(f"{show.counted(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
+    else:
+        print("Nothing to drop: it was dropped before.")
 
 
 async def checkpoint(session: Session, name: str, *, agent: Agent = None) -> None:

@@ -1,0 +1,208 @@
+"""Processes that append to one conversation and make it shorter at the same time, and some that are killed then."""
+
+import asyncio
+import os
+import random
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from pathlib import Path
+from uuid import UUID
+
+import asyncpg
+import pytest
+
+from newton.agent.compacting import HOLD_SECONDS, ROUNDS, Compacting
+from newton.clock import SystemClock
+from newton.db.pool import Database
+from newton.dialogue import branches, entries, log, sessions
+from newton.dialogue.compaction.events import Completed, Event
+from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, preset
+from newton.dialogue.view import cost
+from newton.providers.tokens import count
+from tests.support import NOON, teller, until
+from tests.talks import turn
+
+ROOT = Path(__file__).parents[2]
+MOST = 6_000
+STRATEGIES = "mask_outputs, tool_calls(age=4), threshold(recent=2), goal_batch(back=6)"
+KILLS = 50
+
+TALK = """
+import asyncio, json, sys
+from datetime import UTC, datetime
+from uuid import UUID
+from newton.agent.compacting import Compacting
+from newton.agent.conversations import Conversations
+from newton.clock import SystemClock
+from newton.db.pool import Database
+from newton.dialogue.compaction.strategies import preset
+from newton.dialogue.lines import Line
+from newton.providers.chat import Call
+from newton.providers.tokens import count
+
+async def main(dsn, agent, ref, who, turns, strategies, most):
+    db, told = await Database.open(dsn, size=2), []
+    of = {"agent_id": UUID(agent), "db": db, "clock": SystemClock(), "count": count}
+    def tell(event):
+        print(type(event).__name__, flush=True)
+    compacting = Compacting(**of, preset=preset(strategies), tell=tell)
+    doors = Conversations(**of, origin=who, compacting=compacting)
+    print("ready", flush=True)
+    for n in range(int(turns)):
+        def line(k, role, content, **more):
+            return Line(role=role, content=content, said_at=datetime.now(UTC), ref=f"{who}:{n}:{k}", **more)
+        call = Call(f"{who}{n}", "read_file", json.dumps({"path": f"src/{who}{n}.py"}))
+        output = chr(10).join(f"{k} {who} value {n}" for k in range(60))
+        await doors.append(ref, [line(0, "user", f"{who} asks for part {n}.")])
+        await doors.append(ref, [line(1, "assistant", "", calls=(call,))])
+        await doors.append(ref, [line(2, "tool", output, name="read_file", answers=call.id)])
+        await doors.append(ref, [line(3, "assistant", f"{who} has part {n}. " + "Well. " * 60)])
+        await doors.view(ref, most=int(most))
+    if turns == "0":
+        await doors.view(ref, most=int(most))
+    await db.close()
+
+asyncio.run(main(*sys.argv[1:]))
+"""
+
+
+def talking(dsn: str, agent: UUID, *words: str) -> subprocess.Popen[str]:
+    """A process that takes turns in a session: its name, who speaks, and how many turns."""
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    given = [sys.executable, "-c", TALK, dsn, str(agent), *words, STRATEGIES, str(MOST)]
+    return subprocess.Popen(given, env=env, stdout=subprocess.PIPE, text=True)
+
+
+def compacting(db: Database, agent: UUID) -> Compacting:
+    return Compacting(agent_id=agent, db=db, clock=SystemClock(), count=count, preset=preset(STRATEGIES))
+
+
+async def texts(db: Database, agent: UUID, session_id: UUID) -> list[str]:
+    async with db.work(agent) as tx:
+        return [item.text for item in (await log.read(tx, agent_id=agent, session_id=session_id)).view]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(300)
+async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, dsn: str, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="busy", now=NOON)
+    running = [talking(dsn, agent, "busy", who, "80") for who in ("ana", "ben")]
+    for process in running:
+        said, _ = process.communicate(timeout=240)
+        assert process.returncode == 0
+        assert "Completed" in said
+    async with db.work(agent) as tx:
+        whole = await log.lines(tx, [log.Stretch(0, log.END)], agent_id=agent, session_id=session_id)
+        read = await log.read(tx, agent_id=agent, session_id=session_id)
+        made = [one.entry for one in await entries.listed(tx, agent_id=agent, session_id=session_id)]
+    assert [one.position for one in whole] == list(range(640))
+    for who in ("ana", "ben"):
+        own = [one.line.ref for one in whole if (one.line.ref or "").startswith(who)]
+        assert own == [f"{who}:{n}:{k}" for n in range(80) for k in range(4)], "nothing lost, and in its order"
+    assert [p for item in read.view for p in range(item.first, item.last + 1)] == list(range(640))
+    for one, other in combinations(made, 2):
+        if one.first <= other.last and other.first <= one.last:
+            assert (one.first, one.last) != (other.first, other.last), "nothing is told twice"
+            inner, outer = sorted((one, other), key=lambda entry: entry.last - entry.first)
+            assert outer.first <= inner.first and inner.last <= outer.last, "no block crosses another"
+    assert cost(read.view) < sum(one.tokens for one in whole) / 2
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
+    db: Database, dsn: str, agent: UUID
+) -> None:
+    dice = random.Random(50)
+    async with db.work(agent) as tx:
+        base = await sessions.session(tx, agent_id=agent, ref="base", now=NOON)
+        lines = [line for n in range(30) for line in turn(n)]
+        await sessions.append(tx, lines, session_id=base, by=teller(agent), count=count)
+
+    async def branch(ref: str) -> UUID:
+        async with db.work(agent) as tx:
+            return await branches.branch(tx, ref, parent_id=base, at=None, by=teller(agent))
+
+    steps = await stepwise(db, agent, await branch("undisturbed"))
+    assert len(steps) > 2
+    cut, blocked = 0, 0
+    for number in range(KILLS):
+        session_id = await branch(f"killed {number}")
+        process = talking(dsn, agent, f"killed {number}", "ana", "0")
+        assert process.stdout is not None and process.stdout.readline() == "ready\n"
+        for _ in range(dice.randrange(12)):
+            process.stdout.readline()
+        await asyncio.sleep(dice.uniform(0, 0.01))
+        process.kill()
+        process.communicate()
+        await gone(dsn)
+        left = await texts(db, agent, session_id)
+        assert left in steps, "never between"
+        cut += left != steps[-1]
+        async with db.work(agent) as tx:
+            until_ = await tx.fetchval(
+                "select extract(epoch from until - now()) from dialogue.compacting where session_id = $1", session_id
+            )
+        assert until_ is None or until_ <= HOLD_SECONDS
+        blocked += until_ is not None and until_ > 0
+        view = await compacting(db, agent).view(session_id, most=MOST)
+        assert view, "a view is served whoever holds the right to make it shorter"
+    assert cut > KILLS / 4 and blocked > 0, "the kills come while there is work"
+    await ends_as_if_nothing_had_been(db, agent, steps[-1])
+
+
+@dataclass(slots=True)
+class Once:
+    """A strategy that has nothing more to do when it has changed something."""
+
+    strategy: Strategy
+    ran: bool = False
+
+    @property
+    def name(self) -> str:
+        return self.strategy.name
+
+    def plan(self, sight: Sight) -> Sequence[Block]:
+        return () if self.ran else self.strategy.plan(sight)
+
+    def hear(self, event: Event) -> None:
+        self.ran = self.ran or isinstance(event, Completed)
+
+
+async def stepwise(db: Database, agent: UUID, session_id: UUID) -> list[list[str]]:
+    """The view after each run of a strategy, and the one before all of them."""
+    found = [await texts(db, agent, session_id)]
+    for strategy in preset(STRATEGIES).strategies:
+        for _ in range(ROUNDS):
+            once = Once(strategy)
+            one = replace(compacting(db, agent), preset=Preset(strategies=(once,)), tell=once.hear)
+            await one.view(session_id, most=MOST)
+            found += [await texts(db, agent, session_id)] if once.ran else []
+    return found
+
+
+async def gone(dsn: str) -> None:
+    """Until nothing works for the killed process any more."""
+    conn = await asyncpg.connect(dsn)
+
+    async def alone() -> bool:
+        busy = "select count(*) from pg_stat_activity where datname = current_database() and state <> 'idle'"
+        return await conn.fetchval(busy) == 1
+
+    await until(alone)
+    await conn.close()
+
+
+async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]) -> None:
+    """When the right has run out, the next request makes the session as short as it would have been."""
+    async with db.work(agent) as tx:
+        await tx.execute("update dialogue.compacting set until = now() - interval '1 second'")
+        known = await branches.branches(tx, agent_id=agent)
+    for one in known:
+        if one.ref.startswith("killed"):
+            await compacting(db, agent).view(one.session_id, most=MOST)
+            assert await texts(db, agent, one.session_id) == last

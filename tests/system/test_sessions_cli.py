@@ -1,0 +1,230 @@
+"""Conversations as a person types for them: seen, taken back, branched off, and talked on in."""
+
+import io
+import json
+import sys
+from collections.abc import Iterator
+from contextlib import redirect_stderr
+from pathlib import Path
+
+import pytest
+
+from newton.db.embedded import EmbeddedServer, discard
+from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
+from newton.runtime.cli.sessions import progress
+from tests.support import NOON
+from tests.system.typed import Done, ok, typed
+
+AT = "2026-11-20T10:00:00Z"
+
+
+def lines() -> list[dict[str, object]]:
+    """Twelve turns of work; each output is large."""
+    made: list[dict[str, object]] = []
+    for n in range(12):
+        call = {"id": f"c{n}", "name": "read_file", "arguments": {"path": f"src/p{n}.py"}}
+        made.append({"role": "user", "content": f"Look at part {n}."})
+        made.append({"role": "assistant", "calls": [call]})
+        made.append({"role": "tool", "name": "read_file", "answers": f"c{n}", "content": f"value {n}\n" * 150})
+        made.append({"role": "assistant", "content": f"Part {n} is done."})
+    return [{"type": "message", "session": "work", "at": AT, "ref": str(n), **one} for n, one in enumerate(made)]
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("home")
+    with EmbeddedServer.start(folder, durable=False):
+        given = folder / "lines.ndjson"
+        given.write_text("".join(f"{json.dumps(line)}\n" for line in lines()), encoding="utf-8")
+        assert "48 new" in ok(typed(folder, "import", "lines.ndjson")).replace("48 messages new", "48 new")
+        yield folder
+    discard(folder)
+
+
+def test_conversations_are_listed(home: Path) -> None:
+    assert " work\n" in ok(typed(home, "sessions")) + "\n"
+    (work, *_) = json.loads(ok(typed(home, "sessions", "list", "--json")))
+    assert (work["ref"], work["parent"]) == ("work", None)
+    assert "no conversation yet" in ok(typed(home, "sessions", "list", "--agent", "nobody"))
+
+
+def test_the_log_is_whole(home: Path) -> None:
+    told = ok(typed(home, "sessions", "log", "work"))
+    assert "    0  2026-11-20 10:00  User: Look at part 0." in told
+    assert '    1  2026-11-20 10:00  Assistant:  → read_file {"path": "src/p0.py"}' in told
+    logged = json.loads(ok(typed(home, "sessions", "log", "work", "--json")))
+    assert [line["position"] for line in logged] == list(range(48))
+    assert logged[1]["calls"] == [{"id": "c0", "name": "read_file", "arguments": '{"path": "src/p0.py"}'}]
+    assert (logged[2]["role"], logged[2]["answers"], logged[2]["content"]) == ("tool", "c0", "value 0\n" * 150)
+    again = typed(home, "import", "lines.ndjson")
+    assert again.returncode == 0 and json.loads(ok(typed(home, "sessions", "log", "work", "--json"))) == logged
+
+
+def test_a_view_is_made_shorter_looked_at_and_taken_back(home: Path) -> None:
+    # S003-9, S003-12, S003-20
+    ok(typed(home, "sessions", "branch", "work", "shorter"))
+    bare = ok(typed(home, "sessions", "view", "shorter"))
+    assert "Nothing of it was made shorter." in ok(typed(home, "sessions", "entries", "shorter"))
+    done = typed(home, "sessions", "view", "shorter", "--most", "4000")
+    assert "(mask_outputs: " in done.stderr and " tokens saved, " in done.stderr
+    assert "[output left out: " in ok(done)
+    tokens, logged = ok(done).splitlines()[-1].split(" tokens; all its lines are ")
+    assert int(tokens.replace(",", "")) <= 4_000 < int(logged.rstrip(".").replace(",", ""))
+    listed = ok(typed(home, "sessions", "entries", "shorter")).splitlines()
+    entries = json.loads(ok(typed(home, "sessions", "entries", "shorter", "--json")))
+    assert len(listed) == 2 * len(entries)
+    which = listed[0].split()[0]
+    assert entries[0]["entry_id"].endswith(which) and entries[0]["restored_at"] is None
+    assert "1 entry dropped" in ok(typed(home, "sessions", "restore", "shorter", which))
+    assert " dropped 20" in ok(typed(home, "sessions", "entries", "shorter")).splitlines()[0]
+    assert "Nothing" in ok(typed(home, "sessions", "restore", "shorter", which))
+    stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
+    assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
+    assert "mask_outputs  1 run in 1 conversation; " in ok(typed(home, "sessions", "stats"))
+    assert ok(typed(home, "sessions", "view", "work")) == bare, "the other is as it was"
+    for one in entries[1:]:
+        ok(typed(home, "sessions", "restore", "shorter", one["entry_id"]))
+    assert ok(typed(home, "sessions", "view", "shorter")) == bare
+
+
+def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
+    seen = json.loads(ok(typed(home, "sessions", "view", "work", "--json")))
+    first, second, third, *_ = seen["messages"]
+    assert first == {"role": "user", "content": "Look at part 0."}
+    call = {"id": "c0", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "src/p0.py"}'}}
+    assert second == {"role": "assistant", "content": None, "tool_calls": [call]}
+    assert (third["role"], third["tool_call_id"]) == ("tool", "c0")
+    assert seen["tokens"] == seen["logged"]
+
+
+def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
+    assert ok(typed(home, "sessions", "checkpoint", "work", "done")) == "done: behind line 47 of work.\n"
+    told = ok(typed(home, "sessions", "branch", "work", "early", "--at", "3"))
+    assert "`newton chat --session early` talks there" in told
+    ok(typed(home, "sessions", "branch", "work", "late", "--at", "done"))
+    assert len(json.loads(ok(typed(home, "sessions", "log", "early", "--json")))) == 4
+    assert len(json.loads(ok(typed(home, "sessions", "log", "late", "--json")))) == 48
+    assert "early  goes on from work, line 3" in ok(typed(home, "sessions"))
+    inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
+    assert ok(typed(home, *inject)) == "2 lines of work are shown in early from now on.\n"
+    shown = ok(typed(home, "sessions", "view", "early"))
+    assert "[From work]\nUser: Look at part 2.\n" in shown
+    assert 'read_file {"path": "src/p2.py"}' in shown, "what was called is shown too"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["log", "nowhere"], "There is no session 'nowhere'"),
+        (["view", "nowhere"], "`newton chat --session nowhere` begins it"),
+        (["entries", "nowhere"], "There is no session 'nowhere'"),
+        (["stats", "nowhere"], "There is no session 'nowhere'"),
+        (["view", "work", "--most", "0"], "A view of 0 tokens holds nothing"),
+        (["view", "work", "--most", "-5"], "-5"),
+        (["restore", "work", "ffff"], "has no entry 'ffff'"),
+        (["restore", "work", ""], "has no entry ''"),
+        (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
+        (["checkpoint", "work", " "], "The checkpoint is empty"),
+        (["branch", "work", "work"], "There is a session 'work' already"),
+        (["branch", "work", "other", "--at", "48"], "Its last one is 47"),
+        (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
+        (["branch", "work", " "], "The session is empty"),
+        (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
+        (["inject", "work", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
+        (["inject", "work", "--first", "0", "--last", "1"], "wants its FROM"),
+    ],
+)
+def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
+    done = typed(home, "sessions", *words)
+    assert done.returncode == 2, done
+    assert said in done.stderr and done.stdout == ""
+
+
+@pytest.mark.parametrize(
+    ("compaction", "said"),
+    [("defualt", "default, long, conservative, none"), ("tool_calls(age=ten)", "age=10"), ("threshold(", "There are")],
+)
+def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
+    home: Path, compaction: str, said: str
+) -> None:
+    # S003-F2
+    done = typed(home, "sessions", "view", "work", "--most", "4000", NEWTON_COMPACTION=compaction)
+    assert done.returncode == 2 and said in done.stderr
+
+
+def test_own_strategies_are_set_in_their_order(home: Path) -> None:
+    ok(typed(home, "sessions", "branch", "work", "own"))
+    ok(typed(home, "sessions", "view", "own", "--most", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
+    made = json.loads(ok(typed(home, "sessions", "entries", "own", "--json")))
+    assert made and {one["strategy"] for one in made} == {"tool_calls"}
+
+
+class Terminal(io.StringIO):
+    """Where a person watches."""
+
+    def isatty(self) -> bool:
+        return True
+
+
+def test_who_watches_is_told_how_far_it_is() -> None:
+    # S003-12
+    events: list[Event] = [
+        Started(strategy="threshold", current=9_000, max=10_000, time=NOON),
+        Progressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
+        Completed(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
+        Failed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
+    ]
+    for where, steps in ((Terminal(), True), (io.StringIO(), False)):
+        with redirect_stderr(where):
+            for event in events:
+                progress(event)
+        told = where.getvalue()
+        assert ("\r\x1b[Kthreshold: making 9,000 tokens shorter …" in told) == steps
+        assert ("\r\x1b[Kthreshold: 25%" in told) == steps
+        assert "(threshold: 2,800 tokens saved, 6,200 left)\n" in told
+        assert "(goal_batch: nothing came out shorter)\n" in told
+
+
+def talk(home: Path, *said: str) -> Done:
+    """`newton chat`, with these inputs from a pipe."""
+
+    class Piped:
+        buffer = io.BytesIO("".join(f"{line}\n" for line in said).encode())
+
+        def isatty(self) -> bool:
+            return False
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "stdin", Piped())
+        return typed(home, "chat", "--session", "talk")
+
+
+def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
+    done = talk(
+        home,
+        "The boat is blue.",
+        "/checkpoint boats",
+        "The car is red.",
+        "/branch other boats",
+        "The bike is green.",
+        "/switch talk",
+        "/switch",
+        "/checkpoint boats",
+        "/branch other",
+        "/branch third nowhere",
+        "/branch",
+        "/checkpoint",
+    )
+    assert "boats: behind line 1.\n" in ok(done)
+    assert done.stdout.count("This is other.") == 1 and done.stdout.count("This is talk.") == 2
+    assert "has a checkpoint 'boats' already" in done.stderr
+    assert "There is a session 'other' already" in done.stderr
+    assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr
+    assert "The session is empty" in done.stderr and "The checkpoint is empty" in done.stderr
+
+    def said(session: str) -> list[str]:
+        logged = json.loads(ok(typed(home, "sessions", "log", session, "--json")))
+        return [line["content"] for line in logged if line["role"] == "user"]
+
+    assert said("talk") == ["The boat is blue.", "The car is red."]
+    assert said("other") == ["The boat is blue.", "The bike is green."]
