@@ -202,3 +202,12 @@ async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quote
     said = Said(session_id=await mind.session("later"), text="Where are the keys?")
     (*_, answer) = [piece async for piece in turns.take(said)]
     assert not isinstance(answer, str) and answer.text == NOTHING
+
+
+async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes(mind: Mind) -> None:
+    # S001-12; it is 21 November
+    await say(mind, NOON - timedelta(days=20), "The dentist sees me on 22 November.")
+    await say(mind, NOON - timedelta(days=1), "I bring the cake on Sunday.")
+    await mind.settle()
+    bundle = await mind.context("What do I have planned for tomorrow?", frame="question")
+    assert "dentist" in bundle.text and "cake" in bundle.text and not bundle.blank
