@@ -18,7 +18,7 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
         raise group.exceptions[0] from group
 
 
-async def timely(work: Awaitable[T], *, seconds: float) -> T:
+async def within(work: Awaitable[T], *, seconds: float) -> T:
     """The result of the work, or TimeoutError when it takes longer; then the work is cancelled."""
     async with asyncio.timeout(seconds):
         return await work

@@ -1,16 +1,18 @@
 """What a model takes from conversations, off the hot path: facts, procedures, proposed censors, and what to call it."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from pydantic import ValidationError
 
 from newton.agent.asking import Asking
+from newton.cognition.refresh import own_words
 from newton.content.skills import Skill, slug
 from newton.db.pool import Tx
 from newton.dialogue import conversations
 from newton.dialogue.conversations import Conversation
 from newton.errors import ConflictError, InputError, ProviderError, SpendError
-from newton.heart import censors, episodes, facts, procedures
+from newton.heart import censors, episodes, facts, identity, procedures
 from newton.heart.attributes import says_something
 from newton.heart.censors import Rule
 from newton.heart.episodes import Told
@@ -23,6 +25,7 @@ from newton.memory.hygiene import mended
 from newton.memory.memory import digest
 
 ANSWER_TOKENS = 1_500
+MOSTLY = 0.6
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,14 +76,22 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
 
 
 async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
-    # what somebody wants from now on waits for their yes; it is no fact meanwhile, whatever a model makes of it
-    said = [fact for fact in extracted.facts if mended(fact.content) and not wishes(fact.content)]
+    # what somebody wants from now on waits for their yes; it is no fact meanwhile, whatever a model makes of it. What
+    # nobody was asked about, such as a rule of a team, is one.
+    wanted = await identity.wanted(tx, conversation.memory_id, agent_id=ground.by.agent_id)
+    said = [fact for fact in extracted.facts if mended(fact.content) and not _is_any(fact.content, wanted)]
     told = [_statement(conversation, fact) for fact in said]
     statements = {s.content_hash: s for s in told}
     learnt = await facts.learn(tx, list(statements.values()), ground=ground, count=asking.count)
     born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]
     await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], by=ground.by)
     return sum(what == "new" for what in learnt)
+
+
+def _is_any(content: str, wanted: Sequence[str]) -> bool:
+    """Whether it says in a model's words what somebody wants: a wish, with most of the words of theirs."""
+    own, many = own_words(content), [own_words(words) for words in wanted] if wishes(content) else []
+    return any(len(own & theirs) > MOSTLY * min(len(own), len(theirs)) for theirs in many)
 
 
 def _statement(conversation: Conversation, fact: ProposedFact) -> Statement:

@@ -15,7 +15,7 @@ from newton.cognition.order import arranged
 from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
 from newton.cognition.request import InView
 from newton.cognition.score import FEATURES, Scored
-from newton.cognition.signals import only_asks_when
+from newton.cognition.signals import asks_for_all_of
 from newton.cognition.stacked import NO_TASKS, Stacked
 from newton.content.profiles import Profile
 from newton.heart.procedures import section
@@ -47,7 +47,8 @@ class Setting:
     stands just out of view, the nearest first; `open` are the decisions that are being made
     and are no candidates; `advice` is the calibration note, `additional` what the caller adds, `called_for` are the
     procedures that the input asks for, `times` the times, and `unsearched` is what came without a search: it needs no
-    evidence; `earlier` says how artifacts of the session are chosen, and `tasks` where its work stands."""
+    evidence; `earlier` says how artifacts of the session are chosen, `tasks` where its work stands, and `blank` that
+    nothing is known of the times."""
 
     input: str
     budget: Budget
@@ -69,6 +70,7 @@ class Setting:
     earlier: Earlier = NOTHING
     times: Sequence[Span] = ()
     tasks: Stacked = NO_TASKS
+    blank: Block | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,10 +201,10 @@ def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Fou
 
 
 def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
-    """What happened at other times, where the context is to hold what the input needs, which is no more than what
-    happened at one, and something did."""
+    """What happened at other times, where the context is to hold what the input needs, which is all that happened at
+    one and nothing else, and something did. Whatever has a subject only comes later then."""
     dated = [s for s in ordered if s.found.kind in DATED] if setting.needed else []
-    if not any(s.features[TIMELY] for s in dated) or not only_asks_when(setting.input, setting.times):
+    if not any(s.features[TIMELY] for s in dated) or not asks_for_all_of(setting.input, setting.times):
         return frozenset()
     return {s.found.memory_id for s in dated if not s.features[TIMELY]}
 
@@ -286,7 +288,12 @@ def focused(setting: Setting, *, entering: Set[UUID] = frozenset()) -> list[Foun
 
 def _advised(setting: Setting) -> list[Block]:
     room = setting.budget.layers["note"] - setting.header_tokens["note"]
-    return [setting.advice] if setting.advice and setting.advice.tokens <= room else []
+    blocks: list[Block] = []
+    for block in filter(None, (setting.blank, setting.advice)):
+        if block.tokens <= room:
+            room -= block.tokens
+            blocks.append(block)
+    return blocks
 
 
 def _sections(considered: Sequence[Considered], setting: Setting) -> dict[str, list[Block]]:

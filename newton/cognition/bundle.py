@@ -187,6 +187,11 @@ class Bundle:
         return self.filters.left_nothing({c.kind for c in self.candidates} | {found.kind for found in self.focus})
 
     @property
+    def blank(self) -> tuple[str, ...]:
+        """The times that the input asks for, as it says them, when nothing is known of any of them."""
+        return tuple(span.words for span in self.setting.times) if self.setting.blank else ()
+
+    @property
     def truncated(self) -> bool:
         """Whether something was left out that only wanted room."""
         return any(c.reason == FULL for c in self.candidates)
@@ -220,6 +225,7 @@ class Bundle:
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
             **({"filters": given, "left_nothing": self.left_nothing} if (given := self.filters.outline()) else {}),
+            "times": {"asked": [span.words for span in self.setting.times], "blank": bool(self.blank)},
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},

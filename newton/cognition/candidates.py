@@ -19,7 +19,7 @@ from newton.memory.timely import DATED
 class Candidates:
     """`recent` came because they are of late; `called_for` are procedures that the input asks for; `unsearched` is
     what came by its name, its time or its trigger, so that how near it is to the input says nothing. `times` are those
-    that the input asks for."""
+    that the input asks for, and `blank` says that nothing is known of them."""
 
     found: Sequence[Found]
     recent: frozenset[UUID]
@@ -27,6 +27,7 @@ class Candidates:
     unsearched: frozenset[UUID]
     bearing: Bearing
     times: Sequence[Span]
+    blank: bool
 
 
 def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Candidates:
@@ -48,6 +49,7 @@ def candidates(gathered: Gathered, text: str, *, reach: Reach, frame: str) -> Ca
         called_for=frozenset(asked),
         unsearched=frozenset(unsearched) | asked | then,
         times=gathered.times,
+        blank=_blank(gathered, [f for f in every.values() if f.memory_id in timely], text),
         bearing=Bearing(
             keywords=keywords(text),
             mentioned=known.mentioned,
@@ -65,6 +67,17 @@ def _timely(gathered: Gathered, every: Iterable[Found]) -> frozenset[UUID]:
         return frozenset()
     late = (f for f in every if f.kind in DATED and any(span.holds(f.occurred_at) for span in gathered.times))
     return frozenset(gathered.recalled.timely) | {f.memory_id for f in late}
+
+
+def _blank(gathered: Gathered, of_them: Iterable[Found], text: str) -> bool:
+    """What only asks, as this input does, is of a time as well and tells nothing of it. What filters leave is told by
+    them."""
+    searched = (
+        gathered.times != gathered.filters.times
+        and "times" not in gathered.missing
+        and "memories" not in gathered.missing
+    )
+    return searched and all(f.only_asks or f.echoes(text) for f in of_them)
 
 
 def _near(gathered: Gathered, reach: Reach) -> Iterable[Found]:

@@ -25,14 +25,14 @@ from newton.cognition.request import Request
 from newton.cognition.score import scorer
 from newton.cognition.stacked import Stacked, stacked
 from newton.cognition.web import Web
-from newton.concurrency import timely
+from newton.concurrency import within
 from newton.content.frames import Frame, frame_named
 from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.ranking import USUAL, Weighing
-from newton.memory.representations import Count
+from newton.memory.representations import Count, bullet
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -99,7 +99,8 @@ class Contexts:
         """The best context for the input within its tokens, stored with the reason for every candidate.
 
         Outside of a session the same request is given the same context for half a minute, unless anything is written.
-        Raises InputError for a budget below 1 or beyond reason and NotFoundError for an unknown frame or profile.
+        Raises InputError for a budget below 1 or beyond reason and for an end before the beginning, and NotFoundError
+        for an unknown frame or profile.
         """
         _ensure_sensible(request)
         if request.session_id:
@@ -203,7 +204,7 @@ class Contexts:
             return choice
         close = [self.frames[name] for name in choice.close]
         try:
-            name = await timely(self.tiebreak(request.input, close), seconds=self.source_seconds)
+            name = await within(self.tiebreak(request.input, close), seconds=self.source_seconds)
         except TimeoutError:
             return choice
         return framing.settled(choice, name or "")
@@ -238,6 +239,7 @@ class Contexts:
             day_tokens=day_tokens(self.count),
             earlier=self._earlier(gathered),
             times=at_hand.times,
+            blank=_blank(at_hand, self.count),
             tasks=stacked(gathered.surroundings.stack, most, headers, count=self.count),
         )
 
@@ -274,6 +276,13 @@ class Contexts:
         )
 
 
+def _blank(at_hand: Candidates, count: Count) -> Block | None:
+    if not at_hand.blank:
+        return None
+    said = bullet(f"Nothing in memory is of the time asked for ({', '.join(span.words for span in at_hand.times)}).")
+    return Block(said, count(said))
+
+
 def left_out(added: Additional) -> Mapping[str, str]:
     """What of the caller's words is not in the context, in the words of `missing`."""
     return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
@@ -287,5 +296,11 @@ def untold(tasks: Stacked) -> Mapping[str, str]:
 def _ensure_sensible(request: Request) -> None:
     if request.tokens < 1:
         raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
+    since, until = request.filters.since, request.filters.until
+    if since and until and since >= until:
+        raise InputError(
+            f"Nothing is both from {since:%Y-%m-%d %H:%M} on and before {until:%Y-%m-%d %H:%M}.",
+            hint="Give a since that is earlier than the until.",
+        )
     if request.tokens > MOST_TOKENS:
         raise InputError(f"No model reads {request.tokens:,} tokens.", hint=f"Give at most {MOST_TOKENS:,}.")

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from newton.cognition.bundle import Bundle
 from newton.cognition.gather import Surroundings
-from newton.cognition.refresh import spoken_of
+from newton.cognition.refresh import own_words
 from newton.cognition.request import InView, Request
 from newton.memory.recall import Cue, Found
 
@@ -37,7 +37,7 @@ class Current:
     @property
     def words(self) -> frozenset[str]:
         """What it speaks of."""
-        return spoken_of(f"{self.bundle.text}\n{self.searched.input}")
+        return own_words(f"{self.bundle.text}\n{self.searched.input}")
 
     @cached_property
     def stated(self) -> Mapping[UUID, Found]:

@@ -10,6 +10,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
 from newton.memory.recall import Found
+from newton.memory.spans import Span
 
 SQL = load("newton.cognition", "filters.sql")
 
@@ -23,7 +24,8 @@ class Filters:
     """What may be in the context; nothing said, everything. Identity, censors and frame stand in it in any case.
 
     `since` and `until`, which is not included itself, are about what happened or was said: who there is and how things
-    are done is of no time. Types of events and of entities say nothing of other kinds.
+    are done is of no time, but a relation that only later facts tell of is not before `until`. Types of events and of
+    entities say nothing of other kinds.
     """
 
     since: datetime | None = None
@@ -32,6 +34,14 @@ class Filters:
     event_types: frozenset[str] = frozenset()
     entity_types: frozenset[str] = frozenset()
     exclude: frozenset[UUID] = frozenset()
+
+    @property
+    def times(self) -> tuple[Span, ...]:
+        """The time that they leave, for whoever names none otherwise: what is of it is wanted."""
+        if self.since is None and self.until is None:
+            return ()
+        ends = {"since": self.since, "until": self.until}
+        return (Span(" ".join(f"{name} {at:%Y-%m-%d}" for name, at in ends.items() if at), self.since, self.until),)
 
     def admits(self, kind: Kind) -> bool:
         return not self.kinds or kind in self.kinds
@@ -49,7 +59,7 @@ class Filters:
             return given
         left = {"kinds": [kind for kind in given.get("kinds", ()) if kind not in kinds]}
         left |= {name: given[name] for name, kind in TYPED.items() if name in given and kind not in kinds}
-        left |= {"since": given.get("since", []) if kinds <= TIMELESS else []}
+        left |= {name: given.get(name, []) if kinds <= TIMELESS else [] for name in ("since", "until")}
         return {name: values for name, values in left.items() if values}
 
     def outline(self) -> dict[str, Any]:

@@ -3,6 +3,15 @@ select memory_id
 from memory.memories
 where agent_id = $1 and (occurred_at < $2 or occurred_at >= $3) and kind not in ('entity', 'relation', 'procedure', 'censor')
 union
+-- who there is is of no time; how they stand to each other is known by what said so, and is not before it
+select r.memory_id
+from heart.relations as r
+join memory.links as l on l.agent_id = $1 and l.link = 'evidence' and l.other_id = r.memory_id
+join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id
+where r.agent_id = $1
+group by r.memory_id
+having min(m.occurred_at) >= $3
+union
 select memory_id
 from heart.events
 where agent_id = $1 and cardinality($4::text[]) > 0 and type <> all($4::text[])

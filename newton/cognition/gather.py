@@ -15,7 +15,7 @@ from newton.cognition.request import NO_FILTERS, Request
 from newton.cognition.signals import intent, only_asks_when, relevant_events, times
 from newton.cognition.situation import Situation, situation
 from newton.cognition.web import Web
-from newton.concurrency import timely, together
+from newton.concurrency import together, within
 from newton.content.profiles import Reach
 from newton.db.pool import Database, Tx
 from newton.dialogue import tasks as task_stack
@@ -128,7 +128,7 @@ class _Reading:
 
     async def of(self, name: str, source: Awaitable[T], *, instead: T) -> T:
         try:
-            return await timely(source, seconds=self.seconds)
+            return await within(source, seconds=self.seconds)
         except TimeoutError:
             self.missing[name] = f"no answer within {self.seconds:g} seconds"
             return instead
@@ -162,7 +162,7 @@ class Sources:
     async def gather(self, request: Request, *, reach: Reach, now: datetime) -> Gathered:
         """Asks all sources at once, as far as any profile that may be chosen reaches. `now` is the moment for which the
         context is made."""
-        wanted = times(request.input, now=now)
+        wanted = times(request.input, now=now) or request.filters.times
         asked = Asked(request=request, reach=reach, hidden=await self._hidden(request), now=now, times=wanted)
         reading = _Reading(self.seconds)
         await self._search_the_web(asked, reading)

@@ -122,12 +122,12 @@ def _covered(coverage: Coverage) -> str:
 
 
 @lru_cache(maxsize=64)
-def spoken_of(text: str) -> frozenset[str]:
+def own_words(text: str) -> frozenset[str]:
     """What a text is about: its words without endings, but for those that every text has.
 
     Remembered, because a context that stands is asked for its words at every turn.
 
-    >>> sorted(spoken_of("Why did the deployments fail?"))
+    >>> sorted(own_words("Why did the deployments fail?"))
     ['deploy', 'fail']
     """
     return frozenset(_lemma(word) for word in _own(text))

@@ -216,7 +216,7 @@ def _outlook(current: Current, request: Request, now: _Now, *, choosing: bool) -
 
 
 def _coverage(current: Current, text: str, cosine: float | None) -> Coverage:
-    own = refresh.spoken_of(text)
+    own = refresh.own_words(text)
     share = len(own & current.words) / len(own) if own else 1.0
     return Coverage(cosine=cosine, words=share, leaning=refresh.leans(text))
 

@@ -189,10 +189,10 @@ def contributions(features: Sequence[float], profile: Profile) -> dict[str, floa
 def _effects(features: Sequence[float], profile: Profile) -> dict[str, float]:
     combine = combiner(profile)
     score = combine(features)
-    spoken_of = [name for name in FEATURES if name in _WORD.findall(profile.expression or "")]
+    named = [name for name in FEATURES if name in _WORD.findall(profile.expression or "")]
     without = {
         name: combine([NEUTRALS[name] if name == other else f for other, f in zip(FEATURES, features, strict=True)])
-        for name in spoken_of
+        for name in named
     }
     return {name: score - rest for name, rest in without.items()}
 

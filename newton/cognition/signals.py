@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Literal
 
 from newton.cognition.opening import is_courtesy
-from newton.cognition.refresh import BRIEF, spoken_of
+from newton.cognition.refresh import BRIEF, own_words
 from newton.memory.spans import Span, spans, without
 
 Intent = Literal["question", "action", "fix", "explain", "other"]
@@ -20,6 +20,12 @@ RELEVANT: Mapping[Intent, tuple[str, ...]] = {
     "other": (),
 }
 
+# What people do at any time, and call what they did.
+_EVER_DONE = own_words(
+    "agree agreed agreement appointment arrange choose chose choice conclude conclusion decide decision discuss"
+    " discussion do event learn learnt meet meeting met plan planned say schedule scheduled settle speak spoke talk"
+    " talked work worked write wrote"
+)
 _FIX = re.compile(r"\b(?:fix(?:e[sd]|ing)?|errors?|bugs?)\b", re.IGNORECASE)
 _EXPLAIN = re.compile(r"\b(?:explain(?:s|ed|ing)?|how (?:does|do|did)|what(?: is| are|'s|’s))\b", re.IGNORECASE)
 
@@ -66,4 +72,15 @@ def only_asks_when(text: str, asked: Sequence[Span]) -> bool:
     >>> [only_asks_when(text, times(text, now=now)) for text in texts]
     [True, False]
     """
-    return bool(asked) and len(spoken_of(without(text, asked))) <= BRIEF
+    return bool(asked) and len(own_words(without(text, asked))) <= BRIEF
+
+
+def asks_for_all_of(text: str, asked: Sequence[Span]) -> bool:
+    """Whether an input has no subject beside the times that it asks for, so that what is of others is no answer.
+
+    >>> now = datetime(2024, 5, 15)
+    >>> texts = "What did we decide last week?", "Where were the keys last week?"
+    >>> [asks_for_all_of(text, times(text, now=now)) for text in texts]
+    [True, False]
+    """
+    return bool(asked) and own_words(without(text, asked)) <= _EVER_DONE

@@ -11,11 +11,12 @@ from newton.dialogue.lines import Line
 from newton.heart import episodes
 from newton.heart.episodes import Experience, Span
 from newton.memory.memory import Teller, Trust, least
+from newton.memory.questions import only_asks
 from newton.memory.representations import Count, one_line
 
 SQL = load("newton.dialogue", "closing.sql")
 
-# Fewer lines are no experience to tell of; they wait until the session has more.
+# Fewer lines are no experience to tell of, and neither are questions alone; they wait until the session has more.
 FEWEST_LINES = 4
 # More are more than one experience.
 MOST_LINES = 200
@@ -46,6 +47,8 @@ async def _made_next(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> b
     if len(lived) < FEWEST_LINES:
         return False
     told = [item for item in lived if item.memory_id] or lived
+    if len(lived) < MOST_LINES and all(only_asks(item.line.content) for item in told):
+        return False
     lowest = least([item.trust for item in told if item.trust] or ["agent"])
     experience = experienced(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
     return await episodes.keep(tx, [experience], by=replace(by, trust=lowest), count=count) == 1

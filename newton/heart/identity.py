@@ -110,6 +110,11 @@ async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
     return [Written(**row) for row in await SQL["tenets"].all(tx, agent_id=agent_id)]
 
 
+async def wanted(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
+    """The words of what was proposed in the lines of an episode, and of what stands."""
+    return [row["words"] for row in await SQL["wanted"].all(tx, agent_id=agent_id, memory_id=episode_id)]
+
+
 async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = False) -> bool:
     """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
 
@@ -124,6 +129,7 @@ async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = Fals
     if not beside and (against := opposed(now, tenet.words)):
         raise ConflictError(f"This goes against what stands: {against[0].words}.", hint=_instead(against[0], tenet))
     _ensure_room(now)
+    await _turn_down(tx, tenet, hand=hand)
     await _write(tx, tenet, by=hand.by)
     await _turn(tx, "added", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
     return True
@@ -204,10 +210,11 @@ def is_line(wish: Wish, count: Count) -> bool:
 
 
 async def accept(tx: Tx, given: str, *, hand: Hand) -> Proposal:
-    """A person's yes: from now on it stands, in the place of what goes against it. Raises NotFoundError for what does
-    not wait for one."""
+    """A person's yes: from now on it stands, in the place of what goes against it; what goes against it and waits for
+    an answer has a no. Raises NotFoundError for what does not wait for one."""
     now = await _held(tx, hand)
     tenet = await _settled(tx, given, "ACCEPTED", hand=hand)
+    await _turn_down(tx, tenet, hand=hand)
     against = opposed(now, tenet.words)
     if not _alike(now.tenets, tenet.words):
         gone = {one.tenet_id for one in against}
@@ -259,6 +266,13 @@ async def _settled(tx: Tx, given: str, state: Proposed, *, hand: Hand) -> Tenet:
     tenet = _picked(given, [_worded(one) for one in await _waiting(tx, hand)], what="proposal")
     await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state=state)
     return tenet
+
+
+async def _turn_down(tx: Tx, chosen: Tenet, *, hand: Hand) -> None:
+    """What a person wants now is not what they wanted before it."""
+    for one in map(_worded, await _waiting(tx, hand)):
+        if stance(one.words, chosen.words) == "against":
+            await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(one.words), state="REJECTED")
 
 
 async def _write(tx: Tx, tenet: Tenet, *, by: Teller, spot: Spot | None = None) -> None:

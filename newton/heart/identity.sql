@@ -33,6 +33,21 @@ left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 where t.agent_id = $1
 order by t.tenet_id;
 
+-- name: wanted(agent_id, memory_id)
+-- What was heard in the lines of an episode, and what stands.
+select t.words
+from heart.tenets as t
+join heart.episodes as e on e.agent_id = $1 and e.memory_id = $2
+where
+    t.agent_id = $1
+    and t.words is not null
+    and (
+        (t.session_id = e.session_id and t.position between e.first_position and e.last_position)
+        or t.tenet_id = any(
+            coalesce((select standing from heart.identity where agent_id = $1 order by version desc limit 1), '{}')
+        )
+    );
+
 -- name: insert_tenet(agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
 insert into heart.tenets (agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

@@ -5,6 +5,7 @@ goes against another is a question to them too, never an answer.
 """
 
 import re
+from itertools import pairwise
 from typing import Literal, NamedTuple
 
 from newton.heart.statements.stems import lemma
@@ -49,17 +50,23 @@ _ROWS = (
 )
 _SIDES = [[frozenset(map(lemma, side.split())) for side in row.split("|")] for row in _ROWS]
 _WORD = re.compile(r"[^\W_]+(?:['-][^\W_]+)*")
+# Only what is said of the person: "always call functions by their full name" calls nobody anything.
+_ASKING = r"(?:(?:please|kindly|just|always|only|you|can|may|should|must|i|want|would|like|to|prefer|really),? )*"
 _CALLED = re.compile(
-    r"(?:call(?:ed)?|address(?:ed)?|refer to)(?: me)?(?: as| by)? (?P<name>.+)"
+    rf"{_ASKING}(?P<never>(?:(?:never|not|don't|dont|do not|stop)(?: ever)? )?)(?:to )?"
+    r"(?:(?:call(?:ing)?|address(?:ing)?|refer(?:ring)? to) me|be (?:called|addressed|referred to))(?: as| by)? "
+    r"(?P<name>.+)"
     r"|my (?P<pronouns>pronouns) are (?P<are>.+)"
 )
 
 
 class _Read(NamedTuple):
-    """A line as it is compared: whether it forbids, its words that say something, and what it wants said for whom."""
+    """A line as it is compared: whether it forbids, its words that say something, whose they are, and what it wants
+    said for whom."""
 
     forbids: bool = False
     words: tuple[str, ...] = ()
+    whose: frozenset[str] = frozenset()
     called: tuple[str | None, str] | None = None
 
 
@@ -75,12 +82,20 @@ def stance(one: str, other: str) -> Stance | None:
         return "same"
     a, b = _read(one), _read(other)
     if a.called and b.called and a.called[0] == b.called[0]:
-        return "same" if a.called == b.called else "against"
-    if not (a.words and b.words):
+        return _naming(a, b)
+    if not (a.words and b.words) or (a.whose and b.whose and a.whose.isdisjoint(b.whose)):
         return None
     if a.words == b.words:
         return "same" if a.forbids == b.forbids else "against"
     return None if a.forbids or b.forbids or not _exclude(a.words, b.words) else "against"
+
+
+def _naming(one: _Read, other: _Read) -> Stance | None:
+    """Who is called one thing is not called another; who is not called one thing may be called whatever else."""
+    alike = one.called == other.called
+    if one.forbids == other.forbids:
+        return "same" if alike else None if one.forbids else "against"
+    return "against" if alike else None
 
 
 def _exclude(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
@@ -94,9 +109,10 @@ def _exclude(one: tuple[str, ...], other: tuple[str, ...]) -> bool:
 
 def _read(line: str) -> _Read:
     said = _LASTING.sub(" ", line.casefold().replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")).strip(" ,")
-    if called := _CALLED.search(said):
-        name = called["name"] or called["are"]
-        return _Read(called=(called["pronouns"], plain(_PLEASE.sub("", _INSTEAD.sub("", name)))))
+    if called := _CALLED.match(said):
+        name = plain(_PLEASE.sub("", _INSTEAD.sub("", called["name"] or called["are"])))
+        return _Read(forbids=bool(called["never"]), called=(called["pronouns"], name))
     words = _WORD.findall(_INSTEAD.sub("", said))
-    telling = (word for word in words if word not in _NOT | _PASSING and lemma(word) not in _PASSING)
-    return _Read(forbids=not _NOT.isdisjoint(words), words=tuple(map(lemma, telling)))
+    telling = [word for word in words if word not in _NOT | _PASSING and lemma(word) not in _PASSING]
+    owners = frozenset(word for word, owned in pairwise(words) if word in ("my", "your") and owned in telling)
+    return _Read(forbids=not _NOT.isdisjoint(words), words=tuple(map(lemma, telling)), whose=owners)

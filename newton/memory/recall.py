@@ -1,7 +1,6 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
-import re
 import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
@@ -21,6 +20,7 @@ from newton.memory import timely
 from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
+from newton.memory.questions import only_asks, tells_of_asking
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, of_the_time, relevances, stretched
 from newton.memory.representations import IN_FRONT, one_line, parted
 from newton.memory.spans import Span
@@ -29,8 +29,6 @@ if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 SQL = load("newton.memory", "recall.sql")
-
-_ASKING = re.compile(r"[^.!?…]+\?\W*")
 
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
@@ -111,8 +109,10 @@ class Found(NamedTuple):
 
     @property
     def only_asks(self) -> bool:
-        """Whether it is a line of one sentence that asks: what answers it stands in another."""
-        return self.kind == "exchange" and _ASKING.fullmatch(self.said) is not None
+        """Whether it is a line of one sentence that asks, or tells of nothing but such: another has the answer."""
+        if self.kind == "episode":
+            return tells_of_asking(self.said)
+        return self.kind == "exchange" and only_asks(self.said)
 
     def echoes(self, text: str) -> bool:
         """Whether it is a line that only says the same words again, as a question does that was asked before."""

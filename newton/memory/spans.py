@@ -1,34 +1,35 @@
 """Times that a text speaks of (yesterday, in March, since Monday, 2024-05-06) as spans of the calendar. Pure."""
 
-import functools
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from datetime import date, datetime, timedelta
-from typing import NamedTuple, TypeAlias
+from collections.abc import Iterable
+from datetime import date, datetime
+from typing import NamedTuple
 
-Days: TypeAlias = tuple[date, date]  # the first, and the one behind the last
-Match: TypeAlias = re.Match[str]
+from newton.memory.dates import DAY, MONTHS, YEAR, Days, Match, dated
 
-DAY = timedelta(days=1)
-WEEK = 7 * DAY
 LONGEST = 366 * DAY  # what a memory speaks of is kept up to a year: of more, it tells next to nothing
-MOST = 4  # times of one memory
-MOST_CHARACTERS = 4_000  # of a memory that are read
+MOST = 4  # times of one text; more are a list of dates, and each is searched for
+MOST_CHARACTERS = 4_000  # of a text that are read
 
-_MONTHS = (
-    "jan(?:uary)?|feb(?:ruary)?|mar(?:ch)?|apr(?:il)?|may|june?|july?|aug(?:ust)?|sept?(?:ember)?|oct(?:ober)?"
-    "|nov(?:ember)?|dec(?:ember)?"
+# A day with a clock behind it is written by a machine, and a line that begins so is of its log: nobody asks for either.
+_CLOCK = r"[t ,]+(?:at )?\d\d:\d\d"
+_STAMP = rf"(?:{YEAR}[-/]\d\d[-/]\d\d{_CLOCK}|(?:{MONTHS}) +\d\d?{_CLOCK}:\d\d)"
+_UNSAID = r"(?<!\bon )(?<!\bat )(?<!since )(?<!before )(?<!after )"
+_LOGGED = re.compile(rf"^[^\w\n]*{_STAMP}.*$|{_UNSAID}\b{_STAMP}", re.MULTILINE | re.IGNORECASE)
+# What is still to come, and what is over. Who arranges something speaks of the past and means what is to come.
+_TO_COME = re.compile(
+    r"\b(?:will|won't|shall|(?:is|are|am|be)(?: \w+)? (?:due|going to)|plan(?:s|ned|ning)?|upcoming|due|deadline)\b"
+    r"|\b(?:i|we|you|he|she|they|it|that|there|who|what)'ll\b|(?:'m|'re|'s) going to\b"
 )
-_WEEKDAYS = "monday|tuesday|wednesday|thursday|friday|saturday|sunday"
-_SHORT_WEEKDAYS = "mon|tues?|wed|thu(?:rs?)?|fri|sat|sun"  # words of their own too: one sat in the sun
-_NUMBERS: Mapping[str, int] = {
-    **{"a": 1, "an": 1, "one": 1, "two": 2, "a couple of": 2, "three": 3, "a few": 3, "four": 4, "five": 5},
-    **{"several": 5, "six": 6, "seven": 7, "eight": 8, "nine": 9, "ten": 10, "eleven": 11, "twelve": 12},
-}
-_NUMBER = "|".join((r"\d{1,3}", *sorted(_NUMBERS, key=len, reverse=True)))
-_YEAR = r"(?:19|20)\d\d"
-_A_WORD = re.compile(r"[a-z]+")
-_A_YEAR = re.compile(_YEAR)
+_OVER = re.compile(
+    r"\b(?:i|we|he|she|they|you|it)(?: just| also| only| never| \w+ly)? (?:was|were|did|didn't|had|went|saw|came|got"
+    r"|met|took|made|gave|ate|ran|won|lost|left|told|spoke|\w+ed)\b|\bdid (?:i|we|he|she|they|you|it)\b"
+)
+_ARRANGING = re.compile(
+    r"\b(?:book|schedul|arrang|reserv|postpon|agre|decid|invit|promis|want|need|expect|hop|confirm)e?d\b"
+    r"|\b(?:moved|shifted) (?:the|my|our|his|her|their|it|that|this)\b"
+)
+_SENTENCE_END = re.compile(r"[.!?;]\s|$")
 
 
 class Span(NamedTuple):
@@ -43,19 +44,62 @@ class Span(NamedTuple):
 
 
 def spans(text: str, *, now: datetime) -> list[Span]:
-    """The times a text speaks of, in their order, read as at `now` and in its zone. What is no date is left out.
+    """The times a text asks for, in their order, each once, read as at `now` and in its zone; no more than `MOST`. What
+    is no date is left out, and so is what a machine has written.
 
-    `now` is the moment of whoever speaks: for a memory, the memory's own. A weekday or a month without a year is the
-    latest one that has begun; weeks begin on Monday.
+    A weekday or a month without a year is the latest one that has begun, or the next one where the sentence speaks of
+    what is to come; weeks begin on Monday.
     """
-    plain = _plain(text)
+    told = [_span(one.match, one.likely, now) for one in _told(text, now.date())]
+    return _once(told)
+
+
+def _once(told: Iterable[Span]) -> list[Span]:
+    """Each time under the first of its names."""
+    once: dict[tuple[datetime | None, datetime | None], Span] = {}
+    for span in told:
+        once.setdefault((span.start, span.end), span)
+    return list(once.values())[:MOST]
+
+
+class _Told(NamedTuple):
+    """A time as it stands in a text, and the days that it may mean, the latest that has begun first. `ahead` says
+    whether its sentence speaks of what is to come, or of what is over; None when it does not say."""
+
+    match: Match
+    meant: tuple[Days, ...]
+    ahead: bool | None
+
+    @property
+    def likely(self) -> Days:
+        return self.meant[-1] if self.ahead else self.meant[0]
+
+    @property
+    def possible(self) -> tuple[Days, ...]:
+        return self.meant if self.ahead is None else (self.likely,)
+
+
+def _told(text: str, today: date) -> list[_Told]:
+    plain = _plain(_LOGGED.sub(" ", text)[:MOST_CHARACTERS])
     taken = 0
-    found: list[Span] = []
-    for match, days in sorted(_dated(plain, now.date()), key=lambda hit: (hit[0].start(), -hit[0].end())):
+    told: list[_Told] = []
+    for match, days in sorted(dated(plain, today), key=lambda hit: (hit[0].start(), -hit[0].end())):
         if match.start() >= taken:
             taken = match.end()
-            found.append(_span(match, days, now))
-    return found
+            told.append(_Told(match, days, _ahead(match)))
+    return told
+
+
+def _ahead(match: Match) -> bool | None:
+    if match["side"] == "by":
+        return True
+    text = match.string
+    start = max((text.rfind(mark, 0, match.start()) for mark in (". ", "! ", "? ", "; ")), default=-1) + 1
+    end = _SENTENCE_END.search(text, match.end())
+    sentence = text[start : end.start() if end else len(text)]
+    if _TO_COME.search(sentence):
+        return True
+    return False if _OVER.search(sentence) and not _ARRANGING.search(sentence) else None
 
 
 def without(text: str, times: Iterable[Span]) -> str:
@@ -75,35 +119,30 @@ def _plain(text: str) -> str:
 
 
 def spoken_of(text: str, *, at: datetime) -> tuple[Span, ...]:
-    """The times other than its own that a memory of that moment speaks of, and from when until when each was.
+    """The times other than its own that a memory of that moment speaks of, and from when until when each was. A day
+    without a year is both the last and the next one, unless its sentence says which.
 
     >>> [(span.words, str(span.start)[:10]) for span in spoken_of("I saw her last Friday.", at=datetime(2023, 5, 8))]
     [('last friday', '2023-05-05')]
     """
-    told = spans(text[:MOST_CHARACTERS], now=at)
-    return tuple(s for s in told if s.start and s.end and s.end - s.start <= LONGEST and not s.holds(at))[:MOST]
+    told = [_spoken(one.match, days, at) for one in _told(text, at.date()) for days in one.possible]
+    kept = [s for s in told if s.start and s.end and s.end - s.start <= LONGEST and not s.holds(at)]
+    return tuple(_once(kept))
 
 
-def _dated(text: str, today: date) -> Iterator[tuple[Match, Days]]:
-    words = _TELLING.intersection(_A_WORD.findall(text))
-    if _A_YEAR.search(text):
-        words |= _OF_YEARS
-    for form in _FORMS if words else ():
-        for match in () if form.needs.isdisjoint(words) else _compiled(form.pattern).finditer(text):
-            try:
-                yield match, form.resolve(match, today)
-            except (ValueError, OverflowError):  # the 31st of February, a million years ago
-                continue
+def _spoken(match: Match, days: Days, at: datetime) -> Span:
+    """What is to be done by a day is of that day."""
+    return _between(match, days, at) if match["side"] == "by" else _span(match, days, at)
 
 
-@functools.cache
-def _compiled(pattern: str) -> re.Pattern[str]:
-    """When it is needed: all of them take a tenth of a second."""
-    return re.compile(pattern)
+def _between(match: Match, days: Days, now: datetime) -> Span:
+    start, end = (datetime(day.year, day.month, day.day, tzinfo=now.tzinfo) for day in days)
+    return Span(match[0], start, end)
 
 
 def _span(match: Match, days: Days, now: datetime) -> Span:
-    start, end = (datetime(day.year, day.month, day.day, tzinfo=now.tzinfo) for day in days)
+    _, start, end = _between(match, days, now)
+    assert start and end, "days are never open"
     match match["side"]:
         case "since":
             return Span(match[0], start, None)
@@ -115,227 +154,3 @@ def _span(match: Match, days: Days, now: datetime) -> Span:
             return Span(match[0], None, start if match["side"] == "before" else end)
         case _:
             return Span(match[0], start, end)
-
-
-def _weeks(today: date, ahead: int) -> Days:
-    monday = today - today.weekday() * DAY + ahead * WEEK
-    return monday, monday + WEEK
-
-
-def _month(year: int, month: int) -> Days:
-    """Months may be counted past December or before January."""
-    year, month = year + (month - 1) // 12, (month - 1) % 12 + 1
-    return date(year, month, 1), date(year + month // 12, month % 12 + 1, 1)
-
-
-def _year(year: int) -> Days:
-    return date(year, 1, 1), date(year + 1, 1, 1)
-
-
-def _day(day: date) -> Days:
-    return day, day + DAY
-
-
-def _in_unit(unit: str, today: date, ahead: int) -> Days:
-    """The day, week, weekend, month, quarter or year so many of it ahead of today's."""
-    match unit:
-        case "week":
-            return _weeks(today, ahead)
-        case "weekend":
-            monday, end = _weeks(today, ahead)
-            return monday + 5 * DAY, end
-        case "month":
-            return _month(today.year, today.month + ahead)
-        case "quarter":
-            first = (today.month - 1) // 3 * 3 + 1 + 3 * ahead
-            return _month(today.year, first)[0], _month(today.year, first + 2)[1]
-        case "year":
-            return _year(today.year + ahead)
-        case _:
-            return _day(today + ahead * DAY)
-
-
-_STEP: Mapping[str, int] = {"last": -1, "previous": -1, "past": -1, "this": 0, "next": 1, "coming": 1}
-_NAMED: Mapping[str, int] = {
-    **{"today": 0, "tonight": 0, "this morning": 0, "this afternoon": 0, "this evening": 0},
-    **{"yesterday": -1, "last night": -1, "the day before yesterday": -2, "tomorrow": 1, "the day after tomorrow": 2},
-}
-
-
-def _by_name(match: Match, today: date) -> Days:
-    return _day(today + _NAMED[match["name"]] * DAY)
-
-
-def _by_unit(match: Match, today: date) -> Days:
-    return _in_unit(match["unit"], today, _STEP[match["step"]])
-
-
-def _count(match: Match) -> int:
-    return int(match["count"]) if match["count"].isdigit() else _NUMBERS[match["count"]]
-
-
-def _ago(match: Match, today: date) -> Days:
-    """A number of days ago is that day; of longer units, the whole of the one it falls in."""
-    return _in_unit(match["unit"], today, -_count(match))
-
-
-def _lately(match: Match, today: date) -> Days:
-    """The last so many: from so long ago up to now."""
-    unit, count = match["unit"], _count(match)
-    if unit in ("month", "year"):
-        months = count * (12 if unit == "year" else 1)
-        first, end = _month(today.year, today.month - months)
-        return min(first + (today.day - 1) * DAY, end - DAY), today + DAY
-    return today - count * (WEEK if unit == "week" else DAY), today + DAY
-
-
-def _weekday(match: Match, today: date) -> Days:
-    """The latest one, today's included; the last one is before today, the next one and this one after or on it."""
-    wanted = ("mon", "tue", "wed", "thu", "fri", "sat", "sun").index(match["day"][:3])
-    match match["step"] or "":
-        case "last" | "previous" | "past":
-            return _day(today - ((today.weekday() - wanted - 1) % 7 + 1) * DAY)
-        case "next" | "coming":
-            return _day(today + ((wanted - today.weekday() - 1) % 7 + 1) * DAY)
-        case "this":
-            return _day(_weeks(today, 0)[0] + wanted * DAY)
-        case _:
-            return _day(today - (today.weekday() - wanted) % 7 * DAY)
-
-
-def _month_named(match: Match, today: date) -> Days:
-    said, month = match.groupdict(), _month_number(match["month"])
-    if said.get("year"):
-        return _month(int(match["year"]), month)
-    ahead = {"last": -1 if month >= today.month else 0, "next": 1 if month <= today.month else 0, "this": 0}
-    usual = 0 if month <= today.month else -1
-    return _month(today.year + ahead.get(said.get("step") or "", usual), month)
-
-
-def _date(match: Match, today: date) -> Days:
-    month, day = _month_number(match["month"]), int(match["date"])
-    if match["year"]:
-        return _day(date(int(match["year"]), month, day))
-    return _day(max(_dates(month, day, [today.year, today.year - 1, today.year - 4], not_after=today)))
-
-
-def _dates(month: int, day: int, years: list[int], *, not_after: date) -> Iterator[date]:
-    for year in years:
-        try:
-            found = date(year, month, day)
-        except ValueError:  # the 29th of February of most years
-            continue
-        if found <= not_after:
-            yield found
-
-
-def _beside_a_date(match: Match, today: date) -> Days:
-    """So long before or after a date: the day, the weekend or the seven days beside it; of a number the whole unit."""
-    day, unit, before = _date(match, today)[0], match["unit"], match["way"] == "before"
-    if match["count"]:
-        return _in_unit(unit, day, -_count(match) if before else _count(match))
-    if unit == "week":
-        return (day - WEEK, day) if before else (day + DAY, day + DAY + WEEK)
-    return _in_unit(unit, day, -1 if before else 0 if unit == "weekend" and day.weekday() < 5 else 1)
-
-
-def _month_number(name: str) -> int:
-    return ("jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec").index(name[:3]) + 1
-
-
-def _iso(match: Match, _: date) -> Days:
-    year, month = int(match["year"]), int(match["month"])
-    return _day(date(year, month, int(match["date"]))) if match["date"] else _whole(year, month)
-
-
-def _whole(year: int, month: int) -> Days:
-    if not 1 <= month <= 12:
-        raise ValueError(month)
-    return _month(year, month)
-
-
-def _year_named(match: Match, _: date) -> Days:
-    return _year(int(match["year"]))
-
-
-class _Form(NamedTuple):
-    """A way to tell a time. Only a text that has one of the words it `needs` is read for it: most have none."""
-
-    pattern: str
-    resolve: Callable[[Match, date], Days]
-    needs: frozenset[str]
-
-
-_SIDES = "since|from|after|before|until|till|by"
-_SIDE = rf"(?:(?P<side>{_SIDES})\s)?"
-# A month, a year or a short name of a day alone: one may march in May, and 2024 may be a price.
-_LED = rf"(?:(?P<side>{_SIDES})|in|during)\s"
-_STEPS = "last|previous|past|this|next|coming"
-_DATE = r"(?P<date>\d\d?)(?:st|nd|rd|th)?"
-_UNITS = "day|week|month|year"
-_DAY_FIRST = rf"(?:the )?{_DATE}(?: of)? (?P<month>{_MONTHS})(?:,? (?P<year>{_YEAR}))?"
-_MONTH_FIRST = rf"(?P<month>{_MONTHS}) (?:the )?{_DATE}(?:,? (?P<year>{_YEAR}))?"
-_BESIDE = rf"(?:the|last|(?P<count>{_NUMBER})) (?P<unit>day|weekend|week|month|year)s? (?P<way>before|after) "
-
-
-def _spelt(pattern: str) -> frozenset[str]:
-    """Every word that a pattern of optional endings may match.
-
-    >>> sorted(_spelt("tues?|thu(?:rs?)?"))
-    ['thu', 'thur', 'thurs', 'tue', 'tues']
-    """
-    return frozenset(word for spelling in _parts(pattern) for word in _endings(spelling))
-
-
-def _parts(pattern: str) -> list[str]:
-    return pattern.split("|")
-
-
-def _endings(spelling: str) -> Iterable[str]:
-    base, bracket, rest = spelling.partition("(?:")
-    if bracket:
-        return {base, *(base + end for end in _endings(rest.removesuffix(")?")))}
-    return {spelling[:-2], spelling[:-1]} if spelling.endswith("?") else {spelling}
-
-
-_OF_YEARS = frozenset({"#"})
-_OF_MONTHS = _spelt(_MONTHS)
-_OF_UNITS = frozenset({"week", "weekend", "month", "quarter", "year"})
-_OF_COUNTS = frozenset({*_UNITS.split("|"), "days", "weeks", "months", "years"})
-
-
-def _form(said: str, resolve: Callable[[Match, date], Days], needs: frozenset[str], lead: str = _SIDE) -> _Form:
-    return _Form(rf"(?<![\w-]){lead}{said}(?![\w-])", resolve, needs)
-
-
-_FORMS = (
-    _form(
-        rf"(?P<name>{'|'.join(sorted(_NAMED, key=len, reverse=True))})",
-        _by_name,
-        frozenset({"today", "tonight", "yesterday", "tomorrow", "morning", "afternoon", "evening", "night"}),
-    ),
-    _form(rf"(?:the )?(?P<step>{_STEPS}) (?P<unit>weekend|week|month|quarter|year)", _by_unit, _OF_UNITS),
-    _form(rf"(?:about )?(?P<count>{_NUMBER}) (?P<unit>{_UNITS})s? ago", _ago, frozenset({"ago"})),
-    _form(
-        rf"(?:(?:in|over|within) )?(?:the )?(?:last|past) (?P<count>{_NUMBER}) (?P<unit>{_UNITS})s?",
-        _lately,
-        _OF_COUNTS,
-    ),
-    _form(rf"{_BESIDE}{_DAY_FIRST}", _beside_a_date, _OF_MONTHS),
-    _form(rf"{_BESIDE}{_MONTH_FIRST}", _beside_a_date, _OF_MONTHS),
-    _form(rf"(?:on )?(?:(?P<step>{_STEPS}) )?(?P<day>{_WEEKDAYS})", _weekday, _spelt(_WEEKDAYS)),
-    _form(
-        rf"(?:(?P<side>{_SIDES})|on|(?P<step>{_STEPS}))\s(?P<day>{_SHORT_WEEKDAYS})",
-        _weekday,
-        _spelt(_SHORT_WEEKDAYS),
-        lead="",
-    ),
-    _form(rf"(?:in )?(?P<step>last|this|next) (?P<month>{_MONTHS})", _month_named, _OF_MONTHS),
-    _form(rf"(?:in |during )?(?P<month>{_MONTHS}),? (?P<year>{_YEAR})", _month_named, _OF_MONTHS),
-    _form(rf"(?:on )?{_DAY_FIRST}", _date, _OF_MONTHS),
-    _form(rf"(?:on )?{_MONTH_FIRST}", _date, _OF_MONTHS),
-    _form(rf"(?:on )?(?P<year>{_YEAR})-(?P<month>\d\d)(?:-(?P<date>\d\d))?", _iso, _OF_YEARS),
-    _form(rf"(?P<month>{_MONTHS})", _month_named, _OF_MONTHS, lead=_LED),
-    _form(rf"(?P<year>{_YEAR})", _year_named, _OF_YEARS, lead=_LED),
-)
-_TELLING = frozenset(word for form in _FORMS for word in form.needs)

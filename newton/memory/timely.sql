@@ -61,7 +61,7 @@ cross join lateral (
     where
         m.kind = wanted.kind
         and ($6::boolean or not m.quarantined)
-        and not (m.state = any($7::text[]) and (m.state <> 'ARCHIVED' or m.kind <> 'episode'))
+        and not (m.state = any($7::text[]) and memory.is_past(m.kind, m.state))
         and m.memory_id <> all($8::uuid[])
     order by m.importance desc nulls last, m.occurred_at desc, m.memory_id
     limit wanted.most

@@ -128,6 +128,18 @@ async def test_what_goes_against_a_line_is_offered_in_its_place(db: Database, ag
     assert await own.roll_back(2) and await words(own) == ["Honest before kind", "Always answer in metric units"]
 
 
+async def test_a_yes_settles_what_waits_and_goes_against_it(db: Database, agent: UUID) -> None:
+    own, wishing = bearing(db, agent), bearing(db, agent, origin="mcp")
+    await wishing.propose("instruction", "Never use emojis")
+    await wishing.propose("instruction", "Always use emojis")
+    await wishing.propose("instruction", "Never use tables")
+    _, later, _ = await own.proposals()
+    await own.accept(str(later.tenet_id))
+    assert [one.words for one in await own.proposals()] == ["Never use tables"]
+    await own.add("instruction", "Always use tables")
+    assert await own.proposals() == [] and await words(own) == ["Always use emojis", "Always use tables"]
+
+
 async def test_a_person_is_told_what_a_line_goes_against(db: Database, agent: UUID) -> None:
     own = bearing(db, agent)
     await own.add("preference", "Call me Max")

@@ -13,6 +13,9 @@ from newton.agent.extraction import Harvest, extract
 from newton.dialogue import closing, sessions
 from newton.dialogue.lines import Line, Role
 from newton.errors import ProviderError, SpendError
+from newton.heart import identity
+from newton.heart.identity import Hand, Spot
+from newton.heart.wishes import Wish
 from newton.memory.memory import Trust
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
@@ -124,13 +127,6 @@ async def test_an_answer_that_does_not_fit_teaches_nothing(mind: Mind, answer: s
     assert await learnt(mind) == {}
 
 
-async def test_what_waits_for_a_yes_is_no_fact_meanwhile(mind: Mind) -> None:
-    await talked(mind, *TALK)
-    facts = [{"content": "Never send parcels to the old flat."}, {"content": "Ana lives in Bergen."}]
-    await extract(asking(mind, {"facts": facts}), ground(teller(mind.agent_id)), most=10)
-    assert list(await learnt(mind)) == ["Ana lives in Bergen."]
-
-
 async def test_what_says_nothing_is_left_out_and_the_rest_is_learnt(mind: Mind) -> None:
     nothing = "\0 "
     odd = {
@@ -192,3 +188,16 @@ class Picky:
             raise ProviderError("The endpoint refused: too long.", hint="Send less.")
         async for piece in ScriptedChat(self.answer).stream(messages, max_tokens=max_tokens):
             yield piece
+
+
+async def test_what_waits_for_a_yes_is_no_fact_meanwhile_and_a_rule_that_nobody_was_asked_about_is(mind: Mind) -> None:
+    session_id = await talked(mind, *TALK)
+    async with mind.db.work(mind.agent_id) as tx:
+        spot, hand = Spot(session_id, 2), Hand(by=teller(mind.agent_id), count=count)
+        wish = Wish("instruction", "Never send parcels to my old flat again")
+        await identity.propose(tx, [wish], spot=spot, hand=hand)
+    rules = ["Always run the migrations before a release", "Never deploy on Fridays"]
+    facts = [{"content": said} for said in ("Never send parcels to the old flat.", *rules, "Ana lives in Bergen.")]
+    own = ground(teller(mind.agent_id, trust="agent", origin="extract"))
+    await extract(asking(mind, {"facts": facts}), own, most=10)
+    assert sorted(await learnt(mind)) == [rules[0], "Ana lives in Bergen.", rules[1]]

@@ -144,3 +144,4 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, capsys: pytest.C
     assert "  1. Never use emojis\n  2. Always cite the page\n" in shown.err
     assert "Dropped: Never use emojis" in shown.out
     assert shown.err.count("is none of them") == 1 and shown.err.count("Nothing here waits") == 1
+    assert "Nothing waits for a yes anywhere." in shown.err

@@ -9,6 +9,7 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
+from newton.agent.verbs import Remark
 from newton.cognition.bundle import Bundle
 from newton.cognition.filters import Filters
 from newton.cognition.request import Request
@@ -22,6 +23,7 @@ from newton.heart.entities import Introduction
 from newton.heart.events import Happening, record
 from newton.heart.happenings import checked
 from newton.heart.introducing import Bond
+from newton.memory import store
 from newton.providers import tokens
 from newton.providers.embedding import Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -128,6 +130,19 @@ async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: Filters
     bundle = await mind.context(QUESTION, filters=filters, session_id=await mind.session("s1"))
     assert {item.kind for item in bundle.items} == left
     assert bundle.as_json().get("filters", {}) == filters.outline()
+
+
+async def test_nothing_that_became_so_later_stands_in_a_context_up_to_then(mind: Mind) -> None:
+    # S001-5: a relation that rests on a later fact neither
+    kept = await mind.verbs.remember(Remark(content="Ana Berg works at Acme"))
+    await introduce(mind)
+    await mind.settle()
+    async with mind.db.work(mind.agent_id) as tx:
+        (relation,) = await tx.fetch("select memory_id from memory.memories where kind = 'relation'")
+        await store.connect(tx, "evidence", [(kept.memory_id, relation["memory_id"])], by=teller(mind.agent_id))
+    for day, left in ((1, True), (-1, False)):
+        before = await mind.context("Where does Ana Berg work?", filters=Filters(until=NOON - timedelta(days=day)))
+        assert ("relation" not in {c.kind for c in before.candidates}) == left
 
 
 async def test_what_is_filtered_out_crowds_out_nothing(mind: Mind) -> None:

@@ -7,13 +7,17 @@ from datetime import datetime, timedelta
 import pytest
 
 from newton.agent.hindsight import Hindsight
+from newton.agent.quoting import NOTHING
 from newton.agent.turn import Said
 from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
+from newton.dialogue.closing import close
 from newton.dialogue.lines import Line
+from newton.errors import InputError
 from newton.heart import episodes, events
 from newton.heart.episodes import Experience
 from newton.heart.events import Happening
@@ -139,3 +143,71 @@ async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind,
         contexts = replace(lived.contexts, source_seconds=1.0)
         bundle = await contexts.build(Request(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
     assert "times" in bundle.missing
+
+
+async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mind) -> None:
+    # S001-12
+    turns, asked = mind.turns(None), "What did we decide in 1999?"
+    async with mind.db.work(mind.agent_id) as tx:
+        await recorded(tx, choice("Decide on Redis", at=NOON - timedelta(days=2), ref="d"), by=teller(mind.agent_id))
+    await say(mind, NOON - timedelta(days=3), "We decided to paint the boat.")
+    for repetition in range(3):
+        said = Said(session_id=await mind.session(f"now {repetition}"), text=asked)
+        (*_, answer) = [piece async for piece in turns.take(said)]
+        assert not isinstance(answer, str)
+        assert answer.text == "Nothing is known of that time (in 1999)."
+        assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
+        assert "Nothing in memory is of the time asked for (in 1999)." in answer.bundle.text
+        await mind.settle()
+        mind.clock.advance(timedelta(minutes=5))
+    assert (await hindsight(mind).replay("latest")).identical
+    about = Said(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
+    (*_, answer) = [piece async for piece in turns.take(about)]
+    assert not isinstance(answer, str) and "Not of that time:\n- " in answer.text, "it has a subject"
+
+
+async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> None:
+    # S001-12
+    async with mind.db.work(mind.agent_id) as tx:
+        for day, what in ((9, "Paint the hull"), (8, "Buy the mast"), (30, "Sell it all")):
+            await recorded(tx, choice(what, at=NOON - timedelta(days=day), ref=what), by=teller(mind.agent_id))
+    await mind.settle()
+    (*_, answer) = [
+        piece async for piece in mind.turns(None).take(Said(session_id=await mind.session("now"), text=DECIDED))
+    ]
+    assert not isinstance(answer, str)
+    assert "Paint the hull" in answer.text and "Buy the mast" in answer.text and "Sell it all" not in answer.text
+    week = Filters(since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"}))
+    left = await mind.context("And what was it?", filters=week)
+    assert sorted(ages(left, "decisions")) == [8, 9], "the words and the filters ask for the same"
+    with pytest.raises(InputError, match="both from"):
+        await mind.context("x", filters=replace(week, since=NOON))
+
+
+async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quoted(mind: Mind) -> None:
+    # S002-9
+    turns, session_id = mind.turns(None), await mind.session("asking")
+    for text in ("Where are the keys?", "Who has the keys?", "Where is Ana?", "Is it late?", "Where are the keys?"):
+        async for _ in turns.take(Said(session_id=session_id, text=text)):
+            pass
+        mind.clock.advance(timedelta(minutes=1))
+    async with mind.db.work(mind.agent_id) as tx:
+        assert await close(tx, session_id=session_id, by=teller(mind.agent_id), count=count) == 0
+        asked = (
+            "User talked, 10 lines. They came back to this: Who has the keys? It ended with User: Where are the keys?"
+        )
+        lived = Experience(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
+        await episodes.keep(tx, [lived], by=teller(mind.agent_id), count=count)
+    await mind.settle()
+    said = Said(session_id=await mind.session("later"), text="Where are the keys?")
+    (*_, answer) = [piece async for piece in turns.take(said)]
+    assert not isinstance(answer, str) and answer.text == NOTHING
+
+
+async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes(mind: Mind) -> None:
+    # S001-12; it is 21 November
+    await say(mind, NOON - timedelta(days=20), "The dentist sees me on 22 November.")
+    await say(mind, NOON - timedelta(days=1), "I bring the cake on Sunday.")
+    await mind.settle()
+    bundle = await mind.context("What do I have planned for tomorrow?", frame="question")
+    assert "dentist" in bundle.text and "cake" in bundle.text and not bundle.blank

@@ -21,6 +21,8 @@ SINCE = ["2026-11-21T12:00:00+00:00"]
         (Filters(entity_types=frozenset({"person"})), {"event"}, {"entity_types": ["person"]}),
         (Filters(since=NOON), {"procedure"}, {"since": SINCE}),
         (Filters(since=NOON), {"procedure", "exchange"}, {}),
+        (Filters(until=NOON), {"procedure"}, {"until": SINCE}),
+        (Filters(until=NOON), {"exchange"}, {}),
         (Filters(since=NOON, entity_types=frozenset({"x"})), set[str](), {"since": SINCE, "entity_types": ["x"]}),
     ],
 )

@@ -5,6 +5,10 @@ import pytest
 from newton.heart.opposing import Stance, stance
 
 SAME = [
+    ("Call me Max", "I prefer to be called Max"),
+    ("Call me Max", "Always refer to me as Max"),
+    ("Never call me Max", "Don't ever call me Max"),
+    ("Keep your answers short", "Keep answers short"),
     ("Always answer in French", "From now on answer in French"),
     ("Always answer in metric units", "Use metric units from now on, please"),
     ("Never use emojis", "No emojis from now on"),
@@ -12,6 +16,8 @@ SAME = [
     ("I prefer short answers", "Keep your answers short"),
 ]
 AGAINST = [
+    ("Call me Max", "Never call me Max"),
+    ("Call me Max", "Please don't call me Max"),
     ("Always answer in metric units", "Always answer in imperial units"),
     ("From now on answer in French", "Reply in German from now on"),
     ("Always use emojis", "Never use emojis"),
@@ -23,6 +29,12 @@ AGAINST = [
     ("My pronouns are they/them", "My pronouns are she/her"),
 ]
 NEITHER = [
+    ("Call me Max", "Never call me Maximilian"),
+    ("Never call me Max", "Never call me Maximilian"),
+    ("Call me Max", "Always address security concerns"),
+    ("Call me Max", "Always call functions by their full name"),
+    ("Call me Max", "Refer to the manual"),
+    ("Always use my name", "Always use your name"),
     ("Never suggest meat", "Never suggest fish"),
     ("Always cite the page", "Always cite the author"),
     ("Never answer in French", "Always answer in German"),

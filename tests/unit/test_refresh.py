@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from newton.cognition.refresh import ENOUGH, Coverage, Covering, How, Outlook, judged, leans, spoken_of
+from newton.cognition.refresh import ENOUGH, Coverage, Covering, How, Outlook, judged, leans, own_words
 
 COVERED = Coverage(cosine=0.7, words=1.0, leaning=False)
 CALM = Outlook(
@@ -102,7 +102,7 @@ def test_what_does_not_lean(text: str) -> None:
 
 
 def test_words_are_compared_without_their_endings() -> None:
-    assert spoken_of("Deployments failed, and Ana’s caches") == spoken_of("the deployment FAILS; Ana's cache!")
+    assert own_words("Deployments failed, and Ana’s caches") == own_words("the deployment FAILS; Ana's cache!")
 
 
 def test_thanks_are_no_change_of_frame() -> None:

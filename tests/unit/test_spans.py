@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.memory.spans import LONGEST, spans, spoken_of
+from newton.memory.spans import LONGEST, MOST, spans, spoken_of
 
 NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
 
@@ -104,6 +104,48 @@ def test_a_memory_s_yesterday_is_the_day_before_it() -> None:
     at = datetime(2021, 1, 1, 0, 5, tzinfo=zone)
     (span,) = spans("yesterday", now=at)
     assert (span.start, span.end) == (datetime(2020, 12, 31, tzinfo=zone), datetime(2021, 1, 1, tzinfo=zone))
+
+
+@pytest.mark.parametrize(
+    ("text", "starts"),
+    [
+        ("The dentist sees me on 22 May", ["2023-05-22", "2024-05-22"]),
+        ("Lunch on Friday", ["2024-05-10", "2024-05-17"]),
+        ("The fair is in June", ["2023-06-01", "2024-06-01"]),
+        ("Send it by Friday", ["2024-05-17"]),
+        ("The report is due on 22 May.", ["2024-05-22"]),
+        ("We met on Friday.", ["2024-05-10"]),
+        ("We met. She comes on Friday", ["2024-05-10", "2024-05-17"]),
+        ("I booked the dentist for 22 May", ["2023-05-22", "2024-05-22"]),
+        ("It snowed on 29 February", ["2024-02-29"]),
+        ("The leap day party: 29 February", ["2024-02-29", "2028-02-29"]),
+        ("Dinner on Wednesday", []),  # today
+    ],
+)
+def test_a_day_without_a_year_is_the_last_and_the_next_one(text: str, starts: list[str]) -> None:
+    # S001-12
+    assert [span.start for span in spoken_of(text, at=NOW)] == [day(start) for start in starts]
+
+
+@pytest.mark.parametrize(
+    ("text", "end"),
+    [("What is due by Friday?", "2024-05-18"), ("What will we do on Friday?", "2024-05-18")],
+)
+def test_an_input_that_looks_ahead_asks_for_the_next_one(text: str, end: str) -> None:
+    assert [span.end for span in spans(text, now=NOW)] == [day(end)]
+
+
+def test_pasted_logs_ask_for_no_time() -> None:
+    # S001-12
+    log = "\n".join(f"2024-05-10 09:{minute:02}:01 ERROR no answer since 3 March" for minute in range(60))
+    assert spans(f"What broke yesterday?\n{log}", now=NOW) == spans("What broke yesterday?", now=NOW) != []
+    assert spans("[May 10 09:00:01 host] sshd", now=NOW) == spans("see 2024-05-10T09:00:01Z", now=NOW) == []
+    assert len(spans("What happened on 2024-05-10 09:00?", now=NOW)) == 1
+
+
+def test_a_time_that_is_named_again_is_the_same_time_and_there_are_only_so_many() -> None:
+    assert len(spans("yesterday " * 600, now=NOW)) == 1
+    assert len(spans(" ".join(f"in {year}" for year in range(1990, 2020)), now=NOW)) == MOST
 
 
 def test_a_memory_speaks_of_times_other_than_its_own_and_of_none_too_long() -> None:

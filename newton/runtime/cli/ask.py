@@ -142,6 +142,7 @@ async def context(
         show.missing(bundle.missing)
         show.unshown(bundle.identity, budget=budget)
         show.emptied(bundle)
+        show.blank(bundle)
         show.notice(f"\n{show.bundle_line(bundle)}")
 
 
@@ -160,6 +161,8 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     assert answer is not None
     print()
     show.missing(answer.bundle.missing)
+    if not answer.quoted:  # what quotes says so itself
+        show.blank(answer.bundle)
     show.unshown(answer.bundle.identity)
     for tenet, standing in answer.proposed:
         words, command = f"{tenet.words}{show.instead(standing)}", f"newton identity accept {short(tenet.tenet_id)}"

@@ -191,29 +191,31 @@ class Conversation:
         print(f"This is {self.name}.")
 
     async def _accept(self, which: str) -> None:
-        for proposal in self._meant(which):
+        for proposal in await self._meant(which):
             tenet, standing = await self.newton.bearing("chat").accept(str(proposal.tenet.tenet_id))
             self._settle(proposal)
             stands = f"{tenet.words}{show.instead(standing)}"
             print(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
 
     async def _reject(self, which: str) -> None:
-        for proposal in self._meant(which):
+        for proposal in await self._meant(which):
             await self.newton.bearing("chat").reject(str(proposal.tenet.tenet_id))
             self._settle(proposal)
             print(f"Dropped: {proposal.tenet.words}")
 
-    def _meant(self, which: str) -> Sequence[Proposal]:
+    async def _meant(self, which: str) -> Sequence[Proposal]:
         """Of what was proposed last, that number, or all of it."""
         if not self.proposed:
-            raise InputError(
-                "Nothing here waits for an answer.", hint="`newton identity proposals` lists all that does."
-            )
+            waiting = await self.newton.bearing("chat").proposals()
+            raise InputError("Nothing here waits for an answer.", hint=show.elsewhere(waiting))
         if not which:
             return self.proposed
         if which.isdigit() and 1 <= int(which) <= len(self.proposed):
             return [self.proposed[int(which) - 1]]
-        raise InputError(f"{which!r} is none of them.", hint=f"Give a number from 1 to {len(self.proposed)}.")
+        raise InputError(
+            f"{which!r} is none of them.",
+            hint=f"Give a number from 1 to {len(self.proposed)}; `newton identity proposals` lists the earlier ones.",
+        )
 
     def _settle(self, proposal: Proposal) -> None:
         self.proposed = [one for one in self.proposed if one != proposal]

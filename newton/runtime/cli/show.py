@@ -15,7 +15,7 @@ from newton.cognition.refreshing import Refreshed
 from newton.cognition.replay import verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
-from newton.heart.identity import Proposal
+from newton.heart.identity import Proposal, Written
 from newton.heart.tenets import Tenet, line
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
@@ -122,6 +122,14 @@ def proposed(proposals: Sequence[Proposal]) -> None:
         notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
+def elsewhere(waiting: Sequence[Written]) -> str:
+    """What waits for a yes though it was not proposed here, and the commands that give it."""
+    if not waiting:
+        return "Nothing waits for a yes anywhere."
+    listed = [f"{n}. {one.words}: `newton identity accept {short(one.tenet_id)}`" for n, one in enumerate(waiting, 1)]
+    return "\n  ".join(["What waits was proposed before; `newton identity reject` drops it:", *listed])
+
+
 def evidence(bundle: Bundle, c: Considered) -> float | None:
     """How near it is to the input by itself; None for what was looked up and not searched for."""
     return None if c.memory_id in bundle.setting.unsearched else c.scored.found.evidence
@@ -140,6 +148,12 @@ def emptied(bundle: Bundle) -> None:
     left = bundle.left_nothing
     if said := [f"{name} {', '.join(values)}" for name, values in left.items()]:
         notice(f"(Nothing was left by the filters: {'; '.join(said)})")
+
+
+def blank(bundle: Bundle) -> None:
+    """That nothing is known of the time asked for."""
+    if bundle.blank:
+        notice(f"(Nothing is known of the time asked for: {', '.join(bundle.blank)})")
 
 
 def bundle_summary(bundle: Bundle) -> str:
