@@ -1,0 +1,63 @@
+"""How a person sets in which ways conversations are made shorter."""
+
+import pytest
+
+from newton.dialogue.compaction.strategies import GoalBatch, GoalMerge, MaskOutputs, Threshold, ToolCalls, preset
+from newton.errors import InputError
+
+
+def test_presets_have_their_names() -> None:
+    # S003-13, S003-14, S003-15
+    default, long, conservative = (preset(name) for name in ("default", "long", "conservative"))
+    assert [s.name for s in default.strategies] == [
+        "mask_outputs",
+        "tool_calls",
+        "threshold",
+        "goal_batch",
+        "goal_merge",
+    ]
+    assert (default.strategies[1:3], default.most) == ((ToolCalls(age=10), Threshold(share=0.8)), 100_000)
+    assert (long.strategies[1:3], long.most) == ((ToolCalls(age=5), Threshold(share=0.75)), 150_000)
+    assert (conservative.strategies[1:3], conservative.most) == ((ToolCalls(age=20), Threshold(share=0.9)), 100_000)
+    assert preset("none").strategies == ()
+
+
+def test_own_strategies_are_taken_in_their_order() -> None:
+    # S003-F2
+    assert preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
+        Threshold(share=0.7, recent=2),
+        ToolCalls(age=5),
+        MaskOutputs(),
+    )
+    assert preset(" goal_merge ( keep = 2 ) ").strategies == (GoalMerge(keep=2),)
+    assert preset("goal_batch()").strategies == (GoalBatch(),)
+
+
+@pytest.mark.parametrize(
+    ("text", "says_"),
+    [
+        ("", "no way to make conversations shorter"),
+        ("defualt", "no way to make conversations shorter"),
+        ("Default", "no way to make conversations shorter"),
+        ("tool_calls,,threshold", "no way to make conversations shorter"),
+        ("tool_calls(age=5", "no way to make conversations shorter"),
+        ("tool_calls(age=5))", "no way to make conversations shorter"),
+        ("tool_calls age=5", "no way to make conversations shorter"),
+        ("none, threshold", "no way to make conversations shorter"),
+        ("tool_calls(years=5)", "tool_calls takes no 'years=5'"),
+        ("tool_calls(name=x)", "tool_calls takes no 'name=x'"),
+        ("tool_calls(age)", "tool_calls takes no 'age'"),
+        ("tool_calls(age=)", "tool_calls takes no 'age='"),
+        ("tool_calls(age=ten)", "tool_calls takes no 'age=ten'"),
+        ("tool_calls(age=1.5)", "tool_calls takes no 'age=1.5'"),
+        ("tool_calls(age=-1)", "tool_calls takes no 'age=-1'"),
+        ("threshold(share=nan)", "threshold takes no 'share=nan'"),
+        ("threshold(share=inf)", "threshold takes no 'share=inf'"),
+        ("goal_batch(turns=1; drop)", "goal_batch takes no 'turns=1; drop'"),
+    ],
+)
+def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
+    with pytest.raises(InputError) as refused:
+        preset(text)
+    assert says_ in refused.value.what
+    assert refused.value.hint.startswith(("There are: default", "It takes "))
