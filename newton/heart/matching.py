@@ -3,19 +3,24 @@
 import re
 from collections.abc import Collection, Sequence, Set
 from dataclasses import dataclass
+from functools import lru_cache
 from uuid import UUID
 
 from newton.heart.lifecycle.procedures import effectiveness
 from newton.heart.plainwords import NEVER
 
 LONGEST = 2_000  # characters of an input that are looked at
+REMEMBERED = 8_192  # texts
 FEW_WORDS, MANY_WORDS = 2, 3  # of a phrase, in any order, that mean a procedure
 _WORD = re.compile(r"\w+")
 _ENDING = re.compile(r"(?<=\w{3})(?:ing|ed|es|s|e)$")
 
 
+@lru_cache(maxsize=REMEMBERED)
 def stems(text: str) -> frozenset[str]:
     """The words of a text that say something, without case and ending.
+
+    Remembered, because the triggers of every procedure are compared with every input.
 
     >>> sorted(stems("Where does Ana work? Ana works at Acme."))
     ['acm', 'ana', 'work']
@@ -68,6 +73,7 @@ def called_for(
     return sorted(meant, key=lambda p: (-p.rate, -p.applications, p.name, p.memory_id))
 
 
+@lru_cache(maxsize=REMEMBERED)
 def _phrase(text: str) -> str:
     return f" {' '.join(_WORD.findall(text.casefold()))} "
 
