@@ -8,7 +8,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.learning import LEARNABLE, Learning
+from newton.agent.learning import Learning
 from newton.agent.turn import Said, Turns
 from newton.agent.working import WorkingMemory
 from newton.cognition import experience, workingset
@@ -149,7 +149,6 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
 async def test_weights_are_learnt_from_replies(mind: Mind) -> None:
     await talk_of_boats(mind, 64)
     made = await learning(mind).fit("evidence")
-    weights = dict(zip(LEARNABLE, made.weights.tolist(), strict=True))
     assert made.learnt_from + made.held_out >= 60
-    assert made.before.precision > 0.9 and not made.better, "there is hardly anything to gain"
-    assert weights["similarity"] == pytest.approx(0.5, abs=0.1), "and so the profile stays as it is"
+    assert made.after.precision == pytest.approx(made.before.precision, abs=0.02)
+    assert not made.better, "nothing is gained, and so the profile stays as it is"
