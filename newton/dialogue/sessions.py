@@ -75,13 +75,6 @@ async def append(
     return placed
 
 
-async def last_lines(tx: Tx, *, agent_id: UUID, session_id: UUID, most: int) -> list[Placed]:
-    """The end of the session, oldest first."""
-    end = await log.end(tx, agent_id=agent_id, session_id=session_id)
-    part = log.Stretch(max(end - most + 1, 0), end)
-    return await log.lines(tx, [part], agent_id=agent_id, session_id=session_id)
-
-
 async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller) -> list[Line]:
     by_ref: dict[str, Line] = {}
     for line in lines:

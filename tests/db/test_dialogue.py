@@ -13,6 +13,7 @@ from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line, Placed, Role
+from newton.dialogue.log import END, Stretch, lines
 from newton.errors import ConflictError
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory import agents
@@ -132,7 +133,7 @@ async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx
 async def test_the_end_of_a_session_comes_oldest_first_with_its_tokens(tx: Tx) -> None:
     session_id = await session(tx)
     await append(tx, session_id, *[line(f"line number {n}") for n in range(5)])
-    last = await sessions.last_lines(tx, agent_id=ANA, session_id=session_id, most=2)
+    last = await lines(tx, [Stretch(3, END)], agent_id=ANA, session_id=session_id)
     assert [(p.position, p.line.content) for p in last] == [(3, "line number 3"), (4, "line number 4")]
     assert [p.tokens for p in last] == [count("line number 3")] * 2
 

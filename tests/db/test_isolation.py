@@ -17,7 +17,7 @@ from newton.clock import SteppedClock
 from newton.cognition import bundles, workingset
 from newton.cognition.request import Request
 from newton.db.pool import Database, Tx
-from newton.dialogue import closing, sessions
+from newton.dialogue import closing, log, sessions
 from newton.heart import episodes, facts
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory import store
@@ -168,7 +168,7 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
     async with world.db.work(world.ana) as tx:
         assert await store.counts(tx, agent_id=world.ben) == {}
         assert await store.told_before(tx, [("f1", b""), ("f2", b"")], agent_id=world.ben, kind="fact") == set()
-        assert await sessions.last_lines(tx, agent_id=world.ben, session_id=theirs, most=10) == []
+        assert await log.lines(tx, [log.Stretch(0, log.END)], agent_id=world.ben, session_id=theirs) == []
         assert await before(tx, agent_id=world.ben, thread=theirs, place=99, most=10) == ()
         assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None
         assert await workingset.held(tx, agent_id=world.ben, session_id=theirs) == []

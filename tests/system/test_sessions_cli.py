@@ -99,6 +99,7 @@ def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
 
 def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     assert ok(typed(home, "sessions", "checkpoint", "work", "done")) == "done: behind line 47 of work.\n"
+    assert ok(typed(home, "sessions", "checkpoint", "work")) == "done: behind line 47 of work.\n"
     told = ok(typed(home, "sessions", "branch", "work", "early", "--at", "3"))
     assert "`newton chat --session early` talks there" in told
     ok(typed(home, "sessions", "branch", "work", "late", "--at", "done"))

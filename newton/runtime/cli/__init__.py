@@ -114,7 +114,7 @@ SESSIONS = {
     "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model is shown it."),
     "entries": ("newton.runtime.cli.sessions:entries", "List what was made shorter, and how."),
     "restore": ("newton.runtime.cli.sessions:restore", "Bring back what an entry stands for."),
-    "checkpoint": ("newton.runtime.cli.sessions:checkpoint", "Name the place where a conversation is."),
+    "checkpoint": ("newton.runtime.cli.sessions:checkpoint", "Name the place where a conversation is, or list them."),
     "branch": ("newton.runtime.cli.sessions:branch", "Begin a conversation that goes on from another."),
     "inject": ("newton.runtime.cli.sessions:inject", "Show lines of one conversation in another."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),

@@ -105,16 +105,27 @@ async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
         print("Nothing to drop: it was dropped before.")
 
 
-async def checkpoint(session: Session, name: str, *, agent: Agent = None) -> None:
-    """Name the place where a conversation is, to branch off there later.
+async def checkpoint(
+    session: Session,
+    name: Annotated[
+        str | None, Parameter(help="What the place is called; without it, the checkpoints are listed.")
+    ] = None,
+    *,
+    agent: Agent = None,
+) -> None:
+    """Name the place where a conversation is, to branch off there later; or list the places that have names.
 
     Example: newton sessions checkpoint planning before-redis
     """
+    ref = checked(session, what="session")
     async with opened(settings(agent)) as newton:
-        made = await newton.conversations("cli").checkpoint(
-            checked(session, what="session"), checked(name, what="checkpoint")
+        doors = newton.conversations("cli")
+        known = (
+            [await doors.checkpoint(ref, checked(name, what="checkpoint"))] if name else await doors.checkpoints(ref)
         )
-    print(f"{made.name}: behind line {made.position} of {session}.")
+    print(
+        "\n".join(f"{one.name}: behind line {one.position} of {session}." for one in known) or "It has no checkpoint."
+    )
 
 
 async def branch(
