@@ -11,11 +11,11 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.condensing import USUAL, Sizes, bullets, due, pieces, spoken, summarised
-from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role
+from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role, named
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import ELLIPSIS, SUMMARY_TOKENS, Count, bullet, forms, one_line
+from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, forms, one_line
 from newton.memory.transitions import Step, move
 from newton.providers.chat import Call
 
@@ -27,7 +27,6 @@ SQL = load("newton.dialogue", "artifacts.sql")
 Type = Literal["summary", "facts", "tools"]
 
 MOST_LINES = 200  # that are read at once; of a longer session without a summary, its last ones
-MOST_CALL = 120  # the same, of a tool's name with its arguments
 
 # What was said in short before, and what is said since, into as much of it as fits. A model may do it instead.
 Summarise = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
@@ -217,8 +216,7 @@ class Writer:
     def _outputs(self, placed: Placed, memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]) -> list[Artifact]:
         line, memory_id = placed.line, memory_ids.get(placed.position)
         call = calls.get(line.answers or "")
-        tool = one_line(f"{call.name} {call.arguments}" if call else line.name or "no name")
-        tool = tool if len(tool) <= MOST_CALL else tool[:MOST_CALL] + ELLIPSIS
+        tool = named(call or Call("", line.name or "no name", ""))
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk - self.count(bullet(said)), 8)
         cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.count)

@@ -139,10 +139,9 @@ class Talk:
             self._plant("path", turn, path, path, f"Which configuration file of {place} sets the {topic}?")
             return "read_file", {"path": path}, f"# sets the {topic}\n{self._file(20 + self._random.randrange(60))}"
         if kind == 5 and step == 0:
-            words = f"ValueError: bad frame E{secret} in decoder"
-            self._plant(
-                "error", turn, words, f"E{secret}", f"Which error did the tests of {place} give in ticket {turn}?"
-            )
+            at = f"{self._word()} {self._word()}"
+            words = f"ValueError: bad frame E{secret} in the {at}"
+            self._plant("error", turn, words, f"E{secret}", f"Which error did the tests of {place} give for the {at}?")
             return "shell", {"command": f"pytest tests/{place}"}, f"{self._file(15)}\n{words}\nexit status 1"
         if turn % 97 == 50:
             return "read_file", {"path": f"src/{place}/big.py"}, self._file(2_000)
