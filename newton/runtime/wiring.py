@@ -1,9 +1,9 @@
 """The composition root: the only place where the parts meet by name."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -33,13 +33,12 @@ from newton.cognition.opening import substance
 from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
-from newton.cognition.web import Web
 from newton.concurrency import together
 from newton.content.frames import Frame
 from newton.content.packs import Pack, load_outlook
 from newton.content.profiles import Profile, load_profiles
 from newton.content.shipped import shipped
-from newton.content.skills import load_skills
+from newton.content.skills import Skill, load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
@@ -53,6 +52,7 @@ from newton.memory import agents
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
+from newton.runtime.models import asking, loaded, web
 from newton.runtime.transfer.importing import Importer
 from newton.runtime.tuning import limits, selecting, sizes, thresholds
 from newton.settings import Settings
@@ -64,7 +64,6 @@ if TYPE_CHECKING:
     from newton.agent.learning import Learning
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
-    from newton.providers.openai_models import OpenAIChat
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,7 +79,17 @@ class Newton:
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
+    skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     pack: Pack | None = None
+
+    async def for_agent(self, name: str) -> "Newton":
+        """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
+        agent_id = await agents.agent(self.db, name, now=self.clock.now())
+        other = replace(self, settings=self.settings.model_copy(update={"agent": name}), agent_id=agent_id)
+        if self.contexts.tiebreak and (own := other._asking()):
+            other = replace(other, contexts=replace(self.contexts, tiebreak=own.frame))
+        await other.practice(FROM_DISK).follow(self.skills)
+        return other
 
     def verbs(self, origin: str) -> Verbs:
         return Verbs(
@@ -208,7 +217,7 @@ class Newton:
         )
 
     def _asking(self) -> Asking | None:
-        return _asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
+        return asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -277,13 +286,11 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         async with together() as tasks:
-            loading = tasks.create_task(asyncio.to_thread(_models, settings))
+            loading = tasks.create_task(asyncio.to_thread(loaded, settings))
             opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
         (embedder, count), db = loading.result(), opening.result()
         agent_id = await agents.agent(db, settings.agent, now=clock.now())
-        asking = (
-            _asking(settings, agent_id=agent_id, db=db, clock=clock, count=count) if settings.frame_tiebreak else None
-        )
+        own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
         newton = Newton(
             settings=settings,
             agent_id=agent_id,
@@ -294,6 +301,7 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
             frames=outlook.frames,
             profiles=outlook.profiles,
             pack=outlook.pack,
+            skills=skills,
             contexts=Contexts(
                 db=db,
                 clock=clock,
@@ -304,35 +312,14 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
                 likeness=await learnt(outlook.frames, embedder, cache=settings.home / "cache"),
                 header_tokens=headers(count),
                 source_seconds=settings.source_seconds,
-                tiebreak=asking and asking.frame,
+                tiebreak=own.frame if own and settings.frame_tiebreak else None,
                 covering=Covering(cosine=settings.covered, words=settings.covered_words),
                 selecting=selecting(settings),
-                web=_web(settings, db=db, count=count),
+                web=web(settings, db=db, count=count),
             ),
         )
         await newton.practice(FROM_DISK).follow(skills)
         yield newton
-
-
-def _web(settings: Settings, *, db: Database, count: Count) -> Web | None:
-    if settings.search_url is None:
-        return None
-    search = import_module("newton.providers.searching").WebSearch(settings.search_url, seconds=settings.source_seconds)
-    return Web(search=search, db=db, count=count)
-
-
-def chat_model(settings: Settings) -> "OpenAIChat | None":
-    """The model to talk with, or None when neither a key nor an endpoint is set."""
-    if settings.openai_api_key is None and settings.openai_base_url is None:
-        return None
-    return import_module("newton.providers.openai_models").OpenAIChat(settings)
-
-
-def _asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, count: Count) -> Asking | None:
-    model = chat_model(settings)
-    return model and Asking(
-        agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
-    )
 
 
 def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
@@ -345,7 +332,7 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         clock=newton.clock,
         count=newton.count,
         preset=preset(settings.compaction),
-        model=_asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
+        model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
         tell=tell,
     )
 
@@ -367,20 +354,7 @@ async def framed(settings: Settings, text: str) -> Choice:
     """The frame that an input of its own gets, without a database."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
-    embedder, _ = await asyncio.to_thread(_models, settings)
+    embedder, _ = await asyncio.to_thread(loaded, settings)
     likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
     vector = (await embedder.embed([substance(text)]))[0] if embedder else None
     return choose(outlook.frames, text, vector=vector, likeness=likeness, prior=None)
-
-
-def _models(settings: Settings) -> "tuple[Embedder | None, Count]":
-    """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
-    tokens = import_module("newton.providers.tokens")
-    tokens.preload()
-    match settings.embedding:
-        case "local":
-            return import_module("newton.providers.minilm").MiniLM(settings.embeddings_device), tokens.count
-        case "openai":
-            return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
-        case "none":
-            return None, tokens.count

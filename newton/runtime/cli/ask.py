@@ -16,7 +16,8 @@ from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
-from newton.runtime.wiring import chat_model, opened
+from newton.runtime.models import chat_model
+from newton.runtime.wiring import opened
 
 
 async def ask(

@@ -25,7 +25,8 @@ from newton.runtime.cli import INTERRUPTED, OK, show
 from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.cli.sessions import progress
 from newton.runtime.cli.tasks import typed
-from newton.runtime.wiring import Newton, chat_model, opened
+from newton.runtime.models import chat_model
+from newton.runtime.wiring import Newton, opened
 
 HELP = """\
 /context          what the last answer was given, by layer, with scores

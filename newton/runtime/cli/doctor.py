@@ -18,7 +18,8 @@ from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import Newton, chat_model, opened
+from newton.runtime.models import chat_model
+from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
 
 MARKS = {"ok": "✓", "note": "·", "wrong": "✗"}

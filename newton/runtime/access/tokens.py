@@ -1,0 +1,120 @@
+"""Tokens of agents: made once and shown once, found again by their hash, revoked at once."""
+
+import base64
+import binascii
+import hashlib
+import hmac
+import secrets
+from datetime import datetime, timedelta
+from typing import Literal, NamedTuple, get_args
+from uuid import UUID
+
+from newton.db.pool import Tx
+from newton.db.queries import load
+from newton.errors import InputError, NotFoundError
+from newton.ids import new_id
+
+SQL = load("newton.runtime.access", "tokens.sql")
+
+Scope = Literal["read", "write", "admin"]
+SCOPES: tuple[Scope, ...] = get_args(Scope)  # each may do what those before it may
+
+PREFIX = "nwt_"
+SECRET_BYTES = 32
+USED_EVERY = timedelta(
+    minutes=1
+)  # how exact the last use is kept: a write for each request would cost more than it says
+
+
+class Token(NamedTuple):
+    """What is known of a token; never its words."""
+
+    token_id: UUID
+    name: str
+    scope: Scope
+    created_at: datetime
+    expires_at: datetime | None
+    revoked_at: datetime | None
+    used_at: datetime | None
+
+    def usable(self, now: datetime) -> bool:
+        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+class Bearer(NamedTuple):
+    """Whom a token speaks for, and what it may do."""
+
+    agent_id: UUID
+    agent: str
+    scope: Scope
+
+
+async def make(
+    tx: Tx, *, agent_id: UUID, name: str, scope: Scope, now: datetime, expires_at: datetime | None = None
+) -> str:
+    """A new token's words, shown this once: only their hash is kept. Raises InputError for an end in the past."""
+    if expires_at is not None and expires_at <= now:
+        raise InputError("The token would have expired already.", hint="Give a time to come, or none.")
+    token_id = new_id()
+    text = _written(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
+    await SQL["keep"].run(
+        tx,
+        agent_id=agent_id,
+        token_id=token_id,
+        name=name,
+        scope=scope,
+        hash=hashed(text),
+        now=now,
+        expires_at=expires_at,
+    )
+    return text
+
+
+def agent_of(text: str) -> tuple[UUID, UUID] | None:
+    """The agent and the id that a token names, or None for what is no token. Nothing is proven by them."""
+    if not text.startswith(PREFIX):
+        return None
+    try:
+        packed = base64.b64decode(text.removeprefix(PREFIX), altchars=b"-_", validate=True)
+    except (binascii.Error, ValueError):
+        return None
+    if len(packed) != 32 + SECRET_BYTES:
+        return None
+    return UUID(bytes=packed[:16]), UUID(bytes=packed[16:32])
+
+
+async def bearer(tx: Tx, text: str, *, agent_id: UUID, token_id: UUID, now: datetime) -> Bearer | None:
+    """Whom the token speaks for; None when it is unknown, expired or revoked."""
+    row = await SQL["find"].one(tx, agent_id=agent_id, token_id=token_id)
+    if row is None or not hmac.compare_digest(row["hash"], hashed(text)):
+        return None
+    if row["revoked_at"] is not None or (row["expires_at"] is not None and row["expires_at"] <= now):
+        return None
+    if row["used_at"] is None or now - row["used_at"] > USED_EVERY:
+        await SQL["used"].run(tx, agent_id=agent_id, token_id=token_id, now=now)
+    return Bearer(agent_id, row["agent"], row["scope"])
+
+
+async def listed(tx: Tx, *, agent_id: UUID) -> list[Token]:
+    """Every token of the agent, the oldest first."""
+    return [Token(*row) for row in await SQL["listed"].all(tx, agent_id=agent_id)]
+
+
+async def revoke(tx: Tx, given: str, *, agent_id: UUID, now: datetime) -> Token:
+    """Ends a token, named by the beginning of its id or by its name. Raises NotFoundError and InputError."""
+    usable = [one for one in await listed(tx, agent_id=agent_id) if one.revoked_at is None]
+    meant = [one for one in usable if given == one.name or (len(given) >= 4 and one.token_id.hex.endswith(given))]
+    if not meant:
+        raise NotFoundError(f"There is no token {given!r} in use.", hint="`newton tokens list` shows them.")
+    if len(meant) > 1:
+        raise InputError(f"{given!r} means {len(meant)} tokens.", hint="Give the end of its id instead.")
+    await SQL["revoke"].run(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
+    return meant[0]._replace(revoked_at=now)
+
+
+def hashed(text: str) -> bytes:
+    return hashlib.sha256(text.encode()).digest()
+
+
+def _written(agent_id: UUID, token_id: UUID, secret: bytes) -> str:
+    return PREFIX + base64.urlsafe_b64encode(agent_id.bytes + token_id.bytes + secret).decode()

@@ -1,0 +1,32 @@
+"""The agents of one process: they share its database and models, and nothing else."""
+
+import asyncio
+from collections import OrderedDict
+from uuid import UUID
+
+from newton.ids import agent_id
+from newton.runtime.wiring import Newton
+
+MOST = 256  # agents at hand; what one leaves behind here is a few objects, and it is made again in a millisecond
+
+
+class Minds:
+    """Newton for each agent that is asked for, made once."""
+
+    def __init__(self, newton: Newton) -> None:
+        self.first = newton
+        self._at_hand: OrderedDict[UUID, Newton] = OrderedDict()
+        self._lock = asyncio.Lock()
+
+    async def of(self, name: str) -> Newton:
+        """Newton for the agent of that name, begun if it is new."""
+        known = agent_id(name)
+        if known == self.first.agent_id:
+            return self.first
+        async with self._lock:
+            if known not in self._at_hand:
+                self._at_hand[known] = await self.first.for_agent(name)
+                while len(self._at_hand) > MOST:
+                    self._at_hand.popitem(last=False)
+            self._at_hand.move_to_end(known)
+            return self._at_hand[known]

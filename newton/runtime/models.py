@@ -1,0 +1,50 @@
+"""The models that settings name, loaded when they are first needed."""
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.agent.asking import Asking
+from newton.clock import Clock
+from newton.cognition.web import Web
+from newton.db.pool import Database
+from newton.memory.representations import Count
+from newton.settings import Settings
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+    from newton.providers.openai_models import OpenAIChat
+
+
+def chat_model(settings: Settings) -> "OpenAIChat | None":
+    """The model to talk with, or None when neither a key nor an endpoint is set."""
+    if settings.openai_api_key is None and settings.openai_base_url is None:
+        return None
+    return import_module("newton.providers.openai_models").OpenAIChat(settings)
+
+
+def asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, count: Count) -> Asking | None:
+    model = chat_model(settings)
+    return model and Asking(
+        agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
+    )
+
+
+def web(settings: Settings, *, db: Database, count: Count) -> Web | None:
+    if settings.search_url is None:
+        return None
+    search = import_module("newton.providers.searching").WebSearch(settings.search_url, seconds=settings.source_seconds)
+    return Web(search=search, db=db, count=count)
+
+
+def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
+    """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
+    tokens = import_module("newton.providers.tokens")
+    tokens.preload()
+    match settings.embedding:
+        case "local":
+            return import_module("newton.providers.minilm").MiniLM(settings.embeddings_device), tokens.count
+        case "openai":
+            return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
+        case "none":
+            return None, tokens.count
