@@ -111,8 +111,7 @@ class Contexts:
             return known
         bundle = (await self._thought(request, self.sources())).bundle
         async with self.db.work(request.agent_id) as tx:
-            await bundles.keep(tx, bundle)
-            writer = await standing.writer(tx, agent_id=request.agent_id)
+            writer = await bundles.keep(tx, bundle)
         if not bundle.missing:  # what was down may be up again
             self.shelf.keep(request, bundle, moment=moment, writer=writer)
         return bundle

@@ -123,10 +123,3 @@ async def moment(tx: Tx, *, agent_id: UUID) -> str:
     row = await SQL["moment"].one(tx, agent_id=agent_id)
     assert row is not None
     return row["moment"]
-
-
-async def writer(tx: Tx, *, agent_id: UUID) -> int:
-    """The number of this unit of work among all that write."""
-    row = await SQL["writer"].one(tx, agent_id=agent_id)
-    assert row is not None
-    return row["writer"]

@@ -52,7 +52,3 @@ join memory.embeddings as e
 -- The transactions that have ended by now, of whatever agent: with any that writes, it is another moment.
 select pg_current_snapshot()::text as moment
 where $1::uuid is not null;
-
--- name: writer(agent_id)
-select pg_current_xact_id()::text::bigint as writer
-where $1::uuid is not null;
