@@ -27,6 +27,7 @@ select
     set_config('random_page_cost', '1.1', true),
     set_config('enable_mergejoin', 'off', true)
 """
+MOMENT = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
 ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
@@ -123,6 +124,17 @@ class Database:
                 await self._pool.release(tx)
         finally:
             _inside.reset(mark)
+
+    async def moment(self) -> str:
+        """Which transactions have ended by now, of whatever agent: with the same answer twice nobody has written in
+        between. It reads no rows, so it is in nobody's scope. Raises DatabaseError as `work` does."""
+        with connecting():
+            tx = await self._pool.acquire()
+        try:
+            with working(tx):
+                return await tx.fetchval(MOMENT)
+        finally:
+            await self._pool.release(tx)
 
     async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
         """Such a unit of work, begun again when another writer was in its way. It may do nothing but ask the database:

@@ -78,10 +78,9 @@ hit as materialized (
         and p.kind <> 'artifact'
 ),
 weight as materialized (
-    select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf
-    from hit as h
+    select h.lexeme, ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) as idf
+    from (select lexeme, count(*) as texts from hit group by lexeme) as h
     cross join corpus as c
-    group by h.lexeme, c.texts
 ),
 best as (
     select sum(idf) * ($5::float8 + 1) as score
