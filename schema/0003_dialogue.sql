@@ -31,7 +31,7 @@ create table dialogue.messages (
     said_at timestamptz not null,
     recorded_at timestamptz not null,
     primary key (agent_id, session_id, position),
-    unique (agent_id, session_id, ref),
+    unique (agent_id, ref, session_id),  -- a range of places is never looked up by it
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
     check (content <> '' or calls is not null),
     check (calls is null or role = 'assistant'),

@@ -11,11 +11,11 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
 from newton.dialogue.condensing import USUAL, Sizes, bullets, due, pieces, spoken, summarised
-from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role
+from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role, named
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import ELLIPSIS, SUMMARY_TOKENS, Count, bullet, forms, one_line
+from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, forms, one_line
 from newton.memory.transitions import Step, move
 from newton.providers.chat import Call
 
@@ -27,7 +27,6 @@ SQL = load("newton.dialogue", "artifacts.sql")
 Type = Literal["summary", "facts", "tools"]
 
 MOST_LINES = 200  # that are read at once; of a longer session without a summary, its last ones
-MOST_CALL = 120  # the same, of a tool's name with its arguments
 
 # What was said in short before, and what is said since, into as much of it as fits. A model may do it instead.
 Summarise = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
@@ -66,13 +65,17 @@ class Heard:
 
 
 class _Summary(NamedTuple):
-    """The current summary of a session: what it says, one who says what a line, and the lines that it covers."""
+    """The current summary of a session: what it says, one who says what a line, and the lines that it covers.
+
+    It is not the session's `own` when a branch has it from what it begins with.
+    """
 
     memory_id: UUID
     text: str
     trust: Trust
     first: int
     last: int
+    own: bool
 
     @property
     def units(self) -> list[str]:
@@ -169,7 +172,7 @@ class Writer:
             await self._replace(tx, before, summary)
 
     async def _replace(self, tx: Tx, before: _Summary | None, summary: Artifact) -> None:
-        if before:
+        if before and before.own:
             why = "a summary of more of the session took its place"
             await move(tx, [Step(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], by=self.by)
         await self._keep(tx, [summary])
@@ -217,8 +220,7 @@ class Writer:
     def _outputs(self, placed: Placed, memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]) -> list[Artifact]:
         line, memory_id = placed.line, memory_ids.get(placed.position)
         call = calls.get(line.answers or "")
-        tool = one_line(f"{call.name} {call.arguments}" if call else line.name or "no name")
-        tool = tool if len(tool) <= MOST_CALL else tool[:MOST_CALL] + ELLIPSIS
+        tool = named(call or Call("", line.name or "no name", ""))
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
         size = max(self.sizes.chunk - self.count(bullet(said)), 8)
         cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.count)
@@ -273,7 +275,7 @@ class Writer:
 
 
 async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
-    """The artifacts of a session closest to what is looked for, the closest first."""
+    """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
     rows = await SQL["candidates"].all(
         tx,
         agent_id=enquiry.agent_id,

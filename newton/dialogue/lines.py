@@ -1,14 +1,14 @@
 """Lines of dialogue as values, and each line as a memory of kind `exchange`. Pure."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, cast
 from uuid import UUID
 
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.representations import ELLIPSIS, Count, forms, one_line
 from newton.memory.spans import spoken_of
 from newton.providers.chat import Call
 
@@ -28,6 +28,8 @@ MONTHS = (
     "November",
     "December",
 )
+
+MOST_CALL = 120  # characters of a call as it is named
 
 # Whoever speaks in a role is believed so much. A transcript's system lines were not said by this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
@@ -94,15 +96,45 @@ def written(calls: Sequence[Call]) -> str | None:
     return json.dumps([call._asdict() for call in calls], ensure_ascii=False) if calls else None
 
 
-def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count) -> Draft:
-    """The line as a memory: evidence, shown word for word with its date and speaker, and found by them too."""
+def named(call: Call, *, most: int = MOST_CALL) -> str:
+    """A call in a few words: the tool and what it was given, without the marks of JSON.
+
+    No colon in it is followed by a space, so that it can stand where a speaker's name does.
+
+    >>> named(Call("1", "grep", '{"words": "retry: later", "in": ["src/a.py"], "deep": true}'))
+    'grep retry:later src/a.py true'
+    """
+    try:
+        given = json.loads(call.arguments)
+    except ValueError:
+        given = call.arguments
+    words = one_line(" ".join([call.name, *_values(given)])).replace(": ", ":")
+    return words if len(words) <= most else words[:most].rstrip() + ELLIPSIS
+
+
+def _values(given: object) -> Iterator[str]:
+    """What stands in JSON, in its order, without the names of its fields."""
+    if isinstance(given, dict | list):
+        inner = cast("dict[str, object]", given).values() if isinstance(given, dict) else cast("list[object]", given)
+        for one in inner:
+            yield from _values(one)
+    else:
+        yield given if isinstance(given, str) else json.dumps(given)
+
+
+def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count, call: Call | None = None) -> Draft:
+    """The line as a memory: evidence, shown word for word with its date and speaker, and found by them too.
+
+    What a tool put out is found by the `call` that it answers as well: a file's words seldom say which file it is.
+    """
     line = placed.line
-    spoken = f"{line.speaker}: {line.content}"
+    speaker = named(call) if call else line.speaker
+    spoken = f"{speaker}: {line.content}"
     return Draft(
         memory_id=memory_id,
         kind="exchange",
         state="ACTIVE",
-        forms=forms(line.content, count=count, prefix=f"[{line.said_at:%Y-%m-%d}] {line.speaker}: "),
+        forms=forms(line.content, count=count, prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: "),
         full_text=None,
         indexed=f"{spoken}\n{day_in_words(line.said_at)}",
         cue=one_line(spoken),

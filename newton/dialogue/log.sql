@@ -46,10 +46,16 @@ select
     m.calls, m.answers
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
-join dialogue.messages as m
-    on m.agent_id = $1
-    and m.session_id = o.session_id
-    and m.position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
+cross join lateral (
+    select *
+    from dialogue.messages
+    where
+        agent_id = $1
+        and session_id = o.session_id
+        and position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
+    -- kept apart, so that each stretch is looked up by its places; joined, every line is read for each
+    offset 0
+) as m
 order by m.position;
 
 -- name: injections(agent_id, session_id)
@@ -101,8 +107,12 @@ told as (
 )
 select distinct coalesce(x.trust, 'tool') as trust
 from told as t
-join dialogue.messages as m
-    on m.agent_id = $1 and m.session_id = t.session_id and m.position between t.first and t.last
+cross join lateral (
+    select session_id, position, role
+    from dialogue.messages
+    where agent_id = $1 and session_id = t.session_id and position between t.first and t.last
+    offset 0
+) as m
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
 where coalesce(x.quarantined, m.role = 'tool');

@@ -66,7 +66,10 @@ async def append(
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
     memory_ids = {p.position: new_id() for p in placed if p.line.memorable and p.line.content}
     memorable = [p for p in placed if p.position in memory_ids]
-    drafts = [exchange(p, memory_id=memory_ids[p.position], by=by, count=count) for p in memorable]
+    drafts = [
+        exchange(p, memory_id=memory_ids[p.position], by=by, count=count, call=calls.get(p.line.answers or ""))
+        for p in memorable
+    ]
     new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
     writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
     await writer.keep_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
