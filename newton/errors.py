@@ -3,6 +3,10 @@
 NewtonError
 ├── ConfigError         a setting, frame, profile or migration file must be changed
 ├── InputError          the caller's words cannot be taken
+├── UnauthorizedError   the caller shows no token that is valid
+├── ForbiddenError      the caller's token may not do that
+├── TooLargeError       the caller sends more than is read
+├── BusyError           too much is asked at once
 ├── NotFoundError       the caller named a thing that does not exist
 ├── ConflictError       the request contradicts what is stored
 ├── CensoredError       a censor forbids it
@@ -33,6 +37,22 @@ class ConfigError(NewtonError):
 
 class InputError(NewtonError):
     code = "invalid_input"
+
+
+class UnauthorizedError(NewtonError):
+    code = "unauthorized"
+
+
+class ForbiddenError(NewtonError):
+    code = "forbidden"
+
+
+class TooLargeError(NewtonError):
+    code = "too_large"
+
+
+class BusyError(NewtonError):
+    code = "busy"
 
 
 class NotFoundError(NewtonError):

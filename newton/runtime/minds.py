@@ -4,8 +4,9 @@ import asyncio
 from collections import OrderedDict
 from uuid import UUID
 
+from newton.errors import DatabaseError
 from newton.ids import agent_id
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import Newton, for_agent
 
 MOST = 256  # agents at hand; what one leaves behind here is a few objects, and it is made again in a millisecond
 
@@ -25,8 +26,16 @@ class Minds:
             return self.first
         async with self._lock:
             if known not in self._at_hand:
-                self._at_hand[known] = await self.first.for_agent(name)
+                self._at_hand[known] = await for_agent(self.first, name)
                 while len(self._at_hand) > MOST:
                     self._at_hand.popitem(last=False)
             self._at_hand.move_to_end(known)
             return self._at_hand[known]
+
+    async def ready(self) -> bool:
+        """Whether the database answers."""
+        try:
+            async with self.first.db.work(self.first.agent_id) as tx:
+                return await tx.fetchval("select true") is True
+        except DatabaseError:
+            return False

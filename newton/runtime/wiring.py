@@ -85,15 +85,6 @@ class Newton:
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     pack: Pack | None = None
 
-    async def for_agent(self, name: str) -> "Newton":
-        """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
-        agent_id = await agents.agent(self.db, name, now=self.clock.now())
-        other = replace(self, settings=self.settings.model_copy(update={"agent": name}), agent_id=agent_id)
-        if self.contexts.tiebreak and (own := other._asking()):
-            other = replace(other, contexts=replace(self.contexts, tiebreak=own.frame))
-        await other.practice(FROM_DISK).follow(self.skills)
-        return other
-
     def verbs(self, origin: str) -> Verbs:
         return Verbs(
             agent_id=self.agent_id,
@@ -324,6 +315,17 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
         await newton.practice(FROM_DISK).follow(skills)
         _spare_the_collector()
         yield newton
+
+
+async def for_agent(newton: Newton, name: str) -> Newton:
+    """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
+    settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
+    agent_id = await agents.agent(db, name, now=clock.now())
+    own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
+    contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
+    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts)
+    await other.practice(FROM_DISK).follow(other.skills)
+    return other
 
 
 def _spare_the_collector() -> None:

@@ -56,6 +56,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
+from newton.runtime.access import tokens
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
@@ -97,6 +98,7 @@ async def live(db: Database, name: str) -> UUID:
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
         await some_tasks(tx, session_id, by)
+        await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)

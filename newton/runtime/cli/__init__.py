@@ -9,16 +9,17 @@ from typing import NoReturn
 from cyclopts import App, CycloptsError
 
 from newton import __version__
-from newton.errors import NewtonError, ProviderError
+from newton.errors import NewtonError
 from newton.runtime.cli.failing import told, unread
+from newton.runtime.statuses import FAILED, INTERRUPTED, OK, status_of
 
 HELP = {"--help", "-h", "--version"}
-OK, FAILED, REFUSED, INTERRUPTED = 0, 1, 2, 130
 
 # Where each command lives and what it does in a line; its module is loaded when it is called.
 COMMANDS = {
     "chat": ("newton.runtime.cli.chat:chat", "Talk. What is said is remembered."),
     "ask": ("newton.runtime.cli.ask:ask", "Ask one question and get one answer."),
+    "serve": ("newton.runtime.cli.serve:serve", "Serve agents over HTTP until told to stop."),
     "context": ("newton.runtime.cli.ask:context", "Show the context a model would be given for an input."),
     "bundles": ("newton.runtime.cli.bundles:bundles", "List the contexts that were made."),
     "why": ("newton.runtime.cli.bundles:why", "Explain a context, or one memory of it."),
@@ -204,6 +205,6 @@ def status(words: list[str]) -> int:
 
 
 def _failed(error: NewtonError, *, as_json: bool) -> int:
-    status = FAILED if isinstance(error, ProviderError) else REFUSED
+    status = status_of(error.code).exit
     told(error, status, as_json=as_json)
     return status

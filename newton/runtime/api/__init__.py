@@ -1,0 +1,1 @@
+"""HTTP: translates requests to calls and results back; decides nothing."""

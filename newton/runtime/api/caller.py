@@ -1,0 +1,84 @@
+"""Who calls: the agent comes from the token, and a token may do what its scope says."""
+
+from typing import Annotated
+
+from fastapi import Depends, Header, Request, Security
+from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
+
+from newton.errors import ForbiddenError, UnauthorizedError
+from newton.memory import hygiene
+from newton.runtime.access import operator, tokens
+from newton.runtime.access.tokens import SCOPES, Scope
+from newton.runtime.minds import Minds
+from newton.runtime.wiring import Newton
+
+BEARER = HTTPBearer(auto_error=False, description="A token of `newton tokens create`, or the operator's.")
+NO_TOKEN = UnauthorizedError(
+    "The request has no valid token.",
+    hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` makes one.",
+)
+
+
+class Caller:
+    """Newton for the agent that the caller speaks for, and how far they may go."""
+
+    def __init__(self, newton: Newton, scope: Scope, *, operator: bool) -> None:
+        self.newton, self.scope, self.operator = newton, scope, operator
+
+    def may(self, scope: Scope) -> bool:
+        return SCOPES.index(self.scope) >= SCOPES.index(scope)
+
+
+async def caller(
+    request: Request,
+    given: Annotated[HTTPAuthorizationCredentials | None, Security(BEARER)],
+    agent: Annotated[
+        str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
+    ] = None,
+) -> Caller:
+    """Raises UnauthorizedError without a valid token, and ForbiddenError for a token that names another's agent."""
+    if given is None:
+        raise NO_TOKEN
+    minds: Minds = request.app.state.minds
+    if operator.same(given.credentials, request.app.state.operator_token):
+        name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
+        return Caller(await minds.of(name), "admin", operator=True)
+    known = await _bearer(minds, given.credentials)
+    if agent is not None and agent != known.agent:
+        raise ForbiddenError(
+            "The token is another agent's.", hint="Leave X-Newton-Agent out: the token says whose it is."
+        )
+    return Caller(await minds.of(known.agent), known.scope, operator=False)
+
+
+async def _bearer(minds: Minds, text: str) -> tokens.Bearer:
+    claimed = tokens.agent_of(text)
+    if claimed is None:
+        raise NO_TOKEN
+    agent_id, token_id = claimed
+    async with minds.first.db.work(agent_id) as tx:
+        now = minds.first.clock.now()
+        known = await tokens.bearer(tx, text, agent_id=agent_id, token_id=token_id, now=now)
+    if known is None:
+        raise NO_TOKEN
+    return known
+
+
+class Needs:
+    """A dependency: the caller, whose token reaches so far. Raises ForbiddenError otherwise."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope: Scope = scope
+
+    def __call__(self, caller: Annotated[Caller, Depends(caller)]) -> Caller:
+        if not caller.may(self.scope):
+            raise ForbiddenError(
+                f"That needs a token with the scope {self.scope}, and this one has {caller.scope}.",
+                hint=f"`newton tokens create NAME --scope {self.scope}` makes one.",
+            )
+        return caller
+
+
+Reader = Annotated[Caller, Depends(Needs("read"))]
+Writer = Annotated[Caller, Depends(Needs("write"))]
+Admin = Annotated[Caller, Depends(Needs("admin"))]

@@ -1,0 +1,24 @@
+"""Whether the daemon lives, and whether it can work."""
+
+from fastapi import APIRouter, Request
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel
+
+router = APIRouter(prefix="/health", tags=["health"])
+
+
+class Health(BaseModel):
+    status: str
+
+
+@router.get("/live")
+async def live() -> Health:
+    """The process answers."""
+    return Health(status="live")
+
+
+@router.get("/ready", responses={503: {"model": Health}})
+async def ready(request: Request) -> JSONResponse:
+    """The database answers too, and nobody is waiting for the end."""
+    up = await request.app.state.minds.ready()
+    return JSONResponse({"status": "ready" if up else "not ready"}, 200 if up else 503)

@@ -1,0 +1,63 @@
+"""Failures as RFC 9457 problem documents: what is wrong and what to do."""
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, Field
+from starlette.exceptions import HTTPException
+
+from newton.errors import InputError, NewtonError, NotFoundError
+from newton.runtime.statuses import status_of
+
+MEDIA = "application/problem+json"
+LATER_SECONDS = 2
+
+
+class Problem(BaseModel):
+    """A failure as every endpoint answers it."""
+
+    type: str = Field(examples=["urn:newton:not_found"])
+    title: str
+    status: int
+    detail: str = Field(description="What is wrong.")
+    hint: str = Field(description="What to do about it.")
+
+
+def answer(error: NewtonError) -> JSONResponse:
+    """The problem document of a failure."""
+    status = status_of(error.code)
+    problem = Problem(
+        type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
+    )
+    headers = {"Retry-After": str(LATER_SECONDS)} if status.later else {}
+    if status.http == 401:
+        headers["WWW-Authenticate"] = 'Bearer realm="newton"'
+    return JSONResponse(problem.model_dump(), status.http, headers=headers, media_type=MEDIA)
+
+
+def install(app: FastAPI) -> None:
+    """Every failure of an endpoint is answered as a problem."""
+
+    @app.exception_handler(NewtonError)
+    async def named(request: Request, error: NewtonError) -> JSONResponse:
+        return answer(error)
+
+    @app.exception_handler(RequestValidationError)
+    async def unread(request: Request, error: RequestValidationError) -> JSONResponse:
+        first = error.errors()[0]
+        place = ".".join(str(part) for part in first["loc"])
+        return answer(InputError(f"{place}: {first['msg']}.", hint="`/openapi.json` says what the endpoint takes."))
+
+    @app.exception_handler(HTTPException)
+    async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
+        if error.status_code == 404:
+            lost = NotFoundError(f"There is nothing at {request.url.path}.", hint="`/openapi.json` lists what is.")
+            return answer(lost)
+        problem = Problem(
+            type="about:blank",
+            title=error.detail,
+            status=error.status_code,
+            detail=error.detail,
+            hint="See /openapi.json.",
+        )
+        return JSONResponse(problem.model_dump(), error.status_code, headers=error.headers, media_type=MEDIA)

@@ -1,0 +1,29 @@
+"""`newton serve`: the daemon."""
+
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.runtime.cli.options import Agent, settings
+from newton.runtime.daemon import Listen
+from newton.runtime.daemon import serve as served
+
+
+async def serve(
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8700,
+    tls_cert: Annotated[Path | None, Parameter(help="A certificate, to be spoken to from elsewhere.")] = None,
+    tls_key: Annotated[Path | None, Parameter(help="Its key.")] = None,
+    behind_proxy: Annotated[
+        bool, Parameter(negative=(), help="A proxy before Newton speaks TLS and says who calls.")
+    ] = False,
+    agent: Agent = None,
+) -> None:
+    """Serve HTTP until it is told to stop.
+
+    Example: newton serve --port 8700
+    """
+    listen = Listen(host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy)
+    await served(settings(agent), listen)

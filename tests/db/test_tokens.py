@@ -1,0 +1,61 @@
+"""Tokens: found by their hash alone, for one agent, until they end."""
+
+from datetime import timedelta
+from uuid import UUID
+
+import pytest
+
+from newton.db.pool import Tx
+from newton.errors import InputError, NotFoundError
+from newton.runtime.access import tokens
+from newton.runtime.access.tokens import Bearer
+from tests.support import ANA, NOON
+
+
+async def made(tx: Tx, **given: object) -> str:
+    return await tokens.make(tx, **{"agent_id": ANA, "name": "laptop", "scope": "write", "now": NOON, **given})  # pyright: ignore[reportArgumentType]  # what a test gives
+
+
+async def bearer(tx: Tx, text: str, *, after: timedelta = timedelta()) -> Bearer | None:
+    claimed = tokens.agent_of(text)
+    assert claimed is not None
+    return await tokens.bearer(tx, text, agent_id=claimed[0], token_id=claimed[1], now=NOON + after)
+
+
+async def test_a_token_says_its_agent_and_its_scope(tx: Tx) -> None:
+    text = await made(tx)
+    assert await bearer(tx, text) == Bearer(ANA, "ana", "write")
+    stored = await tx.fetchrow("select * from runtime.tokens")
+    assert text not in repr(stored), "its words are kept nowhere"
+
+
+async def test_a_token_with_one_other_letter_is_none(tx: Tx) -> None:
+    text = await made(tx)
+    assert await bearer(tx, text[:-6] + ("A" if text[-6] != "A" else "B") + text[-5:]) is None
+
+
+@pytest.mark.parametrize("text", ["", "nwt_", "nwt_short", "nwo_" + "A" * 86, "nwt_" + "é" * 86])
+def test_what_is_no_token_names_no_agent(text: str) -> None:
+    assert tokens.agent_of(text) is None
+
+
+async def test_a_token_ends_when_it_expires_or_is_revoked(tx: Tx) -> None:
+    text = await made(tx, expires_at=NOON + timedelta(days=1))
+    assert await bearer(tx, text)
+    assert await bearer(tx, text, after=timedelta(days=1)) is None
+    other = await made(tx, name="phone")
+    await tokens.revoke(tx, "phone", agent_id=ANA, now=NOON)
+    assert await bearer(tx, other) is None
+    with pytest.raises(NotFoundError):
+        await tokens.revoke(tx, "phone", agent_id=ANA, now=NOON)
+    with pytest.raises(InputError):
+        await made(tx, expires_at=NOON)
+
+
+async def test_its_last_use_is_known_to_the_minute(tx: Tx) -> None:
+    text = await made(tx)
+    for seconds in (0, 30, 90):
+        await bearer(tx, text, after=timedelta(seconds=seconds))
+    (token,) = await tokens.listed(tx, agent_id=ANA)
+    assert token.used_at == NOON + timedelta(seconds=90)
+    assert isinstance(token.token_id, UUID)
