@@ -63,7 +63,8 @@ def test_bytes_of_prose_are_told_too() -> None:
 
 
 def test_what_stands_around_each_message_is_told_from_its_words() -> None:
-    samples = [Sample(1_000 * n, m, round(1.2 * 1_000 * n + 20 * m)) for n, m in ((1, 40), (5, 3), (2, 90), (8, 10))]
+    calls = ((1, 40), (5, 3), (2, 90), (8, 10), (3, 7), (4, 60), (1, 9), (6, 30))
+    samples = [Sample(1_000 * n, m, round(1.2 * 1_000 * n + 20 * m)) for n, m in calls]
     gauge = learnt(samples)
     assert (gauge.ratio, gauge.marks) == (pytest.approx(1.2, rel=0.01), pytest.approx(20, rel=0.02))
     assert gauge.tokens(500, 200) == pytest.approx(4_600, rel=0.02)

@@ -33,8 +33,8 @@ def test_whatever_is_in_a_view_a_model_can_read_it(log: list[Placed], most: int,
     view = shown(log, [], [Injected(place, "[From other]", 3)])
     assert readable(messages(view))
     assert readable(messages(fitted(view, most=most, count=count)))
-    assert "tool" not in {one.role for one in messages(spoken(view))}
-    assert not any(one.calls for one in messages(spoken(view)))
+    assert "tool" not in {one.role for one in messages(spoken(view, count=count))}
+    assert not any(one.calls for one in messages(spoken(view, count=count)))
 
 
 def test_what_was_said_while_a_tool_worked_stands_behind_its_answer() -> None:
