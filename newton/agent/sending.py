@@ -4,7 +4,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.cognition.bundle import Bundle
 from newton.cognition.request import InView
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.telling import trimmed
@@ -33,7 +32,7 @@ class Draft:
     """What is to be sent: a context, a view of the conversation, and an input of so many tokens. The model puts so many
     `marks` around each message, in our tokens."""
 
-    bundle: Bundle
+    context: str
     view: Sequence[Shown]
     text: str
     tokens: int
@@ -42,7 +41,7 @@ class Draft:
     def letter(self, room: int, *, count: Count) -> Letter:
         """All of it in at most so many tokens with the marks: the conversation gives way first, then the middle of the
         input."""
-        system = ChatMessage("system", INSTRUCTION + self.bundle.text)
+        system = ChatMessage("system", INSTRUCTION + self.context)
         spent = count(system.text) + 2 * self.marks
         text, tokens = self.text, self.tokens
         if spent + tokens > room:

@@ -188,7 +188,7 @@ class Turns:
         talk = shares.talk(spoken(view, count=self.count), tokens, count=self.count)
         request = replace(self._request(said, text, in_view(said.session_id, talk, end=end)), tokens=shares.context)
         given = await Refreshing(contexts=self.contexts).for_turn(request)
-        draft = Draft(bundle=given.bundle, view=talk, text=text, tokens=tokens, marks=shares.marks)
+        draft = Draft(context=given.bundle.text, view=talk, text=text, tokens=tokens, marks=shares.marks)
         letter = draft.letter(shares.usable, count=self.count)
         if why := await self.speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
             return await self._unasked(said, text, why)

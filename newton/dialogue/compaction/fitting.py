@@ -98,7 +98,8 @@ class _Fitting:
 
     def _masked(self, item: Shown) -> Shown:
         if item.calls:
-            return self._said(item, item.text, _shorter(item.calls, MASK_TOKENS * len(item.calls), self.count))
+            calls = _shorter(item.calls, MASK_TOKENS * len(item.calls), self.count)
+            return item if calls == item.calls else self._said(item, item.text, calls)
         if item.tokens <= 2 * MASK_TOKENS:
             return item
         if item.kind == "mask":  # it says already how much it was
@@ -185,8 +186,10 @@ def _mates(view: Sequence[Shown]) -> Mapping[int, Set[int]]:
 
 
 def _older(view: Sequence[Shown], spared: int) -> list[Turn]:
+    """The turns before the last `spared` inputs: a system's line or a folded task may cut what came of one in two."""
     whole = turns(view)
-    return whole[: max(len(whole) - spared, 0)]
+    asked = [place for place, turn in enumerate(whole) if turn.items[0].asks]
+    return whole[: asked[-min(spared, len(asked))] if asked and spared else max(len(whole) - spared, 0)]
 
 
 def _stepped(view: Sequence[Shown], spared: int) -> list[Turn]:
