@@ -109,7 +109,7 @@ def abridged(arguments: str, *, most: int) -> str:
     even that is too long, only how long it was. Never longer than it was.
 
     >>> abridged('{"path": "a.py", "text": "' + "x" * 900 + '"}', most=90)
-    '{"path": "a.py", "text": "xxxxxxxxxxxxx [… 874 characters are left out …] xxxxxxxxxxxxx"}'
+    '{"path": "a.py", "text": "xxxxxxxxxxxx [… 876 characters are left out …] xxxxxxxxxxxx"}'
     """
     nothing = json.dumps({"left_out": f"{len(arguments):,} characters"})
     if len(arguments) <= max(most, len(nothing)):
