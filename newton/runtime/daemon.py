@@ -1,9 +1,11 @@
 """One process that lives for long: the doors, the work that is due, and an orderly end."""
 
 import asyncio
+import os
 import signal
+import socket
 import ssl
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +21,7 @@ from newton.runtime.wiring import opened
 from newton.settings import Settings
 
 DRAIN_SECONDS = 8
+BACKLOG = 512
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -31,6 +34,11 @@ class Listen:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
+
+    def url(self, door: socket.socket) -> str:
+        """Where it is reached; with port 0 the system has chosen one."""
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return f"{'https' if self.certificate else 'http'}://{host}:{door.getsockname()[1]}"
 
     def checked(self) -> "Listen":
         """Itself. Raises ConfigError for an address that others reach unencrypted, and for half a certificate."""
@@ -52,20 +60,38 @@ class _Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings, listen: Listen) -> None:
-    """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds."""
+async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], None] = lambda said: None) -> None:
+    """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
+    hears of where it serves and of its end."""
     listen.checked()
-    token = operator.token_of(settings.home)
+    token, door = operator.token_of(settings.home), _door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with opened(settings) as newton:
         server = _Server(_config(create(Minds(newton), operator_token=token), listen))
         async with together() as tasks:
-            serving = tasks.create_task(server.serve())
+            serving = tasks.create_task(server.serve(sockets=[door]))
+            tell(f"Newton serves {listen.url(door)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
+            tell("Newton ends what it has begun, and leaves.")
             server.should_exit = True
             await serving
+
+
+def _door(listen: Listen) -> socket.socket:
+    """The socket, taken before anything else is begun. Raises ConfigError when it cannot be had."""
+    try:
+        return socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)
+    except OSError as error:
+        raise ConfigError(
+            f"Nothing can be served on {listen.host}:{listen.port}: {os.strerror(error.errno or 0)}.",
+            hint="Another daemon may run there; stop it, or give another --port.",
+        ) from None
+
+
+def _family(host: str) -> socket.AddressFamily:
+    return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
 def _config(app: object, listen: Listen) -> uvicorn.Config:

@@ -120,6 +120,11 @@ SESSIONS = {
     "inject": ("newton.runtime.cli.sessions:inject", "Show lines of one conversation in another."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
 }
+TOKENS = {
+    "create": ("newton.runtime.cli.tokens:create", "Make a token, and show it this once."),
+    "list": ("newton.runtime.cli.tokens:list_", "List the tokens of an agent."),
+    "revoke": ("newton.runtime.cli.tokens:revoke", "End a token at once."),
+}
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
@@ -129,7 +134,14 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {"decisions": "list", "identity": "show", "profiles": "list", "sessions": "list", "tasks": "list"}
+PLAIN = {
+    "decisions": "list",
+    "identity": "show",
+    "profiles": "list",
+    "sessions": "list",
+    "tasks": "list",
+    "tokens": "list",
+}
 
 GROUPS = (
     ("identity", "Who the agent is, and what you want always.", IDENTITY),
@@ -142,6 +154,7 @@ GROUPS = (
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "Maintenance.", JOBS),
+    ("tokens", "Who may speak to the daemon.", TOKENS),
     ("bench", "Measure Newton.", BENCHES),
 )
 
