@@ -47,6 +47,7 @@ def test_what_is_listed_is_never_the_token(home: Path) -> None:
     assert "phone" in listed
     assert token not in listed
     assert "until" in listed
+    assert "phone" in {one["name"] for one in json.loads(typed(home, "tokens", "--json").stdout)}
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from datetime import datetime, timedelta
 from typing import Annotated
+from uuid import UUID
 
 from cyclopts import Parameter
 
@@ -36,7 +37,7 @@ async def create(
         async with newton.db.work(newton.agent_id) as tx:
             text = await tokens.make(tx, agent_id=newton.agent_id, name=name, scope=scope, now=now, expires_at=ends)
     if json:
-        show.as_json({"token": text, "name": name, "scope": scope, "agent": chosen.agent, "expires_at": ends})
+        show.as_json({"token": text, "name": name, "scope": scope, "agent": chosen.agent, "expires_at": _told(ends)})
     else:
         print(text)
         show.notice(f"It speaks for {chosen.agent} and may {scope}. Keep it: it is not shown again.")
@@ -52,7 +53,7 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
         async with newton.db.work(newton.agent_id) as tx:
             known = await tokens.listed(tx, agent_id=newton.agent_id)
     if json:
-        show.as_json([one._asdict() for one in known])
+        show.as_json([{name: _told(value) for name, value in one._asdict().items()} for one in known])
     elif not known:
         print("No tokens. `newton tokens create NAME` makes one.")
     for one in () if json else known:
@@ -78,3 +79,7 @@ def _state(one: Token, now: datetime) -> str:
     if one.expires_at is None:
         return "in use"
     return f"{'until' if one.expires_at > now else 'ended'} {one.expires_at:%Y-%m-%d}"
+
+
+def _told(value: object) -> object:
+    return value.isoformat() if isinstance(value, datetime) else str(value) if isinstance(value, UUID) else value
