@@ -86,7 +86,7 @@ class _Protocol(H11Protocol):
             self._stalled = None
 
 
-class _Server(uvicorn.Server):
+class Server(uvicorn.Server):
     """Leaves signals to the daemon."""
 
     @contextmanager
@@ -98,16 +98,16 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
     listen.checked()
-    token, door = operator.token_of(settings.home), _door(listen)
+    token, taken = operator.token_of(settings.home), door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with opened(settings) as newton:
         app = create(Minds(newton), operator_token=token, hosts=listen.hosts)
-        server = _Server(config(app, listen))
+        server = Server(config(app, listen))
         async with together() as tasks:
-            serving = tasks.create_task(server.serve(sockets=[door]))
-            tell(f"Newton serves {listen.url(door)}. The operator's token is in {settings.home / operator.FILE}.")
+            serving = tasks.create_task(server.serve(sockets=[taken]))
+            tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
             tell("Newton ends what it has begun, and leaves.")
             app.state.board.close()
@@ -115,7 +115,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
             await serving
 
 
-def _door(listen: Listen) -> socket.socket:
+def door(listen: Listen) -> socket.socket:
     """The socket, taken before anything else is begun. Raises ConfigError when it cannot be had."""
     try:
         return socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)

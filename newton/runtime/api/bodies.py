@@ -111,19 +111,21 @@ class Read:
         return b"".join(held)
 
 
-def depth(body: bytes) -> int:
-    """How deep JSON text is nested; brackets within its strings do not count.
+def deeper(body: bytes, most: int) -> bool:
+    """Whether JSON text is nested deeper than that; brackets within its strings do not count.
 
-    >>> depth(b'{"a": [1, {"b": "[[["}]}')
-    3
+    >>> body = b'{"a": [1, {"b": "[[["}]}'
+    >>> deeper(body, 2), deeper(body, 3)
+    (True, False)
     """
-    deepest = now = 0
+    now = 0
     for mark in _MARK.finditer(body):
         first = mark[0][:1]
         if first != b'"':
             now += 1 if first in b"[{" else -1
-            deepest = max(deepest, now)
-    return deepest
+            if now > most:
+                return True
+    return False
 
 
 def check(body: bytes, *, lines: bool = False) -> None:
@@ -133,7 +135,7 @@ def check(body: bytes, *, lines: bool = False) -> None:
     """
     if lines:
         return
-    if body.count(b"[") + body.count(b"{") > MOST_DEPTH and depth(body) > MOST_DEPTH:
+    if body.count(b"[") + body.count(b"{") > MOST_DEPTH and deeper(body, MOST_DEPTH):
         raise InputError(f"The body is nested deeper than {MOST_DEPTH}.", hint="Send something flatter.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
         raise _nul()

@@ -37,10 +37,10 @@ class ToKnow(Given):
     as_of: Time | None = Field(None, description="The context as it would have been then, with a zone.")
     since: Time | None = None
     until: Time | None = None
-    kinds: list[Kind] = []
-    event_types: list[Name] = []
-    entity_types: list[Name] = []
-    exclude: list[UUID] = []
+    kinds: list[Kind] = Field([], description="Only these.", examples=[["fact", "decision"]])
+    event_types: list[Name] = Field([])
+    entity_types: list[Name] = Field([])
+    exclude: list[UUID] = Field([])
     additional: Words | None = Field(None, description="Words of yours that stand in it too.")
 
 

@@ -38,10 +38,10 @@ class ToDecide(Given):
     description: Words = Field(examples=["Use Redis for the cache"])
     confidence: float = Field(ge=0, le=1, description="How sure you are that it will succeed.", examples=[0.8])
     reasons: list[GivenReason] = Field([], examples=[[{"kind": "analysis", "text": "reads outnumber writes"}]])
-    alternatives: list[Words] = []
+    alternatives: list[Words] = Field([], examples=[["Memcached"]])
     stakes: Stakes | None = None
     category: Name | None = Field(None, examples=["architecture"])
-    tags: list[Words] = []
+    tags: list[Words] = Field([], examples=[["cache"]])
     context: Words | None = Field(None, description="The situation in which it is made.")
     expected: Words | None = Field(None, description="What should come of it.")
     look_again_at: Time | None = Field(None, description="When that should be known, with a zone.")

@@ -145,6 +145,7 @@ async def look(memory_id: UUID, caller: Reader) -> Memory:
 async def forget(
     memory_id: UUID,
     act: Ruling,
+    *,
     confirm: Annotated[Literal["forget"], Query(description="There is no way back: say `forget`.")],
     derived: Annotated[bool, Query(description="Also what was made from it.")] = False,
     because: Annotated[str, Query(max_length=500, description="Why; it is kept beside the id.")] = "asked for",

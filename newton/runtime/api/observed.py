@@ -77,4 +77,4 @@ def _sign(headers: MutableHeaders, request_id: UUID) -> None:
 def _pattern(scope: Scope) -> str:
     """The address as the API documents it: a session's name is a person's word."""
     route: Any = scope.get("route")
-    return getattr(route, "path", UNROUTED) if route is not None else UNROUTED
+    return getattr(route, "path_format", UNROUTED) if route is not None else UNROUTED

@@ -170,7 +170,7 @@ async def begin(asked: ToBegin, act: Writing) -> Response:
     return await act.once(work)
 
 
-@router.post("/{session}/messages", status_code=201, response_model=Appended)
+@router.post("/{session:path}/messages", status_code=201, response_model=Appended)
 async def append(session: str, asked: ToAppend, act: Writing) -> Response:
     """Add lines; a session that is new begins with them."""
 
@@ -184,7 +184,7 @@ async def append(session: str, asked: ToAppend, act: Writing) -> Response:
     return await act.once(work)
 
 
-@router.get("/{session}/messages")
+@router.get("/{session:path}/messages")
 async def log(session: str, caller: Reader, limit: Limit = 100, cursor: Cursor = None) -> Page[Message]:
     """Every line, whole and as it was said."""
     first = pages.read_number(cursor)
@@ -192,7 +192,7 @@ async def log(session: str, caller: Reader, limit: Limit = 100, cursor: Cursor =
     return pages.page(placed, limit, _message, lambda one: one.position + 1)
 
 
-@router.get("/{session}/view")
+@router.get("/{session:path}/view")
 async def view(
     session: str,
     caller: Reader,
@@ -208,13 +208,13 @@ async def view(
     return View(tokens=seen.tokens, logged=seen.logged, messages=[wire(one) for one in sent(seen.view)])
 
 
-@router.get("/{session}/entries")
+@router.get("/{session:path}/entries")
 async def entries(session: str, caller: Reader) -> list[Entry]:
     """What stands, or stood, in the place of older lines."""
     return [_entry(one) for one in await _doors(caller.newton).entries(session)]
 
 
-@router.post("/{session}/restore", response_model=Restored)
+@router.post("/{session:path}/restore", response_model=Restored)
 async def restore(session: str, asked: ToRestore, act: Writing) -> Response:
     """Bring back what an entry stands for."""
 
@@ -225,14 +225,14 @@ async def restore(session: str, asked: ToRestore, act: Writing) -> Response:
     return await act.once(work)
 
 
-@router.get("/{session}/checkpoints")
+@router.get("/{session:path}/checkpoints")
 async def checkpoints(session: str, caller: Reader) -> list[Checkpoint]:
     """The places that have names."""
     known = await _doors(caller.newton).checkpoints(session)
     return [Checkpoint(**one._asdict()) for one in known]
 
 
-@router.post("/{session}/checkpoint", status_code=201, response_model=Marked)
+@router.post("/{session:path}/checkpoint", status_code=201, response_model=Marked)
 async def checkpoint(session: str, asked: ToName, act: Writing) -> Response:
     """Name the place behind the last line."""
 
@@ -243,7 +243,7 @@ async def checkpoint(session: str, asked: ToName, act: Writing) -> Response:
     return await act.once(work)
 
 
-@router.post("/{session}/branch", status_code=201, response_model=Begun)
+@router.post("/{session:path}/branch", status_code=201, response_model=Begun)
 async def branch(session: str, asked: ToBranch, act: Writing) -> Response:
     """Begin a session that goes on from this one, which stays as it is."""
 
