@@ -16,6 +16,7 @@ import httpx2
 from newton.errors import BusyError, DatabaseError, NewtonError
 
 ATTEMPTS = 5
+SECONDS = 65  # a little longer than the daemon lets anything take
 PAUSE = 0.2  # seconds after the first failure, doubled with each
 LONGEST_PAUSE = 10.0
 AGAIN = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
@@ -133,10 +134,11 @@ class Client:
     """
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, seconds: float = 65
+        self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, attempts: int = ATTEMPTS
     ) -> None:
         shown = {"Authorization": f"Bearer {token}", **({"X-Newton-Agent": agent} if agent else {})}
-        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=seconds)
+        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=SECONDS)
+        self._attempts = attempts
 
     async def __aenter__(self) -> Self:
         return self
@@ -233,7 +235,7 @@ class Client:
                         yield one
             except httpx2.TransportError as error:
                 failures += 1
-                if failures >= ATTEMPTS:
+                if failures >= self._attempts:
                     raise _away(error) from error
             await asyncio.sleep(_pause(failures, None))
 
@@ -263,18 +265,18 @@ class Client:
         key: str | None = None,
     ) -> httpx2.Response:
         shown = {"Idempotency-Key": key} if key else {}
-        for attempt in range(1, ATTEMPTS + 1):
+        for attempt in range(1, self._attempts + 1):
             try:
                 answer = await self._http.request(method, path, json=body, params=asked, headers=shown)
             except httpx2.TransportError as error:
-                if attempt == ATTEMPTS:
+                if attempt == self._attempts:
                     raise _away(error) from error
                 await asyncio.sleep(_pause(attempt, None))
                 continue
             later = answer.headers.get("retry-after")
             if not answer.is_error:
                 return answer
-            if attempt == ATTEMPTS or not (answer.status_code in AGAIN or (answer.status_code == 409 and later)):
+            if attempt == self._attempts or not (answer.status_code in AGAIN or (answer.status_code == 409 and later)):
                 raise _failure(answer)
             await asyncio.sleep(_pause(attempt, later))
         raise AssertionError("unreachable")

@@ -22,7 +22,7 @@ from newton.runtime.access.tokens import Scope
 from newton.runtime.api.app import create
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
-from newton.settings import Settings
+from newton.settings import load
 from tests.db.world import contexts
 from tests.support import count, until
 
@@ -64,7 +64,7 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
     made = contexts(db)
     owner = await agents.agent(db, "default", now=SystemClock().now())
     newton = Newton(
-        settings=Settings(data_dir=home),
+        settings=load({"data_dir": home}),
         agent_id=owner,
         db=db,
         clock=SystemClock(),
@@ -84,7 +84,33 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
         return server.started
 
     await until(started)
-    yield Api(url=listen.url(door), db=db, app=app)
-    app.state.board.close()
-    server.should_exit = True
-    await serving
+    try:
+        yield Api(url=listen.url(door), db=db, app=app)
+    finally:
+        app.state.board.close()
+        server.should_exit = True
+        await serving
+
+
+async def each_once(client: Client, many: int) -> None:
+    """So many things to be done, a third of each kind, of which none is known already by its words."""
+    for start in range(0, many, 300):
+        places = range(start, min(start + 300, many))
+        await asyncio.gather(*(_done(client, n) for n in places))
+
+
+async def _done(client: Client, n: int) -> None:
+    match n % 3:
+        case 0:
+            await client.push(f"goal {n}", session="work")
+        case 1:
+            await client.say("talk", [{"role": "user", "content": "the same"}])
+        case _:
+            reasons = [{"kind": "analysis", "text": "fast"}]
+            await client.decide(f"Use Redis for the cache of service {n}", confidence=0.8, reasons=reasons)
+
+
+async def effects(api: Api) -> list[int]:
+    """How many of each kind were done, and how many answers were kept."""
+    tables = ("dialogue.tasks", "dialogue.messages", "brain.decisions", "runtime.answers")
+    return [await api.rows("ana", table) for table in tables]

@@ -1,7 +1,6 @@
 """What comes again is done once; and who listens misses nothing."""
 
 import asyncio
-import itertools
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -16,9 +15,9 @@ from newton.ids import agent_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from tests.system.cutting import cutting
-from tests.system.served import Api, served
+from tests.system.served import Api, each_once, effects, served
 
-REDIS = {"confidence": 0.8, "reasons": [{"kind": "analysis", "text": "fast"}]}
+REASONS = [{"kind": "analysis", "text": "fast"}]
 CUT = 30
 
 
@@ -45,7 +44,7 @@ async def test_a_request_that_comes_again_is_answered_again_and_done_once(api: A
 
 async def test_what_failed_is_done_when_it_comes_again(api: Api) -> None:
     async with api.http(await api.token("ana"), **{"Idempotency-Key": "k1"}) as http:
-        assert (await http.post("/v1/tasks/pop", json={"result": "x"})).status_code == 422
+        assert (await http.post("/v1/tasks/pop", json={"result": "x"})).status_code == 404
         await http.post("/v1/tasks", json={"goal": "ship", "session": "s"}, headers={"Idempotency-Key": "k2"})
         assert (await http.post("/v1/tasks/pop", json={"result": "x"})).status_code == 200
 
@@ -60,26 +59,13 @@ async def test_of_many_at_once_with_one_key_one_does_it(api: Api) -> None:
     assert await api.rows("ana", "dialogue.tasks") == 1
 
 
-async def cut_and_retried(api: Api, client: Client, many: int) -> None:
-    """Different things to be done, so that none is known already by its words."""
-    kinds = itertools.cycle(
-        [
-            lambda n: client.push(f"goal {n}", session="work"),
-            lambda n: client.say("talk", [{"role": "user", "content": "the same"}]),
-            lambda n: client.decide(f"Use Redis for the cache of service {n}", **REDIS),
-        ]
-    )
-    await asyncio.gather(*(next(kinds)(n) for n in range(many)))
-
-
 async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) -> None:
     # R4
     token = await api.token("ana")
     async with cutting(api.url) as (url, proxy), api.client(token, url=url) as client:
-        await cut_and_retried(api, client, CUT)
+        await each_once(client, CUT)
     assert len(proxy.cut) == CUT
-    tables = ("dialogue.tasks", "dialogue.messages", "brain.decisions", "runtime.answers")
-    assert [await api.rows("ana", table) for table in tables] == [CUT // 3, CUT // 3, CUT // 3, CUT]
+    assert await effects(api) == [CUT // 3, CUT // 3, CUT // 3, CUT]
 
 
 async def test_a_decision_whose_answer_was_lost_with_its_process_is_one(
@@ -90,7 +76,7 @@ async def test_a_decision_whose_answer_was_lost_with_its_process_is_one(
         raise ConnectionResetError
 
     headers = {"Idempotency-Key": "k1"}
-    body = {"description": "Use Redis for the cache", **REDIS}
+    body = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons": REASONS}
     async with api.http(await api.token("ana"), **headers) as http:
         with monkeypatch.context() as patch:
             patch.setattr(kept, "keep", dies)
@@ -159,7 +145,7 @@ async def test_the_client_speaks_every_verb(api: Api) -> None:
         assert await client.say("a / b", [{"role": "user", "content": "hi"}]) == [0]
         assert (await client.push("ship", session="work"))["number"] == 1
         assert (await client.pop("done"))["status"] == "complete"
-        made = await client.decide("Use Redis for the cache", **REDIS)
+        made = await client.decide("Use Redis for the cache", confidence=0.8, reasons=REASONS)
         await client.review(made["decision_id"], "success", lesson="It was fast.")
         assert (await client.calibration())["n"] == 1
         assert [one["decision_id"] async for one in client.pages("/v1/decisions", limit=1)] == [made["decision_id"]]
@@ -170,7 +156,7 @@ async def test_the_client_speaks_every_verb(api: Api) -> None:
     async with api.client(await api.token("ana", "read")) as reader:
         with pytest.raises(ForbiddenError, match="scope write"):
             await reader.remember("x")
-    async with Client("http://127.0.0.1:1", token="x") as nobody:
+    async with Client("http://127.0.0.1:1", token="x", attempts=1) as nobody:
         with pytest.raises(DatabaseError, match="cannot be reached"):
             await nobody.calibration()
 

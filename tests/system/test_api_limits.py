@@ -20,26 +20,26 @@ async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
         yield made
 
 
-@pytest.mark.parametrize(
-    ("header", "value", "status"),
-    [
-        ("Origin", "https://evil.example", 403),
-        ("Origin", "null", 403),
-        ("Origin", "http://localhost.evil.example", 403),
-        ("Origin", "http://localhost:3000", 200),
-        ("Host", "evil.example", 403),
-        ("Host", "127.0.0.1.evil.example:8700", 403),
-        ("Host", "localhost", 200),
-        ("Host", "[::1]:8700", 200),
-    ],
-)
-async def test_only_our_names_are_answered_to(api: Api, header: str, value: str, status: int) -> None:
+NAMES = [
+    ("Origin", "https://evil.example", 403),
+    ("Origin", "null", 403),
+    ("Origin", "http://localhost.evil.example", 403),
+    ("Origin", "http://localhost:3000", 200),
+    ("Host", "evil.example", 403),
+    ("Host", "127.0.0.1.evil.example:8700", 403),
+    ("Host", "localhost", 200),
+    ("Host", "[::1]:8700", 200),
+]
+
+
+async def test_only_our_names_are_answered_to(api: Api) -> None:
     # S9
-    async with api.http(await api.token("ana"), **{header: value}) as http:
-        answer = await http.get("/v1/frames")
-    assert answer.status_code == status
-    assert answer.headers["x-content-type-options"] == "nosniff"
-    assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+    async with api.http(await api.token("ana")) as http:
+        for header, value, status in NAMES:
+            answer = await http.get("/v1/frames", headers={header: value})
+            assert answer.status_code == status, value
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
 
 
 async def test_a_large_body_is_refused_unread(api: Api) -> None:
@@ -61,32 +61,31 @@ async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
         assert (await http.post("/v1/memories", content=endless())).status_code == 413
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        b'{"content": ' + b"[" * (MOST_DEPTH + 1) + b"]" * (MOST_DEPTH + 1) + b"}",
-        b"[" * 1_000_000,
-        b'{"content": "half \\ud800 of it"}',
-        b'{"content": "a NUL \\u0000"}',
-        b'{"content": "a NUL \x00"}',
-        b'{"content": "\xff"}',
-        b'{"content": "x", "confidence": NaN}',
-        b'{"content": "x", "confidence": 1e308}',
-        b'{"content": "x", "importance": -Infinity}',
-        b'{"content": "x", "at": 1e308}',
-        b'{"content": "x", "at": "9999-12-31T23:59:59-23:59"}',
-        b'{"content": "x", "no such field": 1}',
-        b'{"content": "',
-        b'"x"',
-        b"",
-    ],
-    ids=lambda body: repr(body[:24]),
-)
-async def test_what_cannot_be_kept_is_refused(api: Api, body: bytes) -> None:
+UNKEPT = [
+    b'{"content": ' + b"[" * (MOST_DEPTH + 1) + b"]" * (MOST_DEPTH + 1) + b"}",
+    b"[" * 1_000_000,
+    b'{"content": "half \\ud800 of it"}',
+    b'{"content": "a NUL \\u0000"}',
+    b'{"content": "a NUL \x00"}',
+    b'{"content": "\xff"}',
+    b'{"content": "x", "confidence": NaN}',
+    b'{"content": "x", "confidence": 1e308}',
+    b'{"content": "x", "importance": -Infinity}',
+    b'{"content": "x", "at": 1e308}',
+    b'{"content": "x", "at": "9999-12-31T23:59:59-23:59"}',
+    b'{"content": "x", "no such field": 1}',
+    b'{"content": "',
+    b'"x"',
+    b"",
+]
+
+
+async def test_what_cannot_be_kept_is_refused(api: Api) -> None:
     # S3
-    async with api.http(await api.token("ana")) as http:
-        answer = await http.post("/v1/memories", content=body, headers={"content-type": "application/json"})
-    assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json")
+    async with api.http(await api.token("ana"), **{"content-type": "application/json"}) as http:
+        for body in UNKEPT:
+            answer = await http.post("/v1/memories", content=body)
+            assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json"), body[:99]
     assert await api.rows("ana", "memory.memories") == 0
 
 
@@ -94,7 +93,7 @@ async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
     # S3
     told = 'a \\u0000 in words, "[[[" and a whole \U0001f600'
     async with api.http(await api.token("ana")) as http:
-        made = await http.post("/v1/memories", content=json.dumps({"content": told + "[" * 99}))
+        made = await http.post("/v1/memories", json={"content": told + "[" * 99})
         assert made.status_code == 201
         known = (await http.get(f"/v1/memories/{made.json()['memory_id']}")).json()
         assert known["full_text"] == told + "[" * 99
