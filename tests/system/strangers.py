@@ -1,6 +1,7 @@
 """Agents that do whatever they can, each with words of its own, so that a word of another's is noticed anywhere."""
 
 import asyncio
+import json
 import random
 import re
 from uuid import UUID
@@ -10,6 +11,48 @@ import httpx2
 from tests.system.served import Api
 
 WORD = re.compile(r"agentword\d+")
+
+
+# What gives ids, with the field that has them, and what takes or asks for them.
+MAKING = [
+    ("POST /v1/memories", "memory_id"),
+    ("POST /v1/memories", "memory_id"),
+    ("POST /v1/decisions", "decision_id"),
+    ("POST /v1/context", "bundle_id"),
+]
+ASKING = [
+    (path, None)
+    for path in (
+        "GET /v1/KIND/ID",
+        "GET /v1/KIND/ID",
+        "POST /v1/recall",
+        "POST /v1/sessions/same-name/messages",
+        "GET /v1/sessions/same-name/view",
+        "POST /v1/tasks",
+        "GET /v1/tasks",
+        "GET /v1/decisions",
+        "GET /v1/bundles",
+        "POST /v1/memories/ID/confirm",
+        "POST /v1/memories/ID/retract",
+        "DELETE /v1/memories/ID?confirm=forget&derived=true",
+        "POST /v1/decisions/ID/review",
+        "POST /v1/bundles/ID/replay",
+    )
+]
+BODIES = {
+    "POST /v1/memories": {"content": "WORD"},
+    "POST /v1/decisions": {
+        "description": "WORD",
+        "confidence": 0.5,
+        "reasons": [{"kind": "analysis", "text": "WORD"}],
+        "alternatives": ["wait"],
+    },
+    "POST /v1/context": {"input": "what of agentword? WORD", "tokens": 500},
+    "POST /v1/recall": {"text": "agentword 7", "limit": 50},
+    "POST /v1/sessions/same-name/messages": {"messages": [{"role": "user", "content": "WORD"}]},
+    "POST /v1/tasks": {"goal": "WORD", "session": "same-name"},
+    "POST /v1/decisions/ID/review": {"outcome": "success"},
+}
 
 
 class Stranger:
@@ -26,48 +69,22 @@ class Stranger:
     async def act(self) -> None:
         """One random call, often about an id that another agent was given."""
         owner, kind, known = self.dice.choice(self.ids) if self.ids else (self.name, "memories", str(UUID(int=0)))
-        answer = await self._call(self.dice.randrange(14), kind, known)
+        answer = await self._call(kind, known)
         self.answered += 1
         told = set(WORD.findall(answer.text)) - {self.word}
         reached = owner != self.name and known in answer.text and answer.status_code < 300
         if told or answer.status_code >= 500 or reached:
             self.foreign.append(f"{answer.request.method} {answer.request.url.path}: {answer.status_code} {told}")
 
-    async def _call(self, which: int, kind: str, known: str) -> httpx2.Response:
-        word, post, get = f"{self.word} {self.dice.randrange(99)}", self.http.post, self.http.get
-        match which:
-            case 0 | 1:
-                return self._kept("memories", "memory_id", await post("/v1/memories", json={"content": word}))
-            case 2:
-                reasons = [{"kind": "analysis", "text": word}]
-                given = {"description": word, "confidence": 0.5, "reasons": reasons, "alternatives": ["wait"]}
-                return self._kept("decisions", "decision_id", await post("/v1/decisions", json=given))
-            case 3:
-                made = await post("/v1/context", json={"input": f"what of agentword? {word}", "tokens": 500})
-                return self._kept("bundles", "bundle_id", made)
-            case 4:
-                return await post("/v1/recall", json={"text": "agentword 7", "limit": 50})
-            case 5:
-                said = {"messages": [{"role": "user", "content": word}]}
-                return await post("/v1/sessions/same-name/messages", json=said)
-            case 6:
-                return await get("/v1/sessions/same-name/view")
-            case 7:
-                return await post("/v1/tasks", json={"goal": word, "session": "same-name"})
-            case 8:
-                return await get(self.dice.choice(["/v1/tasks", "/v1/decisions", "/v1/bundles", "/v1/sessions"]))
-            case 9:
-                return await post(f"/v1/memories/{known}/{self.dice.choice(['confirm', 'retract'])}")
-            case 10:
-                return await self.http.delete(f"/v1/memories/{known}", params={"confirm": "forget", "derived": "true"})
-            case 11:
-                return await post(f"/v1/decisions/{known}/review", json={"outcome": "success"})
-            case _:
-                return await get(f"/v1/{kind}/{known}")
-
-    def _kept(self, kind: str, name: str, answer: httpx2.Response) -> httpx2.Response:
-        if answer.status_code < 300:
-            self.ids.append((self.name, kind, answer.json()[name]))
+    async def _call(self, kind: str, known: str) -> httpx2.Response:
+        word = f"{self.word} {self.dice.randrange(99)}"
+        path, name = self.dice.choice([*MAKING, *ASKING])
+        given = json.loads(json.dumps(BODIES.get(path)).replace("WORD", word))
+        address = path.replace("KIND", kind).replace("ID", known)
+        method, _, url = address.partition(" ")
+        answer = await self.http.request(method, url, json=given)
+        if name and answer.status_code < 300:
+            self.ids.append((self.name, url.rpartition("/")[2].replace("context", "bundles"), answer.json()[name]))
         return answer
 
 

@@ -14,7 +14,7 @@ SNAPSHOT = Path(__file__).parents[2] / "docs" / "openapi.json"
 
 
 async def test_the_description_is_the_one_that_is_committed(db: Database, tmp_path: Path) -> None:
-    """`curl -s localhost:8700/openapi.json | python -m json.tool --indent 1 --no-ensure-ascii > docs/openapi.json` writes it anew."""
+    """`curl -s localhost:8700/openapi.json | python -m json.tool --indent 1 --no-ensure-ascii` writes it anew."""
     async with served(db, tmp_path) as api:
         schema = described(api.app)
     assert schema == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
