@@ -1,27 +1,29 @@
 """One process that lives for long: the doors, the work that is due, and an orderly end."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 
-from newton.concurrency import together
-from newton.errors import ConfigError
+from newton.concurrency import together, within
+from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
 from newton.runtime.minds import Minds
-from newton.runtime.wiring import opened
+from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
 
 DRAIN_SECONDS = 8
 BACKLOG = 512
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
 LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
@@ -64,11 +66,15 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
     listen.checked()
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
     token, door = operator.token_of(settings.home), _door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with opened(settings) as newton:
+    async with AsyncExitStack() as stack:
+        newton = await _opened(stack, settings, stop, tell)
+        if newton is None:
+            return
         server = _Server(_config(create(Minds(newton), operator_token=token), listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[door]))
@@ -77,6 +83,22 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
             tell("Newton ends what it has begun, and leaves.")
             server.should_exit = True
             await serving
+
+
+async def _opened(
+    stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, tell: Callable[[str], None]
+) -> Newton | None:
+    """Newton, as soon as its database answers; None when it is told to stop before that."""
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        try:
+            return await stack.enter_async_context(opened(settings, for_long=True))
+        except DatabaseError as error:
+            tell(f"{error.what} Trying again in {pause:g} s.")
+        with suppress(TimeoutError):
+            await within(stop.wait(), seconds=pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    return None
 
 
 def _door(listen: Listen) -> socket.socket:

@@ -272,8 +272,9 @@ class Newton:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncGenerator[Newton]:
-    """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
+async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
+    """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
+    for a process that outlives its database server."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
@@ -281,7 +282,8 @@ async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     async with AsyncExitStack() as stack:
         async with together() as tasks:
             loading = tasks.create_task(asyncio.to_thread(loaded, settings))
-            opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
+            database = open_database(settings, schema=shipped("schema"), for_long=for_long)
+            opening = tasks.create_task(stack.enter_async_context(database))
         (embedder, count), db = loading.result(), opening.result()
         agent_id = await agents.agent(db, settings.agent, now=clock.now())
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
