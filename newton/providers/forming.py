@@ -1,9 +1,9 @@
 """How an endpoint is asked for a form: in the strictest way that it understands, which a process learns once."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Literal, cast, get_args
+from typing import Any, Literal, get_args
 
 from openai.types.chat.completion_create_params import ResponseFormat
 from pydantic import BaseModel
@@ -16,7 +16,16 @@ Place = tuple[str, str]  # an address and a model
 WAYS: tuple[Way, ...] = get_args(Way)
 # What servers answer to a way that they do not know. With 404 and 500 it may also be that nothing works.
 REFUSALS = frozenset({400, 404, 422, 500, 501})
-ASKED = "\n\nAnswer with one JSON object and nothing else. It has to fit this JSON Schema:\n"
+ASKED = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
+MOST_DEPTH = 12
+_SHAPES = {
+    "string": '"..."',
+    "boolean": "true or false",
+    "integer": "a whole number",
+    "number": "a number",
+    "null": "null",
+    "object": "{...}",
+}
 
 _learnt: dict[Place, Way] = {}
 _away: set[Place] = set()
@@ -54,15 +63,25 @@ def worded(messages: Sequence[ChatMessage], form: type[BaseModel], way: Way) -> 
     """The messages, the last with the form in words where the request cannot carry it."""
     if way == "schema":
         return list(messages)
-    schema = json.dumps(_plain(form.model_json_schema()), ensure_ascii=False)
-    return [*messages[:-1], replace(messages[-1], text=messages[-1].text + ASKED + schema)]
+    schema = form.model_json_schema()
+    shape = _shape(schema, schema.get("$defs", {}), depth=MOST_DEPTH)
+    return [*messages[:-1], replace(messages[-1], text=messages[-1].text + ASKED + shape)]
 
 
-def _plain(schema: object) -> object:
-    """Without the titles that every field has, which say nothing that its name does not."""
-    if isinstance(schema, list):
-        return [_plain(part) for part in cast("list[object]", schema)]
-    if not isinstance(schema, dict):
-        return schema
-    given = cast("dict[str, object]", schema)
-    return {k: _plain(part) for k, part in given.items() if not (k == "title" and isinstance(part, str))}
+def _shape(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
+    """How JSON of a schema looks. Small models fill what looks like the answer, but give a schema back as it is."""
+    if depth == 0:
+        return "..."
+    if "$ref" in schema:
+        return _shape(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
+    if several := schema.get("anyOf") or schema.get("enum"):
+        return " or ".join(
+            _shape(one, defs, depth=depth) if "anyOf" in schema else json.dumps(one, ensure_ascii=False)
+            for one in several
+        )
+    if "properties" in schema:
+        fields = schema["properties"].items()
+        return "{" + ", ".join(f'"{name}": {_shape(one, defs, depth=depth - 1)}' for name, one in fields) + "}"
+    if "items" in schema:
+        return f"[{_shape(schema['items'], defs, depth=depth - 1)}, ...]"
+    return _SHAPES.get(schema.get("type", ""), json.dumps(schema.get("const", "...")))

@@ -1,6 +1,7 @@
 """A form is asked for in the strictest way that an endpoint understands, over real HTTP on loopback."""
 
 from collections.abc import Sequence
+from typing import Literal
 
 import pytest
 from pydantic import BaseModel
@@ -8,6 +9,7 @@ from pydantic import BaseModel
 from newton.errors import ProviderError, WindowError
 from newton.providers import tokens
 from newton.providers.chat import ChatMessage, Reply
+from newton.providers.forming import worded
 from newton.providers.openai_models import OpenAIChat
 from newton.providers.structured import filled
 from newton.settings import load
@@ -56,7 +58,8 @@ async def test_a_format_that_a_server_does_not_know_is_made_plainer_once(refuses
     assert kinds(server) == ["json_schema", *again, "json_object", "json_object"], "what works is remembered"
     last = server.asked[-1]["messages"]
     assert last[0] == {"role": "system", "content": "Be kind."}
-    assert last[1]["content"].startswith("Who was it?\n") and '"names": {' in last[1]["content"]
+    assert last[1]["content"].startswith("Who was it?\n")
+    assert last[1]["content"].endswith('{"names": ["...", ...], "at": "..."}')
 
 
 async def test_where_no_format_is_known_words_ask_for_it_and_count() -> None:
@@ -105,6 +108,19 @@ async def test_a_prompt_that_is_too_long_is_not_sent_in_another_way() -> None:
         with pytest.raises(WindowError):
             await asks(server)
     assert kinds(server) == ["json_schema"]
+
+
+class Whole(BaseModel):
+    one: Named
+    sort: Literal["a", "b"] | None
+    often: int
+    sure: bool
+
+
+def test_what_a_form_looks_like_is_said_whatever_is_in_it() -> None:
+    (said,) = worded([ChatMessage("user", "")], Whole, "words")
+    shape = '{"one": {"names": ["...", ...], "at": "..."}, "sort": "a" or "b" or null'
+    assert said.text.splitlines()[-1] == f'{shape}, "often": a whole number, "sure": true or false}}'
 
 
 @pytest.mark.parametrize(
