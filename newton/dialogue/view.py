@@ -14,7 +14,7 @@ ShownKind = Literal["line", "injected", "mask", "tools", "turn", "goals", "merge
 
 MESSAGE_TOKENS = 4  # what a message costs beside its words: its role and the marks around it
 
-# A block that tells of whole turns is shown as a message to the model, one that tells of its own work as its own.
+# A block that tells of whole turns is shown as a record to the model, one that tells of its own work as its own words.
 _ROLES: dict[EntryKind, Role] = {
     "mask": "tool",
     "tools": "assistant",
@@ -24,6 +24,7 @@ _ROLES: dict[EntryKind, Role] = {
     "task": "user",
 }
 WHOLE: frozenset[ShownKind] = frozenset({"turn", "goals", "merged", "task"})
+_SAID: frozenset[ShownKind] = frozenset({"line", "mask", "tools"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,6 +87,11 @@ class Shown(NamedTuple):
     def works(self) -> bool:
         """Whether it is a step of work with tools: a call, or what came of one."""
         return bool(self.calls) or self.role == "tool"
+
+    @property
+    def record(self) -> bool:
+        """Whether it tells of what was: nobody says it to the model at this place of the conversation."""
+        return self.kind not in _SAID
 
     @property
     def asks(self) -> bool:

@@ -12,6 +12,7 @@ from newton.memory.representations import Count
 
 VERSION = "account/1"  # of the prompt; entries name it
 LEAST_SHARE = 60  # tokens of a message; where each would get less, those in the middle are left out
+MOST_LINES = 1_000  # of the beginning of a message, and of its end
 LEFT_OUT = "[{many} messages in the middle are left out]"
 
 Words = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1, max_length=1_000)]
@@ -62,7 +63,7 @@ def _read(told: Sequence[str], *, most: int, count: Count) -> list[str]:
         return list(told)
     share = _share(costs, most)
     return [
-        text if cost <= share else trimmed(text, most=max(share - 1, 1), count=count, lines=len(text))
+        text if cost <= share else trimmed(text, most=max(share - 1, 1), count=count, lines=MOST_LINES)
         for text, cost in zip(told, costs, strict=True)
     ]
 
