@@ -89,7 +89,7 @@ class Shown(NamedTuple):
         return bool(self.calls) or self.role == "tool"
 
     @property
-    def record(self) -> bool:
+    def past(self) -> bool:
         """Whether it tells of what was: nobody says it to the model at this place of the conversation."""
         return self.kind not in _SAID
 

@@ -1,5 +1,7 @@
 """What a model is sent: each answer right behind its call, and never more than there is room for."""
 
+import json
+import timeit
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple, cast
@@ -8,13 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.sending import NOTED, RECORD, Draft, messages, spoken
+from newton.agent.sending import NOTED, PAST, Draft, costs, messages, spoken
 from newton.cognition.bundle import Bundle
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.strategies import Block
 from newton.dialogue.lines import Placed
 from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, shown
-from newton.providers.chat import ChatMessage
+from newton.providers import tokens
+from newton.providers.chat import ChatMessage, wire
 from tests.support import count
 from tests.talks import Told, calls, gives, logs, placed, says, turn
 
@@ -64,7 +67,7 @@ def test_a_call_that_nobody_answered_is_left_out_and_a_lost_answer_is_a_report()
     lines = [gives("gone", "x"), calls("a", "b", text="I look."), gives("b", "y"), calls("open"), says("user", "So?")]
     sent = messages(shown(placed(lines), []))
     assert [(one.role, one.text, [call.id for call in one.calls]) for one in sent] == [
-        ("user", f"{RECORD}\n[read_file]\nx", []),
+        ("user", f"{PAST}\n[read_file]\nx", []),
         ("assistant", "I look.", ["b"]),
         ("tool", "y", []),
         ("user", "So?", []),
@@ -101,7 +104,7 @@ def test_what_a_tool_said_never_stands_in_a_persons_message() -> None:
             ("assistant", NOTED),
             ("user", "What now?"),
         ]
-        assert sent.index(record) == 2 and record.text.startswith(RECORD)
+        assert sent.index(record) == 2 and record.text.startswith(PAST)
         assert f"- [read_file] {EVIL}" in record.text
     (ours,) = [one for one in messages(spoken(compacted(whole=False))) if "evil" in one.text]
     assert ours.role == "assistant" and f"- [read_file] {EVIL}" in ours.text
@@ -114,7 +117,7 @@ def test_records_in_a_row_are_one_and_lines_of_another_branch_are_one_too() -> N
     view = shown(log.log, log.entries, [Injected(11, f"[From other]\nshell: {EVIL}", 30)])
     sent = messages(view)
     assert [one.role for one in sent] == ["user", "assistant", "user"]
-    assert sent[0].text.count(RECORD) == 1 and EVIL in sent[0].text and sent[2].text == "What now?"
+    assert sent[0].text.count(PAST) == 1 and EVIL in sent[0].text and sent[2].text == "What now?"
 
 
 class Context(NamedTuple):
@@ -131,3 +134,17 @@ def test_what_stands_around_records_is_counted(room: int) -> None:
     letter = Draft(bundle=bundle, view=view, text="And?", tokens=1).letter(room, count=count)
     assert letter.counted == sum(count(one.text) for one in letter.messages)
     assert letter.counted + MESSAGE_TOKENS * len(letter.messages) <= room
+
+
+def test_a_payload_of_two_hundred_messages_is_told_with_its_tokens_in_a_moment() -> None:
+    # S003-A ADR-0043: below 100 ms for 200 messages; told again from the log each time, so nothing is overwritten
+    view = shown(placed([line for n in range(50) for line in turn(n, work=1)], by=tokens.count), [])
+
+    def told() -> str:
+        sent = messages(view)
+        given = {"messages": [wire(one) for one in sent], "tokens": costs(sent, count=tokens.count)}
+        return json.dumps(given)
+
+    given = json.loads(told())
+    assert len(given["messages"]) == 200 and given["tokens"] == [item.tokens for item in view]
+    assert min(timeit.repeat(told, number=1, repeat=3)) < 0.1
