@@ -13,8 +13,8 @@ from newton.dialogue.compaction import prompting, telling
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, Threshold, allowed
 from newton.dialogue.entries import Run
-from newton.dialogue.log import Reach, Read
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost
+from newton.dialogue.log import Read
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, outermost
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 from newton.memory.representations import Count
@@ -137,9 +137,8 @@ class Compacting:
             held = await entries.hold(tx, work.holder, **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
-        own = [Reach(one.entry_id, one.kind, one.first, one.last, one.made_at) for one in made]
         seen = work.read.seen
-        work.read = replace(work.read, seen=seen._replace(active=[*seen.active, *own]))
+        work.read = replace(work.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
         work.kept += len(made)
 
     async def _entry(self, strategy: Strategy, block: Block, session_id: UUID, allowance: Allowance) -> Entry | None:

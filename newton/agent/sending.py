@@ -5,7 +5,6 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from uuid import UUID
 
-from newton.cognition.bundle import Bundle
 from newton.cognition.request import InView
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.telling import trimmed
@@ -31,7 +30,7 @@ LEAST_SHARE = 4  # an input may take all of a window but this part of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What a model is sent, and its tokens by our count, without the marks around messages."""
+    """What a model is sent, and the tokens of exactly that by our count, without the marks around messages."""
 
     messages: tuple[ChatMessage, ...]
     counted: int
@@ -39,41 +38,52 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What is to be sent: a context, a view of the conversation, and an input of so many tokens."""
+    """What is to be sent: a context, a view of the conversation, and an input of so many tokens. The model puts so many
+    `marks` around each message, in our tokens."""
 
-    bundle: Bundle
+    context: str
     view: Sequence[Shown]
     text: str
     tokens: int
+    marks: int = MESSAGE_TOKENS
 
     def letter(self, room: int, *, count: Count) -> Letter:
-        """All of it in at most so many tokens: the conversation gives way first, then the middle of the input."""
-        system = ChatMessage("system", INSTRUCTION + self.bundle.text)
-        spent = count(INSTRUCTION) + self.bundle.tokens + 2 * MESSAGE_TOKENS
+        """All of it in at most so many tokens with the marks: the conversation gives way first, then the middle of the
+        input."""
+        system = ChatMessage("system", INSTRUCTION + self.context)
+        spent = count(system.text) + 2 * self.marks
         text, tokens = self.text, self.tokens
         if spent + tokens > room:
             tokens = max(room - spent, room // LEAST_SHARE, 1)
             text = trimmed(text, most=tokens, count=count)
-        spent += _fences(self.view, count=count)
-        view = fitted(self.view, most=max(room - spent - tokens, 0), count=count, spared=0)
+        left = max(room - spent - tokens - fences(self.view, marks=self.marks, count=count), 0)
+        view = fitted(self.view, most=left, count=count, spared=0, marks=self.marks)
         messages = joined([system, *map(message, view), ChatMessage("user", text)])
         return Letter(messages=messages, counted=sum(count(one.text) for one in messages))
 
 
-def _fences(view: Sequence[Shown], *, count: Count) -> int:
-    """What may stand around what tells of the past in a view, at most, in tokens: before and behind each run of it."""
-    runs = sum(1 for past, _ in groupby(view, key=lambda item: item.past) if past) + 1
-    return runs * (count(PAST) + 2 * (count(NOTED) + MESSAGE_TOKENS)) if view else 0
+def fences(view: Sequence[Shown], *, marks: int, count: Count) -> int:
+    """What may stand around what tells of the past in a view, at most, in tokens with the marks: before and behind each
+    run of it, and of one at its beginning that says what is left out. Less of a view never needs more."""
+    if not view:
+        return 0
+    runs = sum(1 for past, _ in groupby(view, key=lambda item: item.past) if past) + (not view[0].past)
+    return runs * (count(PAST) + 1 + 2 * (count(NOTED) + marks))
 
 
-def spoken(view: Iterable[Shown]) -> list[Shown]:
+def spoken(view: Iterable[Shown], *, count: Count) -> list[Shown]:
     """What the two said to each other, and what tells of it. What a tool said is quarantined, so what called it is left
-    out too, and a transcript's system is not ours."""
-    return [item._replace(calls=()) for item in view if item.role in ("user", "assistant") and item.text]
+    out too, with its cost, and a transcript's system is not ours."""
+    return [
+        item._replace(calls=(), tokens=count(item.text) + MESSAGE_TOKENS) if item.calls else item
+        for item in view
+        if item.role in ("user", "assistant") and item.text
+    ]
 
 
 def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:
-    """Where the lines that are sent word for word begin; behind the last line when none is."""
+    """Where the lines that are sent word for word begin; behind the last line when none is. The view is the one that is
+    sent: a line that gives way afterwards would stand nowhere."""
     sent = {item.first for item in view if item.kind == "line"}
     first = min(sent, default=end + 1)
     return InView(session_id=session_id, first=first, unsent=frozenset(range(first, end + 1)) - sent)

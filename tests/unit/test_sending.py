@@ -4,22 +4,25 @@ import json
 import timeit
 from collections.abc import Sequence
 from itertools import pairwise
-from typing import NamedTuple, cast
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.sending import NOTED, PAST, Draft, costs, messages, spoken
-from newton.cognition.bundle import Bundle
+from newton.agent.sending import INSTRUCTION, NOTED, PAST, Draft, costs, in_view, messages, spoken
+from newton.agent.speaking import Shares
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.strategies import Block
 from newton.dialogue.lines import Placed
-from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, shown
+from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
+from newton.dialogue.window import rooms
 from newton.providers import tokens
 from newton.providers.chat import ChatMessage, wire
+from newton.providers.gauge import Gauge
 from tests.support import count
-from tests.talks import Told, calls, gives, logs, placed, says, turn
+from tests.talks import SESSION, Told, calls, gives, logs, placed, says, turn, worked
+
+CONTEXT = "## Known Information\n- The harbour is old.\n" * 8
 
 
 def readable(sent: Sequence[ChatMessage]) -> bool:
@@ -47,8 +50,8 @@ def test_whatever_is_in_a_view_a_model_can_read_it(log: list[Placed], most: int,
     assert readable(messages(view))
     assert readable(messages(fitted(view, most=most, count=count)))
     assert alternate(messages(view))
-    assert "tool" not in {one.role for one in messages(spoken(view))}
-    assert not any(one.calls for one in messages(spoken(view)))
+    assert "tool" not in {one.role for one in messages(spoken(view, count=count))}
+    assert not any(one.calls for one in messages(spoken(view, count=count)))
 
 
 def test_what_was_said_while_a_tool_worked_stands_behind_its_answer() -> None:
@@ -95,7 +98,7 @@ def compacted(*, whole: bool) -> list[Shown]:
 
 def test_what_a_tool_said_never_stands_in_a_persons_message() -> None:
     # tool output never becomes a person's words, whatever tells of it
-    for view in (compacted(whole=True), spoken(compacted(whole=True))):
+    for view in (compacted(whole=True), spoken(compacted(whole=True), count=count)):
         sent = messages(view)
         (record,) = [one for one in sent if "evil" in one.text]
         assert [(one.role, one.text) for one in sent if one is not record] == [
@@ -106,7 +109,7 @@ def test_what_a_tool_said_never_stands_in_a_persons_message() -> None:
         ]
         assert sent.index(record) == 2 and record.text.startswith(PAST)
         assert f"- [read_file] {EVIL}" in record.text
-    (ours,) = [one for one in messages(spoken(compacted(whole=False))) if "evil" in one.text]
+    (ours,) = [one for one in messages(spoken(compacted(whole=False), count=count)) if "evil" in one.text]
     assert ours.role == "assistant" and f"- [read_file] {EVIL}" in ours.text
 
 
@@ -120,18 +123,10 @@ def test_records_in_a_row_are_one_and_lines_of_another_branch_are_one_too() -> N
     assert sent[0].text.count(PAST) == 1 and EVIL in sent[0].text and sent[2].text == "What now?"
 
 
-class Context(NamedTuple):
-    """What a letter reads of a context."""
-
-    text: str
-    tokens: int
-
-
 @pytest.mark.parametrize("room", [150, 200, 300, 1_000])
 def test_what_stands_around_records_is_counted(room: int) -> None:
-    view = spoken(compacted(whole=True))
-    bundle = cast("Bundle", Context("", 0))
-    letter = Draft(bundle=bundle, view=view, text="And?", tokens=1).letter(room, count=count)
+    view = spoken(compacted(whole=True), count=count)
+    letter = Draft(context="", view=view, text="And?", tokens=1).letter(room, count=count)
     assert letter.counted == sum(count(one.text) for one in letter.messages)
     assert letter.counted + MESSAGE_TOKENS * len(letter.messages) <= room
 
@@ -148,3 +143,88 @@ def test_a_payload_of_two_hundred_messages_is_told_with_its_tokens_in_a_moment()
     given = json.loads(told())
     assert len(given["messages"]) == 200 and given["tokens"] == [item.tokens for item in view]
     assert min(timeit.repeat(told, number=1, repeat=3)) < 0.1
+
+
+def shared(gauge: Gauge, window: int) -> Shares:
+    """The shares of such a window, as a model that counts like this leaves them."""
+    room = rooms(window, reply=500, conversation=100_000, context=max(window // 6, 1))
+    return Shares(
+        gauge=gauge,
+        usable=gauge.room(room.usable, 0),
+        conversation=gauge.room(room.conversation, 0),
+        context=gauge.room(room.context, 0),
+    )
+
+
+def drafted(view: Sequence[Shown], shares: Shares, text: str) -> Draft:
+    cost_of_input = tokens.count(text)
+    talk = shares.talk(spoken(view, count=tokens.count), cost_of_input, count=tokens.count)
+    return Draft(context=CONTEXT, view=talk, text=text, tokens=cost_of_input, marks=shares.marks)
+
+
+def real(log: list[Placed]) -> list[Shown]:
+    """A view of the log, counted as prompts are."""
+    return shown(placed([one.line for one in log], by=tokens.count), [])
+
+
+GAUGES = st.builds(Gauge, st.floats(0.6, 4), st.floats(0, 50))
+
+
+@given(
+    log=st.one_of(logs(), worked(most=12)),
+    gauge=GAUGES,
+    window=st.integers(3_000, 9_000),
+    words=st.sampled_from([1, 200, 9_000]),
+)
+def test_no_prompt_is_above_its_room_as_the_model_counts(
+    log: list[Placed], gauge: Gauge, window: int, words: int
+) -> None:
+    # S003-1, S003-16, S003-19
+    shares = shared(gauge, window)
+    draft = drafted(real(log), shares, ("What now? " * words).strip())
+    letter = draft.letter(shares.usable, count=tokens.count)
+    assert letter.counted == sum(tokens.count(one.text) for one in letter.messages), "of exactly what is sent"
+    fixed = tokens.count(INSTRUCTION + CONTEXT) + 2 * shares.marks
+    if fixed <= shares.usable // 2:
+        assert gauge.tokens(letter.counted, len(letter.messages)) <= window - 500
+        assert letter.messages[-1].text.endswith("now?")
+
+
+@given(log=st.one_of(logs(), worked(most=12)), gauge=GAUGES, window=st.integers(3_000, 9_000), long=st.booleans())
+def test_every_line_that_is_said_to_be_in_view_is_sent_word_for_word(
+    log: list[Placed], gauge: Gauge, window: int, *, long: bool
+) -> None:
+    # S003-16, S004-13: what is not sent may stand in the context
+    shares = shared(gauge, window)
+    view = real(log)
+    draft = drafted(view, shares, "And this? " * (400 if long else 1))
+    held = in_view(SESSION, draft.view, end=len(view) - 1)
+    sent = "\n\n".join(one.text for one in draft.letter(shares.usable, count=tokens.count).messages)
+    for item in view:
+        if held.covers(item.first, item.last):
+            assert item.text.strip() in sent
+
+
+def test_a_line_of_which_the_middle_is_left_out_is_not_in_view() -> None:
+    view = shown(placed([says("user", "My word is BANANA. " + "filler " * 3_000), says("assistant", "Noted.")]), [])
+    (cut, reply) = fitted(view, most=500, count=count)
+    held = in_view(SESSION, [cut, reply], end=1)
+    assert not held.covers(0, 0) and held.covers(1, 1)
+
+
+def test_what_a_tool_was_given_costs_nothing_where_it_is_not_sent() -> None:
+    # S003-1
+    lines = [says("user", "Write it."), calls("a", text="I write it.", arguments="x" * 9_000), gives("a", "ok")]
+    talk = spoken(shown(placed(lines), []), count=count)
+    assert [item.tokens for item in talk] == [count("Write it.") + 4, count("I write it.") + MESSAGE_TOKENS]
+
+
+def test_short_messages_with_many_marks_fit_too() -> None:
+    # S003-1, S003-19
+    lines = [says("user" if n % 2 == 0 else "assistant", "yes, please") for n in range(2_000)]
+    for marks in (4.0, 8.0, 20.0):
+        shares = shared(Gauge(1.0, marks), 8_000)
+        draft = drafted(real(placed(lines)), shares, "Hello.")
+        assert cost(draft.view) > 1_000
+        letter = draft.letter(shares.usable, count=tokens.count)
+        assert 5_500 < Gauge(1.0, marks).tokens(letter.counted, len(letter.messages)) <= 7_000
