@@ -348,6 +348,7 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         count=newton.count,
         preset=preset(settings.compaction),
         model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
+        window=settings.window_tokens,
         tell=tell,
     )
 

@@ -95,6 +95,8 @@ def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
     assert second == {"role": "assistant", "content": None, "tool_calls": [call]}
     assert (third["role"], third["tool_call_id"]) == ("tool", "c0")
     assert seen["tokens"] == seen["logged"]
+    # S003-A ADR-0043: the exact payload with the tokens of each message
+    assert len(seen["message_tokens"]) == len(seen["messages"]) and sum(seen["message_tokens"]) == seen["tokens"]
 
 
 def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:

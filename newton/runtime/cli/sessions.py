@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.conversations import Seen
-from newton.agent.sending import messages
+from newton.agent.sending import costs, messages
 from newton.dialogue.branches import Branch
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.entries import Listed
@@ -61,15 +61,16 @@ async def view(
 ) -> None:
     """Show a conversation as a model is shown it: lines, and accounts in the place of older ones.
 
-    With --json its messages come as the chat protocol of OpenAI has them.
+    With --json its messages come as the chat protocol of OpenAI has them, and what each of them costs.
 
     Example: newton sessions view planning --most 8000
     """
     async with opened(settings(agent)) as newton:
         seen = await newton.conversations("cli", progress).view(checked(session, what="session"), most=most)
     if json:
-        sent = [wire(one) for one in messages(seen.view)]
-        show.as_json({"tokens": seen.tokens, "logged": seen.logged, "messages": sent})
+        sent = messages(seen.view)
+        given = {"messages": [wire(one) for one in sent], "message_tokens": costs(sent, count=newton.count)}
+        show.as_json({"tokens": seen.tokens, "logged": seen.logged, **given})
         return
     print("\n".join(_shown(seen)))
 
