@@ -42,8 +42,8 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.tokens, m.said_at,
-    m.calls, m.answers
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.aside, m.tokens,
+    m.said_at, m.calls, m.answers
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
 cross join lateral (

@@ -64,7 +64,7 @@ async def append(
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    memory_ids = {p.position: new_id() for p in placed if p.line.memorable and p.line.content}
+    memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
         exchange(p, memory_id=memory_ids[p.position], by=by, count=count, call=calls.get(p.line.answers or ""))
@@ -153,6 +153,7 @@ def _row(placed: Placed, now: datetime) -> dict[str, object]:
         "role": line.role,
         "name": line.name,
         "content": line.content,
+        "aside": line.aside,
         "calls": [call._asdict() for call in line.calls] or None,
         "answers": line.answers,
         "tokens": placed.tokens,

@@ -122,7 +122,10 @@ class Turn(NamedTuple):
 
 
 def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[Injected] = ()) -> list[Shown]:
-    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps."""
+    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps.
+
+    Asides are not shown: what stands before them stands for their places too, so that the view has no gap.
+    """
     blocks = {block.first: block for block in outermost(entries)}
     aside: dict[int, list[Injected]] = {}
     for one in injected:
@@ -133,7 +136,10 @@ def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[In
         if placed.position <= covered:
             continue
         block = blocks.get(placed.position)
-        view.append(_block(block, placed) if block else _line(placed))
+        if block or not placed.line.aside:
+            view.append(_block(block, placed) if block else _line(placed))
+        elif view and view[-1].kind != "injected":
+            view[-1] = view[-1]._replace(last=placed.position)
         covered = block.last if block else placed.position
         view += [_aside(one) for place in range(placed.position, covered + 1) for one in aside.get(place, ())]
     return view
