@@ -2,7 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
 from newton.agent.asking import Asking
@@ -16,7 +16,7 @@ from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy
 from newton.dialogue.compaction.telling import Account, Part
 from newton.dialogue.entries import Run
 from newton.dialogue.log import Read
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, covered
 from newton.errors import NewtonError, ProviderError
 from newton.ids import new_id
 from newton.memory.hygiene import mended
@@ -75,6 +75,19 @@ class Compacting:
         finally:
             async with self.db.work(self.agent_id) as tx:
                 await entries.release(tx, holder, agent_id=self.agent_id, session_id=session_id)
+
+    async def preview(self, session_id: UUID, *, most: int) -> Sequence[Shown]:
+        """What `view` would come to without a model. Nothing is written, and nobody is told."""
+        alone = replace(self, model=None, tell=_unheard)
+        read = await self._read(session_id)
+        for strategy in self.preset.strategies:
+            for _ in range(ROUNDS):
+                blocks = strategy.plan(self._sight(read, most))
+                made = await alone._told(strategy, blocks, read, session_id, most)
+                if not made:
+                    break
+                read = replace(read, view=covered(read.view, made))
+        return read.view
 
     async def _compacted(self, session_id: UUID, read: Read, most: int) -> Sequence[Shown]:
         for strategy in self.preset.strategies:
@@ -229,6 +242,10 @@ class Compacting:
                 exhausted=exhausted,
             )
         )
+
+
+def _unheard(event: Event) -> None:
+    """What is only tried is told to nobody."""
 
 
 def _joined(told: Told, found: Account) -> Account:

@@ -73,11 +73,12 @@ class Answer:
     @property
     def caveat(self) -> str | None:
         """What to know about the answer besides its words."""
-        if self.degraded is None:
-            return None
-        if self.quoted:
-            return f"{self.degraded} This answer only quotes memory."
-        return None if self.degraded == FORBIDDEN else f"{self.degraded} The answer breaks off there."
+        return None if self.degraded in (None, FORBIDDEN) else f"{self.degraded} {self.shortcoming}"
+
+    @property
+    def shortcoming(self) -> str:
+        """What a degraded answer is instead of a whole one."""
+        return "This answer only quotes memory." if self.quoted else "The answer breaks off there."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +237,8 @@ class Turns:
         )
 
     async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> bool:
-        """Whether there was a word. A reply that no model gave is an aside: none is told that it had said it, and nothing
-        is learnt once more. One that may repeat what was told from outside is a memory that is believed no more than
+        """Whether there was a word. A reply that no model gave is an aside: none is told that it had said it, and it is
+        not learnt once more. One that may repeat what was told from outside is a memory that is believed no more than
         that."""
         if not (words := mended(text)):
             return False

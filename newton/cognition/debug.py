@@ -8,11 +8,13 @@ from collections.abc import Sequence
 
 from newton.cognition.bundle import Bundle, Considered
 
+MOST_WORDS = 60  # characters of an item
+
 
 def debug_lines(bundle: Bundle) -> list[str]:
     """A line each for passages of documents, for what the web said, and for all else; only for what there is.
 
-    The lines hold ids, figures and addresses; words of memories are not among them.
+    Each item is told by its id and figures, and by its first words.
     """
     web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
     passages = [c for c in bundle.items if c.kind == "passage"]
@@ -33,8 +35,9 @@ def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
                 "detail": c.detail,
                 "tokens": c.tokens,
                 "score": round(c.score, 4),
+                "text": c.text if len(c.text) <= MOST_WORDS else f"{c.text[: MOST_WORDS - 2]} …",
             }
             for c in items
         ],
     }
-    return f": {name} {json.dumps(plain)}"
+    return f": {name} {json.dumps(plain, ensure_ascii=False)}"

@@ -62,7 +62,14 @@ order by m.position;
 select i.place, i.other_id, i.first_position, i.last_position, i.tokens, s.ref
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
-where i.agent_id = $1 and i.session_id = $2
+where
+    i.agent_id = $1
+    and i.session_id = $2
+    and not exists (
+        select
+        from dialogue.ejections as e
+        where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
+    )
 order by i.place, i.injection_id;
 
 -- name: end(agent_id, session_id)
@@ -95,7 +102,15 @@ with shown as (
     union all
     select i.other_id, i.first_position, i.last_position
     from dialogue.injections as i
-    where i.agent_id = $1 and i.session_id = $2 and i.place = any($5::integer[])
+    where
+        i.agent_id = $1
+        and i.session_id = $2
+        and i.place = any($5::integer[])
+        and not exists (
+            select
+            from dialogue.ejections as e
+            where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
+        )
 ),
 told as (
     select s.session_id, s.first, s.last

@@ -44,6 +44,13 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     return row["session_id"]
 
 
+async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
+    """What the caller calls a session that has begun."""
+    row = await SQL["ref_of"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return row["ref"]
+
+
 async def append(
     tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count, sizes: Sizes = USUAL
 ) -> list[Placed]:

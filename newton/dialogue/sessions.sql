@@ -8,6 +8,11 @@ select session_id
 from dialogue.sessions
 where agent_id = $1 and ref = $2;
 
+-- name: ref_of(agent_id, session_id)
+select ref
+from dialogue.sessions
+where agent_id = $1 and session_id = $2;
+
 -- name: known_lines(agent_id, session_id, refs)
 select position, ref, role, name, content, aside, tokens, said_at, calls, answers
 from dialogue.messages

@@ -145,6 +145,20 @@ def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[In
     return view
 
 
+def covered(view: Sequence[Shown], entries: Sequence[Entry]) -> list[Shown]:
+    """The view with these entries in the place of what they cover, as it will be shown when they are kept."""
+    made = {entry.first: entry for entry in outermost(entries)}
+    told: list[Shown] = []
+    last = -1
+    for item in view:
+        if item.last <= last and item.kind != "injected":
+            continue
+        entry = made.get(item.first) if item.kind != "injected" else None
+        told.append(_instead(entry, item) if entry else item)
+        last = entry.last if entry else last
+    return told
+
+
 def outermost(entries: Sequence[E]) -> list[E]:
     """The entries that count: what a later one covers is told by that one, until it is dropped."""
     taken: list[E] = []
@@ -221,17 +235,22 @@ def _line(placed: Placed) -> Shown:
 
 
 def _block(entry: Entry, placed: Placed) -> Shown:
+    return _instead(entry, _line(placed))
+
+
+def _instead(entry: Entry, item: Shown) -> Shown:
+    """The entry as it is shown in the place of what begins with this; a mask is of this alone and keeps its role."""
     masked = entry.kind == "mask"
     return Shown(
-        role=placed.line.role if masked else _ROLES[entry.kind],
+        role=item.role if masked else _ROLES[entry.kind],
         text=entry.text,
         tokens=entry.tokens + MESSAGE_TOKENS,
         first=entry.first,
         last=entry.last,
         kind=entry.kind,
-        name=placed.line.name if masked else None,
-        calls=placed.line.calls if masked else (),
-        answers=placed.line.answers if masked else None,
+        name=item.name if masked else None,
+        calls=item.calls if masked else (),
+        answers=item.answers if masked else None,
         entry_id=entry.entry_id,
     )
 

@@ -45,6 +45,7 @@ from newton.db.pool import Database
 from newton.dialogue import closing, sessions
 from newton.dialogue.compaction.events import Event
 from newton.dialogue.compaction.strategies import preset
+from newton.dialogue.window import rooms
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
@@ -54,7 +55,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.importing import Importer
-from newton.runtime.tuning import limits, selecting, sizes, thresholds
+from newton.runtime.tuning import check, limits, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -244,6 +245,7 @@ class Newton:
         return _compacting(self, tell)
 
     def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
+        most = limits(self.settings)
         return Conversations(
             agent_id=self.agent_id,
             origin=origin,
@@ -251,6 +253,9 @@ class Newton:
             clock=self.clock,
             count=self.count,
             compacting=self.compacting(tell),
+            room=rooms(
+                most.window, reply=most.reply, conversation=most.conversation, context=most.context
+            ).conversation,
         )
 
     def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
@@ -271,6 +276,7 @@ class Newton:
 @asynccontextmanager
 async def opened(settings: Settings) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
+    check(settings)
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)

@@ -38,7 +38,7 @@ async def test_an_input_that_is_kept_already_is_not_found_for_itself(mind: Mind)
     for model in (None, ScriptedChat("Yes.")):
         said = Said(session_id=await mind.session(f"of {model}"), text="The ferry is late because of the storm")
         _, answer = await take(mind.turns(model), said)
-        found = [c for c in answer.bundle.candidates if c.kind == "exchange" and c.scored.found.thread == said.session_id]
+        found = [c for c in answer.bundle.candidates if c.scored.found.thread == said.session_id]
         assert found == []
         if model:
             assert [m.text for m in model.heard[0][1:]] == [said.text], "and it is sent once"
@@ -58,7 +58,7 @@ async def test_what_newton_says_because_a_model_failed_is_not_sent_as_its_words(
         ("assistant", "It is Artemis."),
         ("user", "When?"),
     ]
-    assert (await log(mind, session_id))[1] == ("assistant", "From memory:\n- The ferry is called Artemis."), "it is kept"
+    assert (await log(mind, session_id))[1] == ("assistant", "From memory:\n- The ferry is called Artemis."), "kept"
 
 
 async def test_what_a_censor_said_is_not_sent_either_and_nothing_outside_failed(mind: Mind) -> None:
@@ -80,4 +80,3 @@ async def test_a_reply_without_a_word_is_none(mind: Mind, blank: str) -> None:
     async with mind.db.work(mind.agent_id) as tx:
         last = (await logs.lines(tx, [logs.Stretch(0, logs.END)], agent_id=mind.agent_id, session_id=session_id))[-1]
     assert (last.line.aside, last.line.content) == (True, NOTHING_YET)
-

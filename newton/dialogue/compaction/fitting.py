@@ -11,7 +11,7 @@ from newton.memory.representations import Count
 
 MASK_TOKENS = 60
 NOTE_PART = 20  # what is left out is told where that takes at most this part of the view
-LEFT_OUT = "[{turns} earlier turns are not shown here]"
+LEFT_OUT = "[{turns} not shown here]"
 
 
 def fitted(view: Sequence[Shown], *, most: int, count: Count, spared: int = 1) -> list[Shown]:
@@ -64,7 +64,7 @@ def _without_turns(
     """Without as many of the oldest turns as have to go, and with a word on how many where there is room for it."""
     if cost(view) <= most:
         return view
-    note = count(LEFT_OUT.format(turns=10_000)) + MESSAGE_TOKENS
+    note = count(LEFT_OUT.format(turns="10000 earlier turns are")) + MESSAGE_TOKENS
     note = note if note * NOTE_PART <= most else 0
     left = cost(view) + note
     gone: list[Shown] = []
@@ -81,7 +81,8 @@ def _without_turns(
     rest = _without(view, gone, mates)
     if not note:
         return rest
-    told = Shown("user", LEFT_OUT.format(turns=taken), note, gone[0].first, gone[-1].last, kind="merged")
+    text = LEFT_OUT.format(turns="1 earlier turn is" if taken == 1 else f"{taken} earlier turns are")
+    told = Shown("user", text, note, gone[0].first, gone[-1].last, kind="merged")
     place = next((n for n, item in enumerate(rest) if item.role != "system"), len(rest))
     return [*rest[:place], told, *rest[place:]]
 
