@@ -7,6 +7,7 @@ import json
 from collections.abc import Sequence
 
 from newton.cognition.bundle import Bundle, Considered
+from newton.memory.representations import one_line
 
 MOST_WORDS = 60  # characters of an item
 
@@ -23,6 +24,11 @@ def debug_lines(bundle: Bundle) -> list[str]:
     return [_line(name, bundle, items) for name, items in told if items]
 
 
+def _beginning(text: str) -> str:
+    words = one_line(text)
+    return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 2]} …"
+
+
 def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
     plain = {
         "bundle_id": str(bundle.bundle_id),
@@ -35,7 +41,7 @@ def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
                 "detail": c.detail,
                 "tokens": c.tokens,
                 "score": round(c.score, 4),
-                "text": c.text if len(c.text) <= MOST_WORDS else f"{c.text[: MOST_WORDS - 2]} …",
+                "text": _beginning(c.text),
             }
             for c in items
         ],

@@ -360,3 +360,13 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
     allowed = re.findall(r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("changes"))
     words = [word for found in allowed for word in found if word]
     assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(CHANGES)
+
+
+async def test_tasks_stand_only_so_deep(tx: Tx) -> None:
+    session_id = await begun(tx)
+    for n in range(tasks.DEEPEST):
+        await push(tx, session_id, f"Level {n}")
+    with pytest.raises(InputError, match="50 levels deep at most"):
+        await push(tx, session_id, "One more")
+    await pop(tx, session_id, "done")
+    await push(tx, session_id, "Beside it")

@@ -62,4 +62,4 @@ def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) 
     with pytest.raises(InputError) as refused:
         preset(text)
     assert says_ in refused.value.what
-    assert refused.value.hint.startswith(("There are: default", "It takes "))
+    assert refused.value.hint.startswith(("There are: ", "It takes "))

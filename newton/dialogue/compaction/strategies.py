@@ -232,7 +232,7 @@ def _strategy(text: str) -> Strategy:
     if named and named[1] in PRESETS:
         raise InputError(
             f"{named[1]!r} is a preset: it stands alone, without strategies beside it or settings of its own.",
-            hint=f"Give it alone, or only strategies: {', '.join(KINDS)}.",
+            hint=f"There are: {', '.join(KINDS)}; or give the preset alone.",
         )
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *KINDS))

@@ -274,11 +274,15 @@ async def _until_interrupted(conversation: Conversation) -> int:
     whole = asyncio.ensure_future(conversation.hold())
 
     def stop() -> None:
-        (conversation.answering or whole).cancel()
+        if not conversation.answering:
+            whole.cancel()
+        elif not conversation.answering.cancelling():  # pressed again, it would stop what keeps the answer
+            conversation.answering.cancel()
 
     def leave() -> None:
-        conversation.leaving = True
-        whole.cancel()
+        if not conversation.leaving:  # a terminal that is closed says so twice
+            conversation.leaving = True
+            whole.cancel()
 
     loop = asyncio.get_running_loop()
     loop.add_signal_handler(signal.SIGINT, stop)
