@@ -20,6 +20,9 @@ create table dialogue.entries (
     constraint an_entry_is_shorter check (tokens < before)
 );
 
+create index entries_place_idx
+on dialogue.entries (agent_id, session_id, first_position, last_position desc, made_at desc, entry_id desc);
+
 comment on column dialogue.entries.before is 'Tokens of what was shown there until then.';
 comment on column dialogue.entries.prompt is 'The version of the prompt or of the rules that made it.';
 comment on column dialogue.entries.model is 'Who wrote it; none when it was put together from the words themselves.';

@@ -22,7 +22,7 @@ from newton import ids
 from newton.content.shipped import shipped
 from newton.db.door import prepare
 from newton.db.embedded import temporary
-from newton.db.pool import Database, Tx, set_scope
+from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
 from tests.emptied import Common, opened
 from tests.support import NOON
@@ -152,10 +152,8 @@ async def line(shared: str) -> AsyncIterator[Tx]:
 @pytest.fixture
 async def tx(line: Tx) -> AsyncIterator[Tx]:
     """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
-    unit = line.transaction()
-    await unit.start()
     agent_id = ids.agent_id("ana")
-    await set_scope(line, agent_id)
+    await begin(line, agent_id)
     await agents.SQL["register"].run(line, agent_id=agent_id, name="ana", now=NOON)
     yield line
-    await unit.rollback()
+    await line.execute("rollback")

@@ -1,11 +1,13 @@
 """What tests share: a moment, and short ways to say things."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
 from newton import ids
+from newton.db.pool import Tx
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller, Trust
@@ -35,3 +37,15 @@ async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) ->
             if await holds():
                 return
             await asyncio.sleep(0)
+
+
+@asynccontextmanager
+async def part(tx: Tx) -> AsyncGenerator[None]:
+    """A part of a unit of work: when it fails it is undone by itself, and the rest may go on."""
+    await tx.execute("savepoint part")
+    end = "rollback to savepoint part"
+    try:
+        yield
+        end = "release savepoint part"
+    finally:
+        await tx.execute(end)

@@ -104,15 +104,16 @@ class Conversations:
         if whole and not sent:
             hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
             raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
-        words = {item.first: item.text for item in whole if item.kind == "line"}
+        words = {item.first: item.text for item in whole if item.kind != "injected"}
+        told = [item for item in sent if item.kind not in ("injected", "left_out")]
         return Preview(
             view=sent,
             tokens=cost(sent),
             logged=logged,
             room=room,
-            shorter=len(_places(item for item in sent if item.entry_id)),
-            left_out=len(_places(whole) - _places(item for item in sent if item.entry_id or item.kind == "line")),
-            cut=sum(1 for item in sent if item.kind == "line" and item.text != words.get(item.first)),
+            shorter=len(_places(item for item in told if item.entry_id)),
+            left_out=len(_places(whole) - _places(told)),
+            cut=sum(item.text != words[item.first] for item in told),
         )
 
     async def compact(self, ref: str, *, most: int | None = None) -> tuple[Seen, Seen]:

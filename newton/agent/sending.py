@@ -4,11 +4,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.cognition.bundle import Bundle
 from newton.cognition.request import InView
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.telling import trimmed
-from newton.dialogue.view import MESSAGE_TOKENS, Shown, cost
+from newton.dialogue.view import MESSAGE_TOKENS, Shown
 from newton.memory.representations import Count
 from newton.providers.chat import ChatMessage
 
@@ -22,7 +21,7 @@ LEAST_SHARE = 4  # an input may take all of a window but this part of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What a model is sent, and its tokens by our count, without the marks around messages."""
+    """What a model is sent, and the tokens of exactly that by our count, without the marks around messages."""
 
     messages: tuple[ChatMessage, ...]
     counted: int
@@ -30,34 +29,43 @@ class Letter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """What is to be sent: a context, a view of the conversation, and an input of so many tokens."""
+    """What is to be sent: a context, a view of the conversation, and an input of so many tokens. The model puts so many
+    `marks` around each message, in our tokens."""
 
-    bundle: Bundle
+    context: str
     view: Sequence[Shown]
     text: str
     tokens: int
+    marks: int = MESSAGE_TOKENS
 
     def letter(self, room: int, *, count: Count) -> Letter:
-        """All of it in at most so many tokens: the conversation gives way first, then the middle of the input."""
-        system = ChatMessage("system", INSTRUCTION + self.bundle.text)
-        spent = count(INSTRUCTION) + self.bundle.tokens + 2 * MESSAGE_TOKENS
+        """All of it in at most so many tokens with the marks: the conversation gives way first, then the middle of the
+        input."""
+        system = ChatMessage("system", INSTRUCTION + self.context)
+        spent = count(system.text) + 2 * self.marks
         text, tokens = self.text, self.tokens
         if spent + tokens > room:
             tokens = max(room - spent, room // LEAST_SHARE, 1)
             text = trimmed(text, most=tokens, count=count)
-        view = fitted(self.view, most=max(room - spent - tokens, 0), count=count, spared=0)
+        left = max(room - spent - tokens, 0)
+        view = fitted(self.view, most=left, count=count, spared=0, marks=self.marks)
         messages = joined([system, *map(message, view), ChatMessage("user", text)])
-        return Letter(messages=messages, counted=spent + tokens + cost(view) - MESSAGE_TOKENS * (len(view) + 2))
+        return Letter(messages=messages, counted=sum(count(one.text) for one in messages))
 
 
-def spoken(view: Iterable[Shown]) -> list[Shown]:
+def spoken(view: Iterable[Shown], *, count: Count) -> list[Shown]:
     """What the two said to each other, and what tells of it. What a tool said is quarantined, so what called it is left
-    out too, and a transcript's system is not ours."""
-    return [item._replace(calls=()) for item in view if item.role in ("user", "assistant") and item.text]
+    out too, with its cost, and a transcript's system is not ours."""
+    return [
+        item._replace(calls=(), tokens=count(item.text) + MESSAGE_TOKENS) if item.calls else item
+        for item in view
+        if item.role in ("user", "assistant") and item.text
+    ]
 
 
 def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:
-    """Where the lines that are sent word for word begin; behind the last line when none is."""
+    """Where the lines that are sent word for word begin; behind the last line when none is. The view is the one that is
+    sent: a line that gives way afterwards would stand nowhere."""
     sent = {item.first for item in view if item.kind == "line"}
     first = min(sent, default=end + 1)
     return InView(session_id=session_id, first=first, unsent=frozenset(range(first, end + 1)) - sent)

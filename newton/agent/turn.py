@@ -11,8 +11,8 @@ from newton.agent.bearing import listen
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
 from newton.agent.quoting import quoted
-from newton.agent.sending import Draft, in_view, spoken
-from newton.agent.speaking import Limits, Shares, Speaking
+from newton.agent.sending import Draft, Letter, in_view, spoken
+from newton.agent.speaking import Limits, Speaking
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
@@ -24,7 +24,6 @@ from newton.cognition.workingset import Sitting
 from newton.db.pool import Database, Tx
 from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import Writer
-from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line
 from newton.errors import CensoredError, ProviderError
@@ -88,7 +87,7 @@ class _Prepared:
 
     given: Refreshed
     draft: Draft | None = None
-    shares: Shares | None = None
+    letter: Letter | None = None
     degraded: str | None = None
     heard: Trust | None = None
 
@@ -143,8 +142,8 @@ class Turns:
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
-            if ready.draft and ready.shares:
-                async with aclosing(self.gate.watched(self.speaking.stream(ready.draft, ready.shares))) as stream:
+            if ready.draft and ready.letter:
+                async with aclosing(self.gate.watched(self.speaking.stream(ready.draft, ready.letter))) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
@@ -201,16 +200,16 @@ class Turns:
         whole = await self.compacting.view(said.session_id, most=shares.conversation)
         view = [item for item in whole if heard.place is None or item.first < heard.place]
         end = max((item.last for item in view), default=-1)
-        talk = fitted(spoken(view), most=shares.conversation, count=self.count, spared=0)
+        talk = shares.talk(spoken(view, count=self.count), tokens, count=self.count)
         request = replace(self._request(said, heard, in_view(said.session_id, talk, end=end)), tokens=shares.context)
         given = await Refreshing(contexts=self.contexts).for_turn(request)
-        draft = Draft(bundle=given.bundle, view=talk, text=heard.text, tokens=tokens)
+        draft = Draft(context=given.bundle.text, view=talk, text=heard.text, tokens=tokens, marks=shares.marks)
         letter = draft.letter(shares.usable, count=self.count)
         if why := await self.speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
             return await self._unasked(said, heard, why)
         async with self.db.work(self.agent_id) as tx:
             told = await log.outside(tx, talk, agent_id=self.agent_id, session_id=said.session_id)
-        return _Prepared(given=given, draft=draft, shares=shares, heard=_least(told))
+        return _Prepared(given=given, draft=draft, letter=letter, heard=_least(told))
 
     async def _unasked(self, said: Said, heard: _Heard, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""

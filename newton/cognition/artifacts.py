@@ -12,7 +12,8 @@ from newton.db.pool import Database
 from newton.dialogue.artifacts import Enquiry, near
 from newton.errors import ProviderError
 from newton.ids import model_id
-from newton.memory.recall import EXACT, Found, details
+from newton.memory.ranking import EXACT
+from newton.memory.recall import Found, details
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector

@@ -60,9 +60,10 @@ class Served:
     replied: int
 
 
-async def keep(tx: Tx, bundle: Bundle) -> None:
+async def keep(tx: Tx, bundle: Bundle) -> int:
+    """Returns the number of this unit of work among all that write."""
     kept = written(bundle, rules=rules())
-    await SQL["insert_bundle"].run(
+    row = await SQL["insert_bundle"].one(
         tx,
         agent_id=bundle.agent_id,
         bundle_id=bundle.bundle_id,
@@ -79,6 +80,8 @@ async def keep(tx: Tx, bundle: Bundle) -> None:
         candidates=kept.candidates,
         trace=kept.trace.decode(),
     )
+    assert row is not None
+    return row["writer"]
 
 
 @functools.cache

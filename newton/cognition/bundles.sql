@@ -1,9 +1,11 @@
 -- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
+-- And the number of its transaction among all that write.
 insert into cognition.bundles (
     agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
     candidates, trace
 )
-values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb);
+values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
+returning pg_current_xact_id()::text::bigint as writer;
 
 -- name: session_frame(agent_id, session_id, moment)
 -- Of the last context by a moment, or of all; one that was rebuilt later says nothing of where the session is.

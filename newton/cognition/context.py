@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
 from newton.clock import Clock, stopwatch
-from newton.cognition import bundles, framing, standing
+from newton.cognition import bundles, framing
 from newton.cognition.additional import Additional, fitted, lines
 from newton.cognition.assemble import Assembly, Setting, assemble
 from newton.cognition.budget import MOST_TOKENS, Budget, allocate, involved, with_session
@@ -105,14 +105,12 @@ class Contexts:
         _ensure_sensible(request)
         if request.session_id:
             return (await self.made(request)).bundle
-        async with self.db.work(request.agent_id) as tx:
-            moment = await standing.moment(tx, agent_id=request.agent_id)
+        moment = await self.db.moment()
         if known := self.shelf.again(request, moment=moment, now=self.clock.now()):
             return known
         bundle = (await self._thought(request, self.sources())).bundle
         async with self.db.work(request.agent_id) as tx:
-            await bundles.keep(tx, bundle)
-            writer = await standing.writer(tx, agent_id=request.agent_id)
+            writer = await bundles.keep(tx, bundle)
         if not bundle.missing:  # what was down may be up again
             self.shelf.keep(request, bundle, moment=moment, writer=writer)
         return bundle

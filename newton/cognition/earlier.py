@@ -14,7 +14,8 @@ LAYER = "session"
 FEWEST_LETTERS = 10  # a shorter input, such as "ok", says too little to look for anything by
 
 IN_VIEW = "in view: the conversation itself is sent"
-COVERED = 0.5  # so much as its nearness counts it for an artifact that all the words of the input are in it
+COVERED = 1.0  # so much as its nearness counts it for an artifact that all the words of the input are in it
+WORDED = 2 / 3  # and so much for how near it is: a table of numbers has no meaning, but it has names
 
 Lines = tuple[int, int]
 
@@ -73,15 +74,18 @@ def wanted(text: str) -> bool:
     return len(text.strip()) >= FEWEST_LETTERS
 
 
-def nearness(found: Found) -> float:
-    """How near it is to the input: by meaning, or by the share of its words where nobody knows a vector."""
-    return found.similarity or found.lexical
+def nearness(found: Found, selecting: Selecting) -> float:
+    """How near it is to the input: by meaning, by its share of the words where nobody knows a vector, and by whichever
+    says more where words count too."""
+    if not found.similarity:
+        return found.lexical
+    return max(found.similarity, WORDED * found.lexical) if selecting.rerank else found.similarity
 
 
 def ranked(artifacts: Sequence[Found], selecting: Selecting) -> list[Found]:
     """The nearest first; with re-ranking, words count beside the meaning."""
     weight = COVERED if selecting.rerank else 0.0
-    return sorted(artifacts, key=lambda f: (-(nearness(f) + weight * f.lexical), f.memory_id))
+    return sorted(artifacts, key=lambda f: (-((f.similarity or f.lexical) + weight * f.lexical), f.memory_id))
 
 
 def chosen(
@@ -101,7 +105,7 @@ def chosen(
             continue
         if view and (lines := earlier.lines.get(found.memory_id)) and view.covers(*lines):
             out[found.memory_id] = IN_VIEW
-        elif (near := nearness(found)) < selecting.threshold:
+        elif (near := nearness(found, selecting)) < selecting.threshold:
             out[found.memory_id] = f"too far from the input: {near:.2f}, not {selecting.threshold:.2f}"
         elif len(places) >= selecting.final:
             out[found.memory_id] = f"behind the best {selecting.final} of the session, {selecting.order}"

@@ -116,17 +116,3 @@ async def _told(tx: Tx, current: Current, cosines: Mapping[UUID, float]) -> Sequ
         return ()
     found = await details(tx, list(cosines), agent_id=current.bundle.agent_id, moment=None)
     return [f._replace(similarity=cosines[f.memory_id], relevance=max(cosines[f.memory_id], 0.0)) for f in found]
-
-
-async def moment(tx: Tx, *, agent_id: UUID) -> str:
-    """Which transactions have ended by now: the same answer twice says that nobody has written in between."""
-    row = await SQL["moment"].one(tx, agent_id=agent_id)
-    assert row is not None
-    return row["moment"]
-
-
-async def writer(tx: Tx, *, agent_id: UUID) -> int:
-    """The number of this unit of work among all that write."""
-    row = await SQL["writer"].one(tx, agent_id=agent_id)
-    assert row is not None
-    return row["writer"]

@@ -47,12 +47,3 @@ select e.memory_id, greatest(-(e.embedding <#> $3), -(e.embedding <#> $4)) as co
 from unnest($5::uuid[], $6::text[]) as wanted (memory_id, kind)
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind and e.memory_id = wanted.memory_id;
-
--- name: moment(agent_id)
--- The transactions that have ended by now, of whatever agent: with any that writes, it is another moment.
-select pg_current_snapshot()::text as moment
-where $1::uuid is not null;
-
--- name: writer(agent_id)
-select pg_current_xact_id()::text::bigint as writer
-where $1::uuid is not null;

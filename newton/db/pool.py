@@ -19,13 +19,15 @@ if TYPE_CHECKING:
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 
 APP_ROLE = "newton_app"
+# A statement without arguments, so that it can go to the server in one message with the one that begins the work.
 SCOPE = """
 select
-    set_config('role', $1, true),
-    set_config('newton.agent_id', $2, true),
+    set_config('role', '{role}', true),
+    set_config('newton.agent_id', '{agent}', true),
     set_config('random_page_cost', '1.1', true),
     set_config('enable_mergejoin', 'off', true)
 """
+MOMENT = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
 ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
@@ -39,21 +41,32 @@ def in_unit_of_work() -> bool:
     return _inside.get()
 
 
-async def set_scope(tx: Tx, agent: UUID) -> None:
-    """From here to the end of the transaction only this agent's rows exist, whatever SQL is run. Raises SchemaError
-    when the user of the connection may not work as the application's role.
+async def begin(tx: Tx, agent: UUID) -> None:
+    """Begins a transaction: to its end only this agent's rows exist, whatever SQL is run. Raises SchemaError when the
+    user of the connection may not work as the application's role.
 
     The planner is told that pages are in memory: the default takes an index for a disk seek and, where one agent has
     most of the rows, reads the whole table instead of the covering index, at twice the time. And it is kept from merge
     joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
     """
     try:
-        await tx.execute(SCOPE, APP_ROLE, str(agent))
+        await tx.execute(f"begin;{SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int))}")
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaError(
             f"The database user may not work as {APP_ROLE}: {error}.",
             hint=f"Let the owner of the database run `grant {APP_ROLE} to` that user.",
         ) from error
+
+
+@asynccontextmanager
+async def _begun(tx: Tx, agent: UUID) -> AsyncGenerator[None]:
+    end = "rollback"
+    try:
+        await begin(tx, agent)
+        yield
+        end = "commit"
+    finally:
+        await tx.execute(end)
 
 
 async def _vectors(connection: "asyncpg.Connection[asyncpg.Record]") -> None:
@@ -105,13 +118,23 @@ class Database:
                 tx = await self._pool.acquire()
             try:
                 with working(tx):
-                    async with tx.transaction():
-                        await set_scope(tx, agent)
+                    async with _begun(tx, agent):
                         yield tx
             finally:
                 await self._pool.release(tx)
         finally:
             _inside.reset(mark)
+
+    async def moment(self) -> str:
+        """Which transactions have ended by now, of whatever agent: with the same answer twice nobody has written in
+        between. It reads no rows, so it is in nobody's scope. Raises DatabaseError as `work` does."""
+        with connecting():
+            tx = await self._pool.acquire()
+        try:
+            with working(tx):
+                return await tx.fetchval(MOMENT)
+        finally:
+            await self._pool.release(tx)
 
     async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
         """Such a unit of work, begun again when another writer was in its way. It may do nothing but ask the database:

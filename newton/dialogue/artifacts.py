@@ -65,13 +65,17 @@ class Heard:
 
 
 class _Summary(NamedTuple):
-    """The current summary of a session: what it says, one who says what a line, and the lines that it covers."""
+    """The current summary of a session: what it says, one who says what a line, and the lines that it covers.
+
+    It is not the session's `own` when a branch has it from what it begins with.
+    """
 
     memory_id: UUID
     text: str
     trust: Trust
     first: int
     last: int
+    own: bool
 
     @property
     def units(self) -> list[str]:
@@ -168,7 +172,7 @@ class Writer:
             await self._replace(tx, before, summary)
 
     async def _replace(self, tx: Tx, before: _Summary | None, summary: Artifact) -> None:
-        if before:
+        if before and before.own:
             why = "a summary of more of the session took its place"
             await move(tx, [Step(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], by=self.by)
         await self._keep(tx, [summary])
@@ -271,7 +275,7 @@ class Writer:
 
 
 async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
-    """The artifacts of a session closest to what is looked for, the closest first."""
+    """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
     rows = await SQL["candidates"].all(
         tx,
         agent_id=enquiry.agent_id,

@@ -13,17 +13,31 @@ from jsonb_to_recordset($3::jsonb) as d (
 );
 
 -- name: current_summary(agent_id, session_id)
-select m.memory_id, m.full_text, m.trust, a.first_position, a.last_position
-from dialogue.artifacts as a
-join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id
-where a.agent_id = $1 and a.session_id = $2 and a.type = 'summary' and m.state = 'ACTIVE'
-order by a.last_position desc
+-- The newest, which in a branch may be one of what it begins with.
+with owner as (
+    select ancestor_id as session_id, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, null
+)
+select m.memory_id, m.full_text, m.trust, a.first_position, a.last_position, a.session_id = $2 as own
+from owner as o
+join dialogue.artifacts as a
+    on a.agent_id = $1
+    and a.session_id = o.session_id
+    and a.type = 'summary'
+    and (o.last_position is null or a.last_position <= o.last_position)
+join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id and m.state = 'ACTIVE'
+order by a.last_position desc, own desc
 limit 1;
 
 -- name: facts_until(agent_id, session_id)
-select coalesce(max(last_position), -1) as position
-from dialogue.noted
-where agent_id = $1 and session_id = $2;
+-- What a branch begins with is read where it was said.
+select coalesce(greatest(n.last_position, s.parent_position), -1) as position
+from dialogue.sessions as s
+left join dialogue.noted as n on n.agent_id = $1 and n.session_id = $2
+where s.agent_id = $1 and s.session_id = $2;
 
 -- name: facts_read(agent_id, session_id, position)
 insert into dialogue.noted (agent_id, session_id, last_position)
@@ -32,24 +46,45 @@ on conflict (agent_id, session_id) do update
 set last_position = greatest(noted.last_position, excluded.last_position);
 
 -- name: lines_after(agent_id, session_id, position, most)
--- The last so many lines behind a position, with the memory each became. Nobody reads more of a line.
+-- The last so many lines of a conversation behind a position, with the memory each became. Nobody reads more of a line.
+with owner as (
+    select ancestor_id as session_id, first_position, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, 0, 2147483647
+)
 select m.position, m.role, m.name, left(m.content, 20000) as content, m.tokens, m.said_at, x.memory_id, x.trust
-from dialogue.messages as m
+from owner as o
+join dialogue.messages as m
+    on m.agent_id = $1
+    and m.session_id = o.session_id
+    and m.position between greatest(o.first_position, $3::integer + 1) and o.last_position
 left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
-where m.agent_id = $1 and m.session_id = $2 and m.position > $3
 order by m.position desc
 limit $4;
 
 -- name: candidates(agent_id, session_id, model_id, embedding, input, moment, hidden, most)
--- The artifacts of one session nearest to an input: by meaning, and by the share of its words where there is no vector.
--- At a moment that is over, what was there then and in the state of then.
+-- The artifacts of a conversation nearest to an input, so many by meaning and so many by its words, the rarer the more;
+-- a branch has those of what it begins with. At a moment that is over, what was there then and in the state of then.
 with asked as (
-    select tsvector_to_array(to_tsvector('english', left($5, 20000))) as lexemes
+    select distinct unnest(tsvector_to_array(to_tsvector('english', left($5, 20000)))) as lexeme
+),
+owner as (
+    select ancestor_id as session_id, last_position
+    from dialogue.lineage
+    where agent_id = $1 and session_id = $2
+    union all
+    select $2::uuid, null
 ),
 known as materialized (
     select a.memory_id, a.first_position, a.last_position, coalesce(-(e.embedding <#> $4), 0) as similarity
-    from dialogue.artifacts as a
+    from owner as o
+    join dialogue.artifacts as a
+        on a.agent_id = $1
+        and a.session_id = o.session_id
+        and (o.last_position is null or a.last_position <= o.last_position)
     -- one look-up each: without statistics the planner would compare every row with every other
     cross join lateral (
         select state, created_at
@@ -71,31 +106,58 @@ known as materialized (
         limit 1
     ) as moved on true
     where
-        a.agent_id = $1
-        and a.session_id = $2
-        and coalesce(moved.from_state, m.state) = 'ACTIVE'
+        coalesce(moved.from_state, m.state) = 'ACTIVE'
         and ($6::timestamptz is null or m.created_at <= $6)
         and a.memory_id <> all($7::uuid[])
 ),
--- words are looked up for few: of what has a vector, no other can be among the closest
-close as (
-    (select * from known where similarity <> 0 order by similarity desc, memory_id limit $8)
+met as materialized (
+    select p.lexeme, p.memory_id
+    from asked as q
+    join memory.postings as p on p.agent_id = $1 and p.lexeme = q.lexeme and p.kind = 'artifact'
+),
+-- a word that none of them has says half as much as one that a single one has
+weight as materialized (
+    select
+        q.lexeme,
+        ln(1 + n.number / (count(m.memory_id) + 0.5)) / case when count(m.memory_id) = 0 then 2 else 1 end as rarity
+    from asked as q
+    cross join (select count(*) as number from known) as n
+    left join met as m on m.lexeme = q.lexeme
+    group by q.lexeme, n.number
+),
+-- put together by grouping, in one pass, where a join of the two might compare every row with every other
+joined as (
+    select memory_id, first_position, last_position, similarity, 0::float8 as rarity
+    from known
     union all
-    select * from known where similarity = 0
+    select m.memory_id, null, null, null, w.rarity::float8
+    from met as m
+    join weight as w on w.lexeme = m.lexeme
 ),
 worded as (
     select
-        c.memory_id, c.first_position, c.last_position, c.similarity,
-        coalesce(p.met / nullif(cardinality(q.lexemes), 0)::float8, 0) as lexical
-    from close as c
-    cross join asked as q
-    left join lateral (
-        select count(*) as met
-        from memory.postings
-        where agent_id = $1 and lexeme = any(q.lexemes) and memory_id = c.memory_id
-    ) as p on true
+        memory_id,
+        max(first_position) as first_position,
+        max(last_position) as last_position,
+        max(similarity) as similarity,
+        sum(rarity) / nullif((select sum(rarity) from weight), 0) as lexical
+    from joined
+    group by memory_id
+    having max(similarity) is not null
+),
+placed as (
+    select
+        *,
+        row_number() over (order by similarity desc, memory_id) as by_meaning,
+        row_number() over (order by lexical desc, memory_id) as by_words
+    from worded
 )
-select memory_id, first_position, last_position, similarity::float4 as similarity, lexical::float4 as lexical
-from worded
-order by case when similarity <> 0 then similarity else lexical end desc, memory_id
-limit $8;
+select
+    memory_id,
+    first_position,
+    last_position,
+    similarity::float4 as similarity,
+    coalesce(lexical, 0)::float4 as lexical
+from placed
+where by_meaning <= $8 or (by_words <= $8 and lexical > 0)
+order by memory_id;

@@ -62,7 +62,7 @@ async def keep(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: 
 
 
 def _until(end: int, seen: log.Seen) -> set[UUID]:
-    return {one.entry_id for one in seen.active if one.first <= end}
+    return {one.entry_id for one in seen.entries if one.first <= end}
 
 
 async def insert(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID) -> None:

@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -12,7 +11,7 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, EntryKind, Injected, Shown, outermost, shown
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, Injected, Shown, shown
 from newton.memory.memory import Trust
 from newton.providers.chat import Call
 
@@ -29,20 +28,10 @@ class Stretch(NamedTuple):
     bare: bool = False
 
 
-class Reach(NamedTuple):
-    """An entry by its place alone."""
-
-    entry_id: UUID
-    kind: EntryKind
-    first: int
-    last: int
-    made_at: datetime
-
-
 class Seen(NamedTuple):
-    """What a view was made of: every entry that counts, and how many memories the agent had been told to forget."""
+    """What a view was made of: the entries that are shown, and how many memories the agent had been told to forget."""
 
-    active: Sequence[Reach]
+    entries: Sequence[Entry]
     forgotten: int
 
 
@@ -62,27 +51,30 @@ async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
 
 async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
     """The view of a session. Reads no line that an entry covers."""
-    about = await SQL["about"].one(tx, agent_id=agent_id, session_id=session_id)
-    assert about is not None
-    made_of = await seen(tx, agent_id=agent_id, session_id=session_id)
-    chosen = outermost(made_of.active)
-    entries = await _entries(tx, [reach.entry_id for reach in chosen], agent_id=agent_id, session_id=session_id)
-    log = await lines(tx, _uncovered(chosen), agent_id=agent_id, session_id=session_id)
+    about, entries = await _about(tx, agent_id, session_id), await _outermost(tx, agent_id, session_id)
+    log = await lines(tx, _uncovered(entries), agent_id=agent_id, session_id=session_id)
+    injected = await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
     return Read(
-        view=shown(
-            log, entries, await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
-        ),
-        seen=made_of,
+        view=shown(log, entries, injected),
+        seen=Seen(entries, about["forgotten"]),
         pinned=await _restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
     )
 
 
 async def seen(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Seen:
     """What a view of now is made of."""
-    forgotten = await SQL["forgotten"].one(tx, agent_id=agent_id)
-    assert forgotten is not None
-    active = [Reach(*row) for row in await SQL["active"].all(tx, agent_id=agent_id, session_id=session_id)]
-    return Seen(active, forgotten["number"])
+    about = await _about(tx, agent_id, session_id)
+    return Seen(await _outermost(tx, agent_id, session_id), about["forgotten"])
+
+
+async def _about(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
+    row = await SQL["about"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return row
+
+
+async def _outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[Entry]:
+    return [entry(row) for row in await SQL["outermost"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id: UUID) -> list[Placed]:
@@ -163,28 +155,21 @@ def entry(row: Record) -> Entry:
     )
 
 
-def _uncovered(chosen: Sequence[Reach]) -> list[Stretch]:
+def _uncovered(chosen: Sequence[Entry]) -> list[Stretch]:
     """What has to be read: the lines between the entries, and of a masked line all but its words."""
     parts: list[Stretch] = []
     start = 0
-    for reach in chosen:
-        if reach.first > start:
-            parts.append(Stretch(start, reach.first - 1))
-        parts.append(Stretch(reach.first, reach.first, bare=True))
-        start = reach.last + 1
+    for one in chosen:
+        if one.first > start:
+            parts.append(Stretch(start, one.first - 1))
+        parts.append(Stretch(one.first, one.first, bare=True))
+        start = one.last + 1
     return [*parts, Stretch(start, END)]
 
 
 async def _restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
     rows = await SQL["restored"].all(tx, agent_id=agent_id, session_id=session_id)
     return frozenset(place for row in rows for place in range(row[0], row[1] + 1))
-
-
-async def _entries(tx: Tx, entry_ids: Sequence[UUID], *, agent_id: UUID, session_id: UUID) -> list[Entry]:
-    if not entry_ids:
-        return []
-    rows = await SQL["entries"].all(tx, agent_id=agent_id, session_id=session_id, entry_ids=entry_ids)
-    return [entry(row) for row in rows]
 
 
 async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injected]:

@@ -1,36 +1,57 @@
 -- name: about(agent_id, session_id)
--- What there is to be read beside lines and entries; of most sessions nothing.
+-- What there is to be read beside lines and entries, of most sessions nothing; and how much the agent was told to forget.
 select
     exists (select from dialogue.restorations where agent_id = $1 and session_id = $2) as restored,
-    exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected;
+    exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
+    (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
 
--- name: active(agent_id, session_id)
--- Where the entries that count begin and end. What they say is read for those that are shown.
-select e.entry_id, e.kind, e.first_position, e.last_position, e.made_at
-from dialogue.entries as e
-where
-    e.agent_id = $1
-    and e.session_id = $2
-    and not exists (
-        select
-        from dialogue.restorations as r
-        where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
-    );
-
--- name: forgotten(agent_id)
-select count(*) as number from memory.forgotten where agent_id = $1;
+-- name: outermost(agent_id, session_id)
+-- The entries that are shown, in their order: from each place that none covers the next one, the longest that begins
+-- there. However many there are within them, as many look-ups are made as are shown.
+with recursive shown as (
+    (
+        select e.*
+        from dialogue.entries as e
+        where
+            e.agent_id = $1
+            and e.session_id = $2
+            and not exists (
+                select
+                from dialogue.restorations as r
+                where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
+            )
+        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        limit 1
+    )
+    union all
+    select n.*
+    from shown as s
+    cross join lateral (
+        select e.*
+        from dialogue.entries as e
+        where
+            e.agent_id = $1
+            and e.session_id = $2
+            and e.first_position > s.last_position
+            and not exists (
+                select
+                from dialogue.restorations as r
+                where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
+            )
+        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        limit 1
+    ) as n
+)
+select
+    entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model, made_at
+from shown
+order by first_position;
 
 -- name: restored(agent_id, session_id)
 select e.first_position, e.last_position
 from dialogue.restorations as r
 join dialogue.entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $2 and r.pinned;
-
--- name: entries(agent_id, session_id, entry_ids)
-select
-    entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model, made_at
-from dialogue.entries
-where agent_id = $1 and session_id = $2 and entry_id = any($3::uuid[]);
 
 -- name: stretches(agent_id, session_id, firsts, lasts, bare)
 -- Lines of a conversation between places, those of its ancestors included; of the bare ones all but the words.

@@ -6,11 +6,11 @@ from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from newton.dialogue.lines import Placed, Role
+from newton.dialogue.lines import Placed, Role, in_short
 from newton.providers.chat import Call
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
-ShownKind = Literal["line", "injected", "mask", "tools", "turn", "goals", "merged", "task"]
+ShownKind = Literal["line", "injected", "left_out", "mask", "tools", "turn", "goals", "merged", "task"]
 
 MESSAGE_TOKENS = 4  # what a message costs beside its words: its role and the marks around it
 
@@ -249,7 +249,7 @@ def _instead(entry: Entry, item: Shown) -> Shown:
         last=entry.last,
         kind=entry.kind,
         name=item.name if masked else None,
-        calls=item.calls if masked else (),
+        calls=in_short(item.calls) if masked else (),
         answers=item.answers if masked else None,
         entry_id=entry.entry_id,
     )

@@ -1,6 +1,8 @@
 """How likely a memory is what the input is about: its meaning, its words, who says it, what stands beside it. Pure."""
 
 import re
+import struct
+from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
@@ -12,6 +14,9 @@ from newton.memory.memory import Kind
 # A long text matches many words by its length alone; past so many words its lexical evidence counts half.
 LONG_WORDS = 80
 LONG_FACTOR = 0.5
+
+# Evidence is as exact as a float of four bytes before anything is made of it: so a stored context keeps it.
+EXACT = struct.Struct("<3f")
 
 # What stands beside so many of the best lines is looked at too, as far away as a neighbour lends.
 LENDERS = 60
@@ -73,7 +78,7 @@ def evidence(similarity: float, lexical: float, words: int, weighing: Weighing =
     return weighing.meaning * similarity + weighing.words * part * lexical
 
 
-def _alone(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[float]:
+def _alone(hits: Sequence[Hit], weighing: Weighing) -> list[float]:
     return [evidence(hit.similarity, hit.lexical, hit.words, weighing) for hit in hits]
 
 
@@ -85,13 +90,14 @@ def relevances(
     In a dialogue a short line often answers the one before it and says little alone, so neighbours lend evidence.
     """
     own = _alone(hits, weighing)
-    placed = {
-        (hit.thread, hit.place): score
-        for hit, score in zip(hits, own, strict=True)
-        if hit.thread is not None and hit.place is not None
-    }
+    threads: defaultdict[UUID, dict[int, float]] = defaultdict(dict)
+    for hit, score in zip(hits, own, strict=True):
+        if hit.thread is not None and hit.place is not None:
+            threads[hit.thread][hit.place] = score
     return [
-        score + _lent(hit, placed, weighing) + (weighing.named if hit.speaker in speakers else 0.0)
+        score
+        + (_lent(threads[hit.thread], hit.place, weighing) if hit.thread is not None and hit.place is not None else 0.0)
+        + (weighing.named if hit.speaker in speakers else 0.0)
         for hit, score in zip(hits, own, strict=True)
     ]
 
@@ -104,6 +110,28 @@ def of_the_time(relevance: Sequence[float], timely: Sequence[bool], weighing: We
     """
     whole = 1 + weighing.timed
     return [(own + weighing.timed * of_it) / whole for own, of_it in zip(relevance, timely, strict=True)]
+
+
+def best(
+    hits: Sequence[Hit],
+    most: Mapping[Kind, int],
+    *,
+    weighing: Weighing = USUAL,
+    text: str = "",
+    then: AbstractSet[UUID] = frozenset(),
+) -> dict[UUID, tuple[float, float, float]]:
+    """The `most` relevant of each kind: cosine, lexical share and relevance of each. Those in `then` are of a time that
+    is asked for."""
+    left = dict(most)
+    relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
+    relevance = of_the_time(relevance, [hit.memory_id in then for hit in hits], weighing) if then else relevance
+    kept: dict[UUID, tuple[float, float, float]] = {}
+    for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
+        hit = hits[place]
+        if left[hit.kind] > 0:
+            left[hit.kind] -= 1
+            kept[hit.memory_id] = EXACT.unpack(EXACT.pack(hit.similarity, hit.lexical, relevance[place]))
+    return kept
 
 
 def beside(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[tuple[UUID, int]]:
@@ -122,13 +150,11 @@ def beside(hits: Sequence[Hit], weighing: Weighing = USUAL) -> list[tuple[UUID, 
     return [place for place in reached if place not in taken]
 
 
-def _lent(hit: Hit, placed: Mapping[tuple[UUID, int], float], weighing: Weighing) -> float:
-    if hit.thread is None or hit.place is None:
-        return 0.0
+def _lent(thread: Mapping[int, float], place: int, weighing: Weighing) -> float:
+    """What the hits around a place of a thread lend to the one that stands there."""
     lent = 0.0
     for distance, part in enumerate(weighing.lent, 1):
-        before, after = placed.get((hit.thread, hit.place - distance)), placed.get((hit.thread, hit.place + distance))
-        lent += part * max(before or 0.0, after or 0.0)
+        lent += part * max(thread.get(place - distance, 0.0), thread.get(place + distance, 0.0))
     return lent
 
 

@@ -1,11 +1,12 @@
 """Recall: exact nearest vectors and exact BM25 side by side, and what neighbours lend. No model but the embedder."""
 
 import asyncio
-import struct
 from collections import Counter
 from collections.abc import Mapping, Sequence, Set
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import lru_cache
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
@@ -21,7 +22,7 @@ from newton.memory.formerly import as_they_were
 from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.questions import only_asks, tells_of_asking
-from newton.memory.ranking import USUAL, Hit, Weighing, beside, evidence, named, of_the_time, relevances, stretched
+from newton.memory.ranking import USUAL, Hit, Weighing, beside, best, evidence
 from newton.memory.representations import IN_FRONT, one_line, parted
 from newton.memory.spans import Span
 
@@ -33,9 +34,6 @@ SQL = load("newton.memory", "recall.sql")
 K1, B = 1.2, 0.75  # BM25, the usual constants
 
 PAST_FACTOR = 0.5  # what is past ranks lower, for those who ask for it
-
-# Evidence is as exact as a float of four bytes before anything is made of it: so a stored context keeps it.
-EXACT = struct.Struct("<3f")
 
 WIDER, MOST_WIDENED = 4, 2  # so much wider, and so many times, when most of what is found says the same
 
@@ -116,7 +114,12 @@ class Found(NamedTuple):
 
     def echoes(self, text: str) -> bool:
         """Whether it is a line that only says the same words again, as a question does that was asked before."""
-        return self.kind == "exchange" and self.said.casefold() == one_line(text).casefold()
+        return self.kind == "exchange" and self.said.casefold() == _folded(text)
+
+
+@lru_cache(maxsize=8)  # hundreds of memories are held against the same input
+def _folded(text: str) -> str:
+    return one_line(text).casefold()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -178,6 +181,13 @@ class Search:
         return replace(self, widths=widths)
 
 
+class _Read(NamedTuple):
+    """What one way of looking has found, or why it has not."""
+
+    hits: Mapping[UUID, Record]
+    missing: Mapping[str, str]
+
+
 async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> Recollection:
     """The memories of each kind most likely meant, best first.
 
@@ -187,27 +197,42 @@ async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> R
     if search.moment is not None:
         search = await _as_of(search, search.moment)
     async with together() as tasks:
-        embedding = tasks.create_task(_near(text, embedder, search))
-        wording = tasks.create_task(_worded(text, search))
-        timing = tasks.create_task(_timed(search))
-    (cue, unseen, near), (worded, unread), (timed, late) = embedding.result(), wording.result(), timing.result()
-    missing = {**unseen, **unread, **late}
-    search = replace(search, times=()) if late else search
-    found, then = await _found(cue, near, timed | worded, search)
+        others = [tasks.create_task(_worded(text, search)), tasks.create_task(_timed(search))]
+        cue, missing = Cue(text=text), dict[str, str]()
+        with suppress(TimeoutError):
+            async with asyncio.timeout(search.seconds) as limit:
+                cue, missing = await _cue(text, embedder)
+                async with search.db.work(search.agent_id) as tx:
+                    near = _Read(await _by_meaning(tx, cue, search), missing)
+                    limit.reschedule(None)  # the rest, in the same unit of work, has the time of the whole source
+                    return await _recollection(tx, cue, [near, *await asyncio.gather(*others)], search)
+    near = _Read({}, {**missing, "embeddings": _late(search)})
+    async with search.db.work(search.agent_id) as tx:
+        return await _recollection(tx, cue, [near, *(other.result() for other in others)], search)
+
+
+async def _recollection(tx: Tx, cue: Cue, read: Sequence[_Read], search: Search) -> Recollection:
+    """`read` is what was found by meaning, by words and by time."""
+    near, worded, timed = read
+    search = replace(search, times=()) if timed.missing else search
+    found, then = await _found(tx, cue, near.hits, {**timed.hits, **worded.hits}, search)
     for _ in range(MOST_WIDENED):
-        if not crowded(found, text, search.widths):
+        if not crowded(found, cue.text, search.widths):
             break
         search = search.wider()
-        worded = timed | await _by_words(text, search)
-        found, then = await _found(cue, await _by_meaning(cue, search), worded, search)
+        wider = {**timed.hits, **await _by_words(tx, cue.text, search)}
+        found, then = await _found(tx, cue, await _by_meaning(tx, cue, search), wider, search)
+    missing = {name: why for one in read for name, why in one.missing.items()}
     return Recollection(cue=cue, found=found, missing=missing, timely=then)
 
 
 def crowded(found: Sequence[Found], text: str, widths: Mapping[Kind, Width]) -> bool:
     """Whether what says the same, or only what the input says, takes most of the room of some kind. Pure."""
-    distinct = Counter(kind for kind, _ in {(f.kind, f.heard) for f in found if not f.echoes(text)})
-    full = Counter(f.kind for f in found)
-    return any(full[kind] >= width.kept > 2 * distinct[kind] for kind, width in widths.items())
+    number = Counter(f.kind for f in found)
+    full = {kind: width.kept for kind, width in widths.items() if number[kind] >= width.kept}
+    said = {(f.kind, f.heard) for f in found if f.kind in full and not f.echoes(text)}
+    distinct = Counter[str](kind for kind, _ in said)
+    return any(kept > 2 * distinct[kind] for kind, kept in full.items())
 
 
 async def _as_of(search: Search, moment: datetime) -> Search:
@@ -221,18 +246,18 @@ async def _as_of(search: Search, moment: datetime) -> Search:
 
 
 async def _found(
-    cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search
+    tx: Tx, cue: Cue, near: Mapping[UUID, Record], worded: Mapping[UUID, Record], search: Search
 ) -> tuple[list[Found], Set[UUID]]:
-    async with search.db.work(search.agent_id) as tx:
-        far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
-        hits = _united(near, worded, far)
-        hits += await _beside(tx, cue, hits, search)
-        then = await _timely(tx, hits, search)
-        kept = best(hits, search.widths, weighing=search.weighing, text=cue.text, then=then)
-        rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
-        found = [Found._make((*row, *kept[row[0]])) for row in rows]
-        if search.moment is not None:
-            found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
+    far = await _similarities(tx, cue, worded.keys() - near.keys(), search)
+    hits = _united(near, worded, far)
+    hits += await _beside(tx, cue, hits, search)
+    then = await _timely(tx, hits, search)
+    most: dict[Kind, int] = {kind: width.kept for kind, width in search.widths.items()}
+    kept = best(hits, most, weighing=search.weighing, text=cue.text, then=then)
+    rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
+    found = [Found._make((*row, *kept[row[0]])) for row in rows]
+    if search.moment is not None:
+        found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
     found = [f._replace(relevance=f.relevance * PAST_FACTOR) if past(f.kind, f.state) else f for f in found]
     return sorted(found, key=lambda f: (-f.relevance, f.memory_id)), then & kept.keys()
 
@@ -241,28 +266,6 @@ async def _as_then(tx: Tx, found: Sequence[Found], *, agent_id: UUID, moment: da
     """The memories as they were at a moment. How often they had been used by then nobody knows: it counts for none."""
     were = await as_they_were(tx, agent_id=agent_id, memory_ids=[f.memory_id for f in found], moment=moment)
     return [f._replace(**were[f.memory_id]._asdict(), uses=0, accessed_at=None) for f in found if f.memory_id in were]
-
-
-def best(
-    hits: Sequence[Hit],
-    widths: Mapping[Kind, Width],
-    *,
-    weighing: Weighing = USUAL,
-    text: str = "",
-    then: Set[UUID] = frozenset(),
-) -> dict[UUID, tuple[float, float, float]]:
-    """The most relevant of each kind, as many as are to be kept: cosine, lexical share and relevance of each; those in
-    `then` are of a time that is asked for. Pure."""
-    left = {kind: width.kept for kind, width in widths.items()}
-    relevance = stretched(relevances(hits, weighing, named(text, {hit.speaker for hit in hits})))
-    relevance = of_the_time(relevance, [hit.memory_id in then for hit in hits], weighing) if then else relevance
-    kept: dict[UUID, tuple[float, float, float]] = {}
-    for place in sorted(range(len(hits)), key=lambda i: (-relevance[i], hits[i].memory_id)):
-        hit = hits[place]
-        if left[hit.kind] > 0:
-            left[hit.kind] -= 1
-            kept[hit.memory_id] = EXACT.unpack(EXACT.pack(hit.similarity, hit.lexical, relevance[place]))
-    return kept
 
 
 async def _timely(tx: Tx, hits: Sequence[Hit], search: Search) -> Set[UUID]:
@@ -298,53 +301,39 @@ async def _cue(text: str, embedder: "Embedder | None") -> tuple[Cue, dict[str, s
     return Cue(text=text, vector=vector, model_id=model_id(embedder.identity)), {}
 
 
-async def _near(
-    text: str, embedder: "Embedder | None", search: Search
-) -> tuple[Cue, dict[str, str], dict[UUID, Record]]:
-    cue, missing = Cue(text=text), dict[str, str]()
-    try:
-        async with asyncio.timeout(search.seconds):
-            cue, missing = await _cue(text, embedder)
-            return cue, missing, await _by_meaning(cue, search)
-    except TimeoutError:
-        return cue, {**missing, "embeddings": _late(search)}, {}
-
-
-async def _worded(text: str, search: Search) -> tuple[dict[UUID, Record], dict[str, str]]:
-    try:
-        async with asyncio.timeout(search.seconds):
-            return await _by_words(text, search), {}
-    except TimeoutError:
-        return {}, {"words": _late(search)}
-
-
-async def _timed(search: Search) -> tuple[dict[UUID, Record], dict[str, str]]:
-    if not search.times:
-        return {}, {}
+async def _worded(text: str, search: Search) -> _Read:
     try:
         async with asyncio.timeout(search.seconds), search.db.work(search.agent_id) as tx:
-            return await timely.during(tx, search.times, search.spread), {}
+            return _Read(await _by_words(tx, text, search), {})
     except TimeoutError:
-        return {}, {"times": _late(search)}
+        return _Read({}, {"words": _late(search)})
+
+
+async def _timed(search: Search) -> _Read:
+    if not search.times:
+        return _Read({}, {})
+    try:
+        async with asyncio.timeout(search.seconds), search.db.work(search.agent_id) as tx:
+            return _Read(await timely.during(tx, search.times, search.spread), {})
+    except TimeoutError:
+        return _Read({}, {"times": _late(search)})
 
 
 def _late(search: Search) -> str:
     return f"no answer within {search.seconds:g} seconds"
 
 
-async def _by_meaning(cue: Cue, search: Search) -> dict[UUID, Record]:
+async def _by_meaning(tx: Tx, cue: Cue, search: Search) -> dict[UUID, Record]:
     if cue.vector is None or not search.weighing.meaning:
         return {}
-    async with search.db.work(search.agent_id) as tx:
-        rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
+    rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
     return {row[0]: row for row in rows}
 
 
-async def _by_words(text: str, search: Search) -> dict[UUID, Record]:
+async def _by_words(tx: Tx, text: str, search: Search) -> dict[UUID, Record]:
     if not search.weighing.words:
         return {}
-    async with search.db.work(search.agent_id) as tx:
-        rows = await SQL["by_words"].all(tx, **search.spread, unborn=search.unborn, input=text, k1=K1, b=B)
+    rows = await SQL["by_words"].all(tx, **search.spread, unborn=search.unborn, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 

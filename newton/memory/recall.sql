@@ -59,11 +59,14 @@ later as (
 ),
 corpus as materialized (
     select
-        (count(*) - max(l.texts))::float8 as texts,
-        greatest((sum(m.words) - max(l.words))::float8 / nullif(count(*) - max(l.texts), 0), 1) as mean
-    from memory.memories as m
+        (m.texts - l.texts)::float8 as texts,
+        greatest((m.words - l.words)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
+    from (
+        select count(*) as texts, sum(words) as words
+        from memory.memories
+        where agent_id = $1 and words > 0 and kind <> 'artifact'
+    ) as m
     cross join later as l
-    where m.agent_id = $1 and m.words > 0 and m.kind <> 'artifact'
 ),
 hit as materialized (
     select p.lexeme, p.memory_id, p.kind, p.tf, p.words
@@ -75,10 +78,9 @@ hit as materialized (
         and p.kind <> 'artifact'
 ),
 weight as materialized (
-    select h.lexeme, ln(1 + (c.texts - count(*) + 0.5) / (count(*) + 0.5)) as idf
-    from hit as h
+    select h.lexeme, ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) as idf
+    from (select lexeme, count(*) as texts from hit group by lexeme) as h
     cross join corpus as c
-    group by h.lexeme, c.texts
 ),
 best as (
     select sum(idf) * ($5::float8 + 1) as score
@@ -95,6 +97,7 @@ scored as materialized (
     from hit as h
     join weight as w on w.lexeme = h.lexeme
     cross join corpus as c
+    where h.memory_id not in (select memory_id from past) and h.memory_id <> all($9::uuid[])
     group by h.memory_id, h.kind
 )
 select r.memory_id, r.kind, m.words, m.thread, m.place, m.speaker, r.score / b.score as share
@@ -104,7 +107,7 @@ cross join best as b
 cross join lateral (
     select s.memory_id, s.kind, s.score
     from scored as s
-    where s.kind = wanted.kind and s.memory_id not in (select memory_id from past) and s.memory_id <> all($9::uuid[])
+    where s.kind = wanted.kind
     order by s.score desc, s.memory_id
     limit wanted.most
 ) as r
@@ -117,7 +120,9 @@ cross join lateral (
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
-) as m;
+) as m
+-- nothing is read once more for a kind of which nothing was found
+where wanted.kind in (select kind from scored);
 
 -- name: similarities(agent_id, model_id, embedding, kinds, memory_ids)
 -- How near those are that only their words found.

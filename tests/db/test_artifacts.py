@@ -8,13 +8,14 @@ import pytest
 from asyncpg import Record
 
 from newton.db.pool import Tx
-from newton.dialogue import artifacts, sessions
+from newton.dialogue import artifacts, log, sessions
 from newton.dialogue.artifacts import Enquiry, Writer
 from newton.dialogue.condensing import Sizes
 from newton.dialogue.lines import Line, Role
 from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
 from newton.memory.representations import bullet
+from tests.db.conversing import branch
 from tests.support import ANA, NOON, count, teller
 
 TOPICS = ("We decided to take ferry {0}.", "The harbour had {0} boats in it that day.", "It must sail before {0}.")
@@ -131,7 +132,9 @@ async def test_it_is_found_in_its_session_alone_and_by_its_words_where_nobody_em
     await say(tx, here, "ferry boats\nsail at nine", role="tool")
     await say(tx, elsewhere, "a ferry of another session", role="tool")
     (found,) = await looked_for(tx, here, "when does the ferry sail to Lisbon?")
-    assert (found.similarity, round(found.lexical, 3)) == (0.0, 0.667)
+    assert (found.similarity, round(found.lexical, 3)) == (0.0, 0.607), (
+        "of three words the one that is nowhere counts half"
+    )
     assert await looked_for(tx, here, "when does the ferry sail?", later=timedelta(days=-1)) == []
 
 
@@ -174,3 +177,41 @@ async def test_a_line_is_read_once_for_facts_and_one_that_was_forgotten_stays_so
     await say(tx, session_id, "We decided to use Redis too.")
     await note(tx, session_id)
     assert [one["full_text"] for one in await made(tx, "facts")] == ["We decided to use Redis too."]
+
+
+async def test_a_branch_has_what_was_made_of_the_lines_it_begins_with(tx: Tx) -> None:
+    # S004-8, S001-41: a branch is one conversation with what it begins with
+    parent = await began(tx)
+    await say(tx, parent, *chat(0, 24))
+    await note(tx, parent)
+    end = await log.end(tx, agent_id=ANA, session_id=parent)
+    await say(tx, parent, "the lighthouse is on fire", role="tool")
+    child = await branch(tx, parent, "child", at=end)
+    assert {near.last for near in await looked_for(tx, child, "harbour boats")} <= set(range(24))
+    assert await looked_for(tx, child, "harbour boats")
+    assert await looked_for(tx, parent, "lighthouse on fire")
+    burning = [near for near in await looked_for(tx, child, "lighthouse on fire") if near.lexical]
+    assert burning == []
+
+
+async def test_the_summary_of_a_branch_goes_on_from_its_parents_and_leaves_that_alone(tx: Tx) -> None:
+    # S004-5
+    parent = await began(tx)
+    await say(tx, parent, *chat(0, 12))
+    await note(tx, parent)
+    facts = len(await made(tx, "facts"))
+    child = await branch(tx, parent, "child", at=11)
+    await say(tx, child, *chat(12, 12))
+    await note(tx, child)
+    of_parent, of_child = await made(tx, "summary")
+    assert (of_parent["thread"], of_parent["state"]) == (parent, "ACTIVE")
+    assert (of_child["thread"], of_child["first_position"], of_child["last_position"]) == (child, 0, 23)
+    assert len(await made(tx, "facts")) == 2 * facts, "each line is read where it was said"
+
+
+async def test_of_what_is_found_by_words_a_rare_one_says_more(tx: Tx) -> None:
+    # S004-9
+    session_id = await began(tx)
+    await say(tx, session_id, *(f"the ferry number {n} sails" for n in range(9)), "the glacier melts", role="tool")
+    found = {near.first: near.lexical for near in await looked_for(tx, session_id, "a ferry at the glacier")}
+    assert found[9] > 2 * found[0] > 0

@@ -1,6 +1,8 @@
 """Compactions in the database: whole or not at all, dropped and never made again, gone with what is forgotten."""
 
+import random
 from dataclasses import replace
+from datetime import timedelta
 from uuid import UUID
 
 import asyncpg
@@ -10,6 +12,7 @@ from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import entries, log, sessions
 from newton.dialogue.lines import Line
+from newton.dialogue.view import outermost
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from tests.db.conversing import append, entry, forgets, keep, restore, session, texts, view
@@ -312,3 +315,20 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
 async def test_what_was_made_cannot_be_changed(tx: Tx, change: str) -> None:
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
         await tx.execute(change)
+
+
+async def test_the_database_knows_which_entries_are_shown(tx: Tx) -> None:
+    chance = random.Random(5)
+    for number in range(40):
+        session_id = await session(tx, f"s{number}", *TALK)
+        firsts = [chance.randrange(12) for _ in range(chance.randrange(1, 12))]
+        made = [
+            replace(entry(first, first + chance.randrange(6)), made_at=NOON + timedelta(seconds=chance.randrange(3)))
+            for first in firsts
+        ]
+        await entries.insert(tx, made, agent_id=ANA, session_id=session_id)
+        for one in chance.sample(made, len(made) // 3):
+            await restore(tx, session_id, one)
+        known = await entries.listed(tx, agent_id=ANA, session_id=session_id)
+        seen = await log.seen(tx, agent_id=ANA, session_id=session_id)
+        assert seen.entries == outermost([one.entry for one in known if one.restored_at is None])

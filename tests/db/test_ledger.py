@@ -13,7 +13,7 @@ from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget
 from tests.db.deciding import REDIS, choice, many, recorded, reviewed
-from tests.support import ANA, BEN, NOON, count, teller
+from tests.support import ANA, BEN, NOON, count, part, teller
 
 
 @pytest.fixture
@@ -225,7 +225,7 @@ async def test_a_decision_is_never_forgotten(tx: Tx) -> None:
 async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_its_range(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS, review=reviewed())
     with pytest.raises(asyncpg.UniqueViolationError):
-        async with tx.transaction():
+        async with part(tx):
             entry = ledger.Entry(
                 kind="outcome",
                 decision_id=decision_id,
@@ -234,7 +234,7 @@ async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_it
             await ledger.append(tx, [entry], by=teller())
     for confidence in (-0.1, 1.1):
         with pytest.raises(asyncpg.CheckViolationError):
-            async with tx.transaction():
+            async with part(tx):
                 body = {"confidence": confidence, "at": NOON.isoformat(), "category": "c", "stakes": "low"}
                 entry = ledger.Entry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
                 await ledger.append(tx, [entry], by=teller())

@@ -22,7 +22,7 @@ from newton.heart.lifecycle.engine import Ground
 from newton.memory.forgetting import forget
 from newton.memory.memory import Teller
 from tests.db.deciding import choice, recorded, reviewed
-from tests.support import count, ground, teller
+from tests.support import count, ground, part, teller
 
 PLACES = ("Lisbon", "Bergen", "Porto", "Turin", "Graz", "Lyon", "Ghent", "Cork")
 PEOPLE = ("Ana", "Ben", "Carla", "Dmitri", "Edda")
@@ -53,7 +53,7 @@ class Living:
                     self.clock.advance(timedelta(minutes=1))
                     self.number += 1
                     with suppress(ConflictError):
-                        async with tx.transaction():
+                        async with part(tx):
                             await self.chosen.choice(acts)(tx)
 
     @property

@@ -50,6 +50,17 @@ WORDS = [
     "resolver",
     "planner",
 ]
+# What the outputs that matter are about; nothing else speaks of it.
+_SUBJECTS = """
+refund voucher parcel invoice courier tariff pension mortgage salary donation harvest orchard vineyard glacier volcano
+lantern violin cathedral marathon passport embassy pharmacy dentist librarian carpenter sculpture telescope satellite
+submarine tramway elevator kitchen balcony fireplace umbrella necklace
+"""
+_MANNERS = """
+yearly nightly regional archived printed disputed forged urgent foreign seasonal royal frozen hidden broken spare
+painted stolen wooden silent double folded private rural sunken
+"""
+SUBJECTS, MANNERS = _SUBJECTS.split(), _MANNERS.split()
 
 
 class Planted(NamedTuple):
@@ -135,11 +146,11 @@ class Talk:
 
     def _tool(self, turn: int, step: int, kind: int, place: str, secret: str) -> tuple[str, dict[str, object], str]:
         if kind == 4 and step == 0:
-            path, topic = f"/srv/{place}/conf-{secret}.yaml", f"{self._word()} of the {self._word()}"
+            path, topic = f"/srv/{place}/conf-{secret}.yaml", self._subject()
             self._plant("path", turn, path, path, f"Which configuration file of {place} sets the {topic}?")
             return "read_file", {"path": path}, f"# sets the {topic}\n{self._file(20 + self._random.randrange(60))}"
         if kind == 5 and step == 0:
-            at = f"{self._word()} {self._word()}"
+            at = self._subject()
             words = f"ValueError: bad frame E{secret} in the {at}"
             self._plant("error", turn, words, f"E{secret}", f"Which error did the tests of {place} give for the {at}?")
             return "shell", {"command": f"pytest tests/{place}"}, f"{self._file(15)}\n{words}\nexit status 1"
@@ -159,6 +170,9 @@ class Talk:
 
     def _word(self) -> str:
         return self._random.choice(WORDS)
+
+    def _subject(self) -> str:
+        return f"{self._random.choice(MANNERS)} {self._random.choice(SUBJECTS)}"
 
     def _explanation(self) -> str:
         return (

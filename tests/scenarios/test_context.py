@@ -1,6 +1,7 @@
 """From an input to a context, on a real database."""
 
 from collections import Counter
+from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,10 +10,13 @@ from newton.cognition import bundles
 from newton.cognition.budget import FIXED, FLEXIBLE
 from newton.cognition.bundle import Bundle
 from newton.cognition.request import InView
+from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError
 from newton.providers import tokens
 from newton.providers.offline import BrokenEmbedder
 from tests.scenarios.conftest import Mind
+
+MOST_TURNS = 26  # of which begin and end take two for each unit of work
 
 
 async def test_what_was_learnt_is_in_the_context_of_a_question_about_it(mind: Mind) -> None:
@@ -229,3 +233,22 @@ async def test_unknown_names_are_refused_with_the_nearest(mind: Mind) -> None:
         await mind.context("Which ferry?", frame="debgu")
     with pytest.raises(NotFoundError, match="newton"):
         await mind.context("Which ferry?", profile="newtn")
+
+
+async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_connection(
+    mind: Mind, dsn: str
+) -> None:
+    # S002-22: a context from scratch is quick; no turn is waited for while another holds the connection
+    await mind.know("We chose Postgres with pgvector over ChromaDB")
+    await mind.hear("The garden needs water.", "Tomatoes are red.")
+    alone = await Database.open(dsn, size=1)
+    asked: list[str] = []
+    try:
+        async with alone.work(mind.agent_id) as tx:
+            tx.add_query_logger(lambda one: asked.append(one.query))
+        asked.clear()
+        bundle = await replace(mind, db=alone).context("What did we choose, Postgres or ChromaDB?")
+    finally:
+        await alone.close()
+    assert (bundle.items[0].kind, dict(bundle.missing)) == ("fact", {})
+    assert len(asked) <= MOST_TURNS, "\n".join(asked)

@@ -18,7 +18,7 @@ from newton.memory.memory import Draft, Kind, Trust, digest
 from newton.memory.representations import forms
 from newton.memory.store import Telling
 from tests.db.telling import day, known, on, says, tell
-from tests.support import count, teller
+from tests.support import count, part, teller
 
 DAYS = 365
 TRUSTS: Sequence[Trust] = ("user", "user", "user", "user", "agent", "tool", "web")
@@ -64,7 +64,7 @@ class Year:
             async with db.work(agent) as tx:
                 for happening in self._days[number]:
                     with suppress(ConflictError):
-                        async with tx.transaction():
+                        async with part(tx):
                             await happening.act(tx, agent, happening.at)
 
     def _later(self, at: float) -> float:

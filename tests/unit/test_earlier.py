@@ -15,7 +15,8 @@ from newton.cognition.render import Block, day_tokens, headers
 from newton.cognition.request import InView
 from newton.cognition.score import FEATURES, Scored
 from newton.content.profiles import load_profiles
-from newton.memory.recall import EXACT, Found
+from newton.memory.ranking import EXACT
+from newton.memory.recall import Found
 from newton.memory.representations import forms
 from newton.providers import tokens
 from tests.support import NOON

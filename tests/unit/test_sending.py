@@ -5,13 +5,19 @@ from collections.abc import Sequence
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.sending import messages, spoken
+from newton.agent.sending import INSTRUCTION, Draft, in_view, messages, spoken
+from newton.agent.speaking import Shares
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.lines import Placed
-from newton.dialogue.view import Injected, shown
+from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
+from newton.dialogue.window import rooms
+from newton.providers import tokens
 from newton.providers.chat import ChatMessage
+from newton.providers.gauge import Gauge
 from tests.support import count
-from tests.talks import calls, gives, logs, placed, says
+from tests.talks import SESSION, calls, gives, logs, placed, says, worked
+
+CONTEXT = "## Known Information\n- The harbour is old.\n" * 8
 
 
 def readable(sent: Sequence[ChatMessage]) -> bool:
@@ -33,8 +39,8 @@ def test_whatever_is_in_a_view_a_model_can_read_it(log: list[Placed], most: int,
     view = shown(log, [], [Injected(place, "[From other]", 3)])
     assert readable(messages(view))
     assert readable(messages(fitted(view, most=most, count=count)))
-    assert "tool" not in {one.role for one in messages(spoken(view))}
-    assert not any(one.calls for one in messages(spoken(view)))
+    assert "tool" not in {one.role for one in messages(spoken(view, count=count))}
+    assert not any(one.calls for one in messages(spoken(view, count=count)))
 
 
 def test_what_was_said_while_a_tool_worked_stands_behind_its_answer() -> None:
@@ -65,3 +71,88 @@ def test_messages_of_one_role_in_a_row_become_one() -> None:
     sent = messages(shown(placed(lines), []))
     assert [(one.role, one.text) for one in sent] == [("user", "One.\n\nTwo."), ("assistant", "A."), ("tool", "x")]
     assert [call.id for call in sent[1].calls] == ["a"]
+
+
+def shared(gauge: Gauge, window: int) -> Shares:
+    """The shares of such a window, as a model that counts like this leaves them."""
+    room = rooms(window, reply=500, conversation=100_000, context=max(window // 6, 1))
+    return Shares(
+        gauge=gauge,
+        usable=gauge.room(room.usable, 0),
+        conversation=gauge.room(room.conversation, 0),
+        context=gauge.room(room.context, 0),
+    )
+
+
+def drafted(view: Sequence[Shown], shares: Shares, text: str) -> Draft:
+    cost_of_input = tokens.count(text)
+    talk = shares.talk(spoken(view, count=tokens.count), cost_of_input, count=tokens.count)
+    return Draft(context=CONTEXT, view=talk, text=text, tokens=cost_of_input, marks=shares.marks)
+
+
+def real(log: list[Placed]) -> list[Shown]:
+    """A view of the log, counted as prompts are."""
+    return shown(placed([one.line for one in log], by=tokens.count), [])
+
+
+GAUGES = st.builds(Gauge, st.floats(0.6, 4), st.floats(0, 50))
+
+
+@given(
+    log=st.one_of(logs(), worked(most=12)),
+    gauge=GAUGES,
+    window=st.integers(3_000, 9_000),
+    words=st.sampled_from([1, 200, 9_000]),
+)
+def test_no_prompt_is_above_its_room_as_the_model_counts(
+    log: list[Placed], gauge: Gauge, window: int, words: int
+) -> None:
+    # S003-1, S003-16, S003-19
+    shares = shared(gauge, window)
+    draft = drafted(real(log), shares, ("What now? " * words).strip())
+    letter = draft.letter(shares.usable, count=tokens.count)
+    assert letter.counted == sum(tokens.count(one.text) for one in letter.messages), "of exactly what is sent"
+    fixed = tokens.count(INSTRUCTION + CONTEXT) + 2 * shares.marks
+    if fixed <= shares.usable // 2:
+        assert gauge.tokens(letter.counted, len(letter.messages)) <= window - 500
+        assert letter.messages[-1].text.endswith("now?")
+
+
+@given(log=st.one_of(logs(), worked(most=12)), gauge=GAUGES, window=st.integers(3_000, 9_000), long=st.booleans())
+def test_every_line_that_is_said_to_be_in_view_is_sent_word_for_word(
+    log: list[Placed], gauge: Gauge, window: int, *, long: bool
+) -> None:
+    # S003-16, S004-13: what is not sent may stand in the context
+    shares = shared(gauge, window)
+    view = real(log)
+    draft = drafted(view, shares, "And this? " * (400 if long else 1))
+    held = in_view(SESSION, draft.view, end=len(view) - 1)
+    sent = "\n\n".join(one.text for one in draft.letter(shares.usable, count=tokens.count).messages)
+    for item in view:
+        if held.covers(item.first, item.last):
+            assert item.text.strip() in sent
+
+
+def test_a_line_of_which_the_middle_is_left_out_is_not_in_view() -> None:
+    view = shown(placed([says("user", "My word is BANANA. " + "filler " * 3_000), says("assistant", "Noted.")]), [])
+    (cut, reply) = fitted(view, most=500, count=count)
+    held = in_view(SESSION, [cut, reply], end=1)
+    assert not held.covers(0, 0) and held.covers(1, 1)
+
+
+def test_what_a_tool_was_given_costs_nothing_where_it_is_not_sent() -> None:
+    # S003-1
+    lines = [says("user", "Write it."), calls("a", text="I write it.", arguments="x" * 9_000), gives("a", "ok")]
+    talk = spoken(shown(placed(lines), []), count=count)
+    assert [item.tokens for item in talk] == [count("Write it.") + 4, count("I write it.") + MESSAGE_TOKENS]
+
+
+def test_short_messages_with_many_marks_fit_too() -> None:
+    # S003-1, S003-19
+    lines = [says("user" if n % 2 == 0 else "assistant", "yes, please") for n in range(2_000)]
+    for marks in (4.0, 8.0, 20.0):
+        shares = shared(Gauge(1.0, marks), 8_000)
+        draft = drafted(real(placed(lines)), shares, "Hello.")
+        assert cost(draft.view) > 1_000
+        letter = draft.letter(shares.usable, count=tokens.count)
+        assert 5_500 < Gauge(1.0, marks).tokens(letter.counted, len(letter.messages)) <= 7_000

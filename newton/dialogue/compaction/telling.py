@@ -160,8 +160,11 @@ def masked(item: Shown, *, most: int, count: Count) -> str:
 
 def trimmed(text: str, *, most: int, count: Count, lines: int = 50) -> str:
     """The beginning and the end of a text, up to so many lines of each, in at most so many tokens; or nothing."""
-    told = text.splitlines() or [""]
-    head, tail = "\n".join(told[:lines]), "\n".join(told[max(len(told) - lines, lines) :])
+    if len(text) <= 8 * most and count(text) <= most:
+        return text
+    told, head, tail = text.splitlines(), text, text
+    if len(told) > 2 * lines:
+        head, tail = "\n".join(told[:lines]), "\n".join(told[-lines:])
     note = f"\n[… the middle of {len(text):,} characters is left out …]\n"
     room = (most - count(note)) // 2
     if room < 1:
