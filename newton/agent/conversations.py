@@ -101,7 +101,7 @@ class Conversations:
             logged = await log.size(tx, agent_id=self.agent_id, session_id=session_id)
         whole = await self.compacting.preview(session_id, most=room)
         sent = fitted(whole, most=room, count=self.count)
-        if whole and not sent:
+        if whole and (not sent or cost(sent) > room):
             hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
             raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
         words = {item.first: item.text for item in whole if item.kind != "injected"}

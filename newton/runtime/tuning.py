@@ -5,6 +5,7 @@ from datetime import timedelta
 from newton.agent.speaking import Limits
 from newton.cognition.earlier import Selecting
 from newton.dialogue.condensing import Sizes
+from newton.dialogue.window import rooms
 from newton.errors import ConfigError
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.settings import Settings
@@ -36,6 +37,12 @@ def limits(given: Settings) -> Limits:
         window=given.window_tokens,
         working=given.working_tokens,
     )
+
+
+def room(given: Settings) -> int:
+    """What a conversation may cost in a request, by our own count."""
+    most = limits(given)
+    return rooms(most.window, reply=most.reply, conversation=most.conversation, context=most.context).conversation
 
 
 def thresholds(given: Settings) -> Thresholds:

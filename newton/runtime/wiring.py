@@ -46,7 +46,6 @@ from newton.db.pool import Database
 from newton.dialogue import closing, sessions
 from newton.dialogue.compaction.events import Event
 from newton.dialogue.compaction.strategies import preset
-from newton.dialogue.window import rooms
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
@@ -56,7 +55,7 @@ from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.transfer.importing import Importer
-from newton.runtime.tuning import check, limits, selecting, sizes, thresholds
+from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -248,7 +247,6 @@ class Newton:
         return _compacting(self, tell)
 
     def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
-        most = limits(self.settings)
         return Conversations(
             agent_id=self.agent_id,
             origin=origin,
@@ -256,9 +254,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             compacting=self.compacting(tell),
-            room=rooms(
-                most.window, reply=most.reply, conversation=most.conversation, context=most.context
-            ).conversation,
+            room=room(self.settings),
         )
 
     def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
