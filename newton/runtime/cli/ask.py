@@ -1,5 +1,6 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated
 
@@ -167,11 +168,12 @@ def _ensure_over(moment: datetime | None, now: datetime) -> None:
 
 async def _printed(turns: Turns, said: Said) -> Answer:
     answer: Answer | None = None
-    async for piece in turns.take(said):
-        if isinstance(piece, Answer):
-            answer = piece
-        else:
-            print(piece, end="", flush=True)
+    async with aclosing(turns.take(said)) as pieces:  # what was said is kept when nobody reads it any more, too
+        async for piece in pieces:
+            if isinstance(piece, Answer):
+                answer = piece
+            else:
+                print(piece, end="", flush=True)
     assert answer is not None
     print()
     show.missing(answer.bundle.missing)

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -114,16 +114,17 @@ class Conversation:
 
     async def _turn(self, words: str) -> None:
         said = Said(session_id=self.session_id, text=words, frame=self.frame)
-        async for piece in self.turns.take(said):
-            if isinstance(piece, Answer):
-                self._tell_unshown(piece.bundle)
-                self.given, self.proposed = piece.given, piece.proposed or self.proposed
-                show.missing(piece.bundle.missing)
-                if piece.caveat and self.turns.model:
-                    show.notice(f"\n({piece.caveat})")
-                show.proposed(piece.proposed)
-            else:
-                print(piece, end="", flush=True)
+        async with aclosing(self.turns.take(said)) as pieces:  # what was said is kept when the terminal is gone, too
+            async for piece in pieces:
+                if isinstance(piece, Answer):
+                    self._tell_unshown(piece.bundle)
+                    self.given, self.proposed = piece.given, piece.proposed or self.proposed
+                    show.missing(piece.bundle.missing)
+                    if piece.caveat and self.turns.model:
+                        show.notice(f"\n({piece.caveat})")
+                    show.proposed(piece.proposed)
+                else:
+                    print(piece, end="", flush=True)
         print("\n", flush=True)
 
     def _tell_unshown(self, bundle: Bundle) -> None:
