@@ -359,6 +359,7 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         count=newton.count,
         preset=preset(settings.compaction),
         model=_asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
+        window=settings.window_tokens,
         tell=tell,
     )
 

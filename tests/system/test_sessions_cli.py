@@ -120,6 +120,8 @@ def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
     assert second == {"role": "assistant", "content": None, "tool_calls": [call]}
     assert (third["role"], third["tool_call_id"]) == ("tool", "c0")
     assert seen["tokens"] == seen["logged"]
+    # S003-A ADR-0043: the exact payload with the tokens of each message
+    assert len(seen["message_tokens"]) == len(seen["messages"]) and sum(seen["message_tokens"]) == seen["tokens"]
 
 
 def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
@@ -236,7 +238,7 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         assert "\r\x1b[KMaking this conversation shorter: 25%" in told
         saved = "2,800 tokens less, 6,200 are shown now."
         assert f"(To save room, the oldest turns are told in short: {saved})\n" in told
-        assert "(This conversation could not be made shorter: nothing came out shorter.)\n" in told
+        assert "(Making this conversation shorter met with this: nothing came out shorter.)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:

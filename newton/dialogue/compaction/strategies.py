@@ -1,7 +1,7 @@
 """Which parts of a view are to be told shorter, and when: one pure plan a strategy, composed in an order.
 
-A strategy looks at a view and names blocks, or none. It never touches system messages, the turn that is being taken, a
-call without its answer, or what a person has restored.
+A strategy looks at a view and names blocks, or none. It never touches system messages, the turn that is being taken, or
+what a person has restored, and never parts a call from its answer.
 """
 
 import math

@@ -6,7 +6,7 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.agent.conversations import Preview
-from newton.agent.sending import messages
+from newton.agent.sending import costs, messages
 from newton.dialogue.branches import Branch, Checkpoint, Injection
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.entries import Listed
@@ -75,7 +75,8 @@ async def view(
     """Show a conversation as a model would be sent it now: lines, and accounts in the place of older ones.
 
     It is only looked at: what is told shorter here is not kept. What Newton said itself, because no model answered, is
-    not sent. With --json its messages come as the chat protocol of OpenAI has them.
+    not sent. With --json its messages come as the chat protocol of OpenAI has them, and what
+    each of them costs.
 
     Example: newton sessions view planning --most 8000
     """
@@ -83,7 +84,9 @@ async def view(
         seen = await newton.conversations("cli").preview(checked(session, what="session"), most=most)
     if json:
         figures = {name: value for name, value in seen._asdict().items() if name != "view"}
-        show.as_json({**figures, "messages": [wire(one) for one in messages(seen.view)]})
+        sent = messages(seen.view)
+        given = {"messages": [wire(one) for one in sent], "message_tokens": costs(sent, count=newton.count)}
+        show.as_json({**figures, **given})
         return
     print("\n".join(_shown(seen)))
 
@@ -258,7 +261,7 @@ def progress(event: Event) -> None:
             )
         case Failed():
             show.status("")
-            show.notice(f"(This conversation could not be made shorter: {event.error}.)")
+            show.notice(f"(Making this conversation shorter met with this: {event.error.rstrip('.')}.)")
 
 
 def places(known: Sequence[Checkpoint], session: str) -> str:
