@@ -83,10 +83,9 @@ class Compacting:
                 sight = self._sight(read, most)
                 blocks = [block for block in strategy.plan(sight) if allowed(block, sight) is None]
                 told = [await alone._entry(strategy, block, session_id, none) for block in blocks]
-                made = [entry for entry in told if entry]
-                if not made:
+                if not any(told):
                     break
-                read = replace(read, view=covered(read.view, made))
+                read = replace(read, view=covered(read.view, [entry for entry in told if entry]))
         return read.view
 
     async def _compacted(self, work: _Work) -> None:
