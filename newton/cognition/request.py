@@ -35,7 +35,8 @@ class Request:
 
     `frame` and `profile` force what is otherwise chosen. With `adapt` a plain input gets less than `tokens`. `as_of`
     asks for the context as it would have been at that moment. `filters` say what may be in it, and `additional` are
-    words of the caller's own that stand in it, as far as half of it holds them.
+    words of the caller's own that stand in it, as far as half of it holds them. `itself` is the memory that the input
+    has become already, and which is not found for it.
     """
 
     agent_id: UUID
@@ -46,6 +47,7 @@ class Request:
     profile: str | None = None
     session_id: UUID | None = None
     in_view: InView | None = None
+    itself: UUID | None = None
     as_of: datetime | None = None
     filters: Filters = NO_FILTERS
     additional: str | None = None

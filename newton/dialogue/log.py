@@ -131,6 +131,7 @@ def placed(row: Record, session_id: UUID) -> Placed:
             content=row["content"],
             said_at=row["said_at"],
             ref=row["ref"],
+            aside=row["aside"],
             calls=tuple(Call(**call) for call in json.loads(calls)) if calls else (),
             answers=row["answers"],
         ),
