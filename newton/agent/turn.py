@@ -26,6 +26,7 @@ from newton.dialogue import log, sessions
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line
+from newton.dialogue.log import Origin
 from newton.errors import CensoredError, ProviderError
 from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
@@ -94,11 +95,12 @@ class _Prepared:
 
 class _Heard(NamedTuple):
     """What a person said: its place in the session and the memory that it became; without them it stood there already,
-    word for word at the same moment."""
+    word for word at the same moment. A session that is a branch begins with the lines of its `origins`."""
 
     text: str
     place: int | None = None
     memory_id: UUID | None = None
+    origins: Sequence[Origin] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +203,8 @@ class Turns:
         view = [item for item in whole if heard.place is None or item.first < heard.place]
         end = max((item.last for item in view), default=-1)
         talk = shares.talk(spoken(view, count=self.count), tokens, count=self.count)
-        request = replace(self._request(said, heard, in_view(said.session_id, talk, end=end)), tokens=shares.context)
+        sent = replace(in_view(said.session_id, talk, end=end), inherited=tuple(heard.origins))
+        request = replace(self._request(said, heard, sent), tokens=shares.context)
         given = await Refreshing(contexts=self.contexts).for_turn(request)
         draft = Draft(context=given.bundle.text, view=talk, text=heard.text, tokens=tokens, marks=shares.marks)
         letter = draft.letter(shares.usable, count=self.count)
@@ -271,7 +274,8 @@ class Turns:
         """Keeps what the person said."""
         async with self.db.work(self.agent_id) as tx:
             line = Line(role="user", content=text, said_at=self.clock.now())
-            return _Heard(text, *await self._append(tx, session_id, line))
+            origins = await log.origins(tx, agent_id=self.agent_id, session_id=session_id)
+            return _Heard(text, *await self._append(tx, session_id, line), origins)
 
     async def _heed(self, session_id: UUID, heard: _Heard) -> Sequence[Proposal]:
         """What is now proposed for the identity. Nothing else of a turn proposes anything: no reply, and nothing that

@@ -1,6 +1,6 @@
 """What is asked of the cognitive layer."""
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
@@ -13,16 +13,22 @@ NO_FILTERS = Filters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InView:
-    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`."""
+    """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`. Those
+    that a branch begins with are in the sessions that it descends from: from a place to a place of each."""
 
     session_id: UUID
     first: int
     unsent: Set[int] = frozenset()
+    inherited: Sequence[tuple[UUID, int, int]] = ()
 
     def holds(self, found: Found) -> bool:
-        if found.thread != self.session_id or found.place is None:
+        if found.place is None or not self._own(found.thread, found.place):
             return False
         return self.covers(found.place, found.place)
+
+    def _own(self, thread: UUID | None, place: int) -> bool:
+        inherited = any(thread == other and first <= place <= last for other, first, last in self.inherited)
+        return thread == self.session_id or inherited
 
     def covers(self, first: int, last: int) -> bool:
         """Whether all lines of the session from one to another are sent."""

@@ -79,6 +79,11 @@ cross join lateral (
 ) as m
 order by m.position;
 
+-- name: origins(agent_id, session_id)
+select ancestor_id, first_position, last_position
+from dialogue.lineage
+where agent_id = $1 and session_id = $2;
+
 -- name: injections(agent_id, session_id)
 select i.place, i.other_id, i.first_position, i.last_position, i.tokens, s.ref
 from dialogue.injections as i

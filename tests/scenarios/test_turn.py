@@ -11,12 +11,13 @@ from pydantic import BaseModel
 from newton.agent.turn import Answer, Said, Turns
 from newton.content.frames import load_frames
 from newton.db.pool import in_unit_of_work
+from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import Rule
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.support import apart
+from tests.support import apart, teller
 
 
 class Endless(ScriptedChat):
@@ -247,3 +248,19 @@ async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: M
     await mind.verbs.recall("What is the ferry called?", most=1, as_of=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
         assert await tx.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"
+
+
+async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
+    # S001-41, S004-13: it is in the conversation, so it is not in the context as well
+    said = "The pier of Porto Novo has ninety-one planks."
+    parent = await mind.hear(said)
+    await mind.hear("That is a long pier.", role="assistant")
+    by = teller(mind.agent_id)
+    async with mind.db.work(mind.agent_id) as tx:
+        branch = await branches.branch(tx, "other", parent_id=parent, at=None, by=by)
+    await mind.settle()
+    model = ScriptedChat("Ninety-one.")
+    await take(mind.turns(model), Said(session_id=branch, text="How many planks has the pier of Porto Novo?"))
+    known, spoken = apart(model.heard[0])
+    assert said in spoken[0][1]
+    assert said not in known
