@@ -55,7 +55,7 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.models import asking, loaded, web
 from newton.runtime.transfer.importing import Importer
-from newton.runtime.tuning import limits, selecting, sizes, thresholds
+from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -254,6 +254,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             compacting=self.compacting(tell),
+            room=room(self.settings),
         )
 
     def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
@@ -275,6 +276,7 @@ class Newton:
 async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
     for a process that outlives its database server."""
+    check(settings)
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
