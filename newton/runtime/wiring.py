@@ -277,8 +277,7 @@ async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerato
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
     for a process that outlives its database server."""
     check(settings)
-    profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
+    outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
