@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent import ledger
 from newton.agent.ledger import Asked
-from newton.agent.sending import INSTRUCTION, Draft, Letter
+from newton.agent.sending import INSTRUCTION, Draft, Letter, fences
 from newton.clock import Clock
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue.compaction.fitting import fitted
@@ -55,7 +55,7 @@ class Shares:
     def talk(self, view: Sequence[Shown], tokens: int, *, count: Count) -> list[Shown]:
         """As much of a view as is sent beside an input of so many tokens, however long the context will be."""
         left = self.usable - count(INSTRUCTION) - self.context - tokens - 2 * self.marks
-        most = max(min(self.conversation, left), 0)
+        most = max(min(self.conversation, left) - fences(view, marks=self.marks, count=count), 0)
         return fitted(view, most=most, count=count, spared=0, marks=self.marks)
 
 

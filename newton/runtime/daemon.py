@@ -1,30 +1,32 @@
 """One process that lives for long: the doors, the work that is due, and an orderly end."""
 
 import asyncio
+import logging
 import os
 import signal
 import socket
 import ssl
 from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from contextlib import AsyncExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from newton.concurrency import together
-from newton.errors import ConfigError
+from newton.concurrency import together, within
+from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
 from newton.runtime.api.bodies import LOOPBACK
 from newton.runtime.minds import Minds
-from newton.runtime.wiring import opened
+from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
 
 DRAIN_SECONDS = 8
 BACKLOG = 512
 STALLED_SECONDS = 20  # a reader that takes nothing for so long is dropped
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -98,11 +100,15 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
     listen.checked()
+    logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
     token, taken = operator.token_of(settings.home), door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
-    async with opened(settings) as newton:
+    async with AsyncExitStack() as stack:
+        newton = await _opened(stack, settings, stop, tell)
+        if newton is None:
+            return
         app = create(Minds(newton), operator_token=token, hosts=listen.hosts)
         server = Server(config(app, listen))
         async with together() as tasks:
@@ -113,6 +119,22 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
             app.state.board.close()
             server.should_exit = True
             await serving
+
+
+async def _opened(
+    stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, tell: Callable[[str], None]
+) -> Newton | None:
+    """Newton, as soon as its database answers; None when it is told to stop before that."""
+    pause = FIRST_PAUSE
+    while not stop.is_set():
+        try:
+            return await stack.enter_async_context(opened(settings, for_long=True))
+        except DatabaseError as error:
+            tell(f"{error.what} Trying again in {pause:g} s.")
+        with suppress(TimeoutError):
+            await within(stop.wait(), seconds=pause)
+        pause = min(2 * pause, LONGEST_PAUSE)
+    return None
 
 
 def door(listen: Listen) -> socket.socket:

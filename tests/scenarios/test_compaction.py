@@ -128,7 +128,7 @@ class Waiting:
 
     name = "slow"
 
-    async def fill(self, prompt: str, form: object, *, purpose: str, max_tokens: int) -> None:
+    async def fill(self, prompt: str, form: object, *, purpose: str, max_tokens: int, seconds: float | None) -> None:
         self.asked.set()
         await self.may.wait()
 
@@ -213,7 +213,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
         first = (await other.doors.view("s1")).view
         model.may.set()
         await running
-    assert talking.failed == ["the session was changed meanwhile"]
+    assert talking.failed[-1] == "the session was changed meanwhile"
     assert set(payload(talking.told[-1])) == {"event", "strategy", "error", "time"}
     assert (await talking.doors.view("s1")).view == first
 

@@ -94,8 +94,8 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
 
 async def each_once(client: Client, many: int) -> None:
     """So many things to be done, a third of each kind, of which none is known already by its words."""
-    for start in range(0, many, 300):
-        places = range(start, min(start + 300, many))
+    for start in range(0, many, 30):
+        places = range(start, min(start + 30, many))
         await asyncio.gather(*(_done(client, n) for n in places))
 
 

@@ -1,5 +1,7 @@
 """The daemon: it is spoken to with tokens alone, and ends in order."""
 
+import os
+import signal
 import stat
 import subprocess
 import sys
@@ -10,6 +12,8 @@ import httpx2
 import pytest
 
 from tests.system.daemons import Daemon, daemon
+from tests.system.servers import fresh, postmaster, wait
+from tests.system.typed import typed
 
 
 @pytest.fixture(scope="module")
@@ -65,3 +69,21 @@ def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
     refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
     assert refused.returncode == 2
     assert "--tls-cert" in refused.stderr
+
+
+def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    # promise 4, R1 in small
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made, made.client() as client:
+        kept: list[str] = []
+        for number in range(3):
+            assert client.post("/v1/memories", json={"content": f"Cup {number} is white."}).status_code == 201
+            kept.append(f"Cup {number} is white.")
+            pid = postmaster(tmp_path / "data")
+            assert pid
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
+            wait(
+                lambda: client.post("/v1/memories", json={"content": "Saucers are blue."}).status_code == 201, seconds=5
+            )
+        assert made.stopped() == 0
+        shown = typed(tmp_path, "recall", "white cup", NEWTON_DATA_DIR=str(tmp_path / "data")).stdout
+        assert all(words in shown for words in kept)
