@@ -190,7 +190,7 @@ class Client:
         return (await self._post(path, {"messages": messages}, key=key))["positions"]
 
     async def view(self, session: str, *, most: int | None = None) -> dict[str, Any]:
-        """What a model is shown of a session."""
+        """What a model would be sent of a session now."""
         return await self._get(f"/v1/sessions/{quote(session, safe='')}/view", {"most": most} if most else None)
 
     async def push(self, goal: str, *, session: str | None = None, key: str | None = None) -> Worked:

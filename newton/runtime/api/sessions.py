@@ -11,6 +11,7 @@ from pydantic_core import PydanticCustomError
 
 from newton.agent.conversations import Conversations
 from newton.agent.sending import messages as sent
+from newton.cognition.budget import MOST_TOKENS
 from newton.dialogue.branches import Branch
 from newton.dialogue.entries import Listed
 from newton.dialogue.lines import Line, Placed, Role
@@ -18,7 +19,7 @@ from newton.memory import hygiene
 from newton.providers.chat import wire
 from newton.runtime.api import pages
 from newton.runtime.api.acting import Done, Writing
-from newton.runtime.api.caller import Reader
+from newton.runtime.api.caller import Reader, Writer
 from newton.runtime.api.memories import DOOR
 from newton.runtime.api.shapes import Answer, Cursor, Given, Limit, Page
 from newton.runtime.transfer.given import GivenCall, Name, Ref, Time, Utterance, misspoken
@@ -64,10 +65,9 @@ class ToSay(Given):
             raise PydanticCustomError("refused", "{fault}", {"fault": fault})
         return self
 
-    def line(self, *, now: datetime, nth: int) -> Line:
-        """It as a line; `nth` tells it from such lines before it."""
+    def line(self, *, now: datetime) -> Line:
         own = {name: getattr(self, name) for name in ("role", "content", "name", "ref", "answers")}
-        return Line(**own, said_at=self.at or now, calls=tuple(call.call for call in self.calls), nth=nth)
+        return Line(**own, said_at=self.at or now, calls=tuple(call.call for call in self.calls))
 
 
 class ToAppend(Given):
@@ -100,6 +100,18 @@ class View(Answer):
     tokens: int
     logged: int
     messages: list[dict[str, Any]]
+
+
+class ToCompact(Given):
+    most: int | None = Field(None, ge=1, le=MOST_TOKENS, description="Without it, the room there is.", examples=[8000])
+
+
+class Compacted(Answer):
+    """What it cost to be shown, and what it costs now, in tokens; what all its lines cost."""
+
+    before: int
+    after: int
+    logged: int
 
 
 class Entry(Answer):
@@ -175,7 +187,7 @@ async def append(session: str, asked: ToAppend, act: Writing) -> Response:
     """Add lines; a session that is new begins with them."""
 
     async def work(newton: Newton) -> Done:
-        lines = _lines(asked.messages, now=newton.clock.now())
+        lines = [one.line(now=newton.clock.now()) for one in asked.messages]
         placed = await _doors(newton).append(hygiene.ref(session, what="session"), lines)
         about = {"session_id": str(placed[0].session_id), "lines": len(placed)} if placed else {}
         positions = [one.position for one in placed]
@@ -197,15 +209,19 @@ async def view(
     session: str,
     caller: Reader,
     most: Annotated[
-        int | None,
-        Query(ge=1, le=10_000_000, description="Make it shorter where that is due, to so many tokens; that writes."),
+        int | None, Query(ge=1, le=MOST_TOKENS, description="In so many tokens; without it, in the room there is.")
     ] = None,
 ) -> View:
-    """What a model is shown of it now: lines, and accounts in the place of older ones."""
-    if most is not None:
-        caller.must("write")
-    seen = await _doors(caller.newton).view(session, most=most)
+    """What a model would be sent of it now: lines, and accounts in the place of older ones. Nothing is changed."""
+    seen = await _doors(caller.newton).preview(session, most=most)
     return View(tokens=seen.tokens, logged=seen.logged, messages=[wire(one) for one in sent(seen.view)])
+
+
+@router.post("/{session:path}/compact")
+async def compact(session: str, asked: ToCompact, caller: Writer) -> Compacted:
+    """Make it shorter where that is due. What is due once is not due again."""
+    before, after = await _doors(caller.newton).compact(session, most=asked.most)
+    return Compacted(before=before.tokens, after=after.tokens, logged=after.logged)
 
 
 @router.get("/{session:path}/entries")
@@ -256,10 +272,6 @@ async def branch(session: str, asked: ToBranch, act: Writing) -> Response:
 
 def _doors(newton: Newton) -> Conversations:
     return newton.conversations(DOOR)
-
-
-def _lines(said: list[ToSay], *, now: datetime) -> list[Line]:
-    return [one.line(now=now, nth=said[:place].count(one)) for place, one in enumerate(said)]
 
 
 def _session(one: Branch) -> Session:
