@@ -18,10 +18,12 @@ class Cutting:
 
     async def connected(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         beyond, to = await asyncio.open_connection("127.0.0.1", self._port)
-        with suppress(ConnectionError):
-            await asyncio.gather(self._asking(reader, to, writer), self._answering(beyond, writer, to))
-        for end in (writer, to):
-            end.close()
+        try:
+            with suppress(ConnectionError):
+                await asyncio.gather(self._asking(reader, to, writer), self._answering(beyond, writer, to))
+        finally:
+            for end in (writer, to):
+                end.transport.abort()
 
     async def _asking(self, reader: asyncio.StreamReader, to: asyncio.StreamWriter, of: asyncio.StreamWriter) -> None:
         while data := await reader.read(65_536):
