@@ -1,11 +1,15 @@
 """The API under many cut replies, many agents, and many strange requests."""
 
 import asyncio
+import socket
 from pathlib import Path
 
 import pytest
 
 from newton.db.pool import Database
+from newton.ids import agent_id
+from newton.runtime import daemon
+from tests.support import until
 from tests.system.cutting import cutting
 from tests.system.fuzzing import fuzz
 from tests.system.served import each_once, effects, served
@@ -34,3 +38,36 @@ async def test_no_request_of_many_makes_it_fail(db: Database, tmp_path: Path) ->
     # S2
     async with served(db, tmp_path) as api:
         assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=200) > 5_000
+
+
+FLOOD = """
+insert into runtime.events (agent_id, number, type, at, payload)
+select $1, n, 'memory.remembered', now(), jsonb_build_object('filling', repeat('x', 300))
+from generate_series(1, 60000) as n
+"""
+
+
+async def test_who_listens_and_reads_nothing_is_dropped(
+    db: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R13
+    monkeypatch.setattr(daemon, "STALLED_SECONDS", 0.5)
+    async with served(db, tmp_path) as api:
+        token = await api.token("ana")
+        async with db.work(agent_id("ana")) as tx:
+            await tx.execute(FLOOD, agent_id("ana"))
+        listeners = [socket.socket() for _ in range(20)]
+        head = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{shown}\r\nLast-Event-ID: 0\r\n\r\n"
+        for one in listeners:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            one.connect(("127.0.0.1", int(api.url.rpartition(":")[2])))
+            one.send(head.encode())
+
+        async def at_work(many: int) -> bool:
+            return api.app.state.meters.in_flight._value.get() == many
+
+        await until(lambda: at_work(20), seconds=30)
+        await until(lambda: at_work(0), seconds=60)
+        for one in listeners:
+            one.close()
+        assert await at_work(0)

@@ -1,5 +1,6 @@
 """Events as they happen: a stream that a reader takes up again where it was left."""
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator
 from typing import Annotated, Any
@@ -46,21 +47,30 @@ async def events(request: Request, caller: Reader, last: After = None, start: Fr
 
 
 async def _stream(caller: Caller, board: Board, number: int) -> AsyncGenerator[str]:
-    newton = caller.newton
+    agent_id = caller.newton.agent_id
     yield ": newton\n\n"
     while not board.closed:
-        waiting = board.listen(newton.agent_id)
-        async with newton.db.work(newton.agent_id) as tx:
-            if not await caller.stands(tx):
-                return
-            found = await telling.since(tx, number, agent_id=newton.agent_id)
+        waiting = board.listen(agent_id)
+        # a reader may leave at any moment, and a unit of work is not to be left in the middle
+        found = await asyncio.shield(asyncio.ensure_future(_since(caller, number)))
+        if found is None:
+            return
         for told in found:
             yield _written(told)
             number = told.number
         if found:
-            board.leave(newton.agent_id, waiting)
-        elif not await board.woken(newton.agent_id, waiting, seconds=BEAT_SECONDS):
+            board.leave(agent_id, waiting)
+        elif not await board.woken(agent_id, waiting, seconds=BEAT_SECONDS):
             yield ": beat\n\n"
+
+
+async def _since(caller: Caller, number: int) -> list[Told] | None:
+    """What was told behind that number; None when the token is valid no more."""
+    newton = caller.newton
+    async with newton.db.work(newton.agent_id) as tx:
+        if not await caller.stands(tx):
+            return None
+        return await telling.since(tx, number, agent_id=newton.agent_id)
 
 
 def _written(told: Told) -> str:
