@@ -10,7 +10,7 @@ import asyncpg
 
 from newton.db.embedded import EmbeddedServer
 from newton.db.migrate import migrate, read
-from newton.db.pool import APP_ROLE, Database, connecting, working
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connecting, working
 from newton.settings import Settings
 
 
@@ -19,12 +19,14 @@ async def open_database(settings: Settings, *, schema: Path) -> AsyncGenerator[D
     """A migrated database, ready to work. A configured one that does not answer is an error, never a fallback."""
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        async with _pool(owner=url, app=url, schema=schema) as database:
+        await prepare(url, schema=schema)
+        async with _pool(url, worker=url) as database:
             yield database
         return
     server = await _started(settings.home)
     try:
-        async with _pool(owner=server.dsn("postgres"), app=server.dsn(APP_ROLE), schema=schema) as database:
+        await prepare(server.dsn("postgres"), schema=schema)
+        async with _pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
             yield database
     finally:
         await asyncio.to_thread(server.stop)
@@ -49,9 +51,8 @@ def _stop(starting: "Future[EmbeddedServer]") -> None:
 
 
 @asynccontextmanager
-async def _pool(*, owner: str, app: str, schema: Path) -> AsyncGenerator[Database]:
-    await prepare(owner, schema=schema)
-    database = await Database.open(app)
+async def _pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
+    database = await Database.open(app, worker=worker)
     try:
         yield database
     finally:

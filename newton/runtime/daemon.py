@@ -14,6 +14,8 @@ from newton.concurrency import together
 from newton.errors import ConfigError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
+from newton.runtime.jobs.catalogue import SCHEDULES, running
+from newton.runtime.jobs.work import Worker
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import opened
 from newton.settings import Settings
@@ -60,9 +62,12 @@ async def serve(settings: Settings, listen: Listen) -> None:
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
     async with opened(settings) as newton:
-        server = _Server(_config(create(Minds(newton), operator_token=token), listen))
+        minds = Minds(newton)
+        server = _Server(_config(create(minds, operator_token=token), listen))
+        worker = Worker(newton.db, running(minds))
         async with together() as tasks:
             serving = tasks.create_task(server.serve())
+            tasks.create_task(worker.work(SCHEDULES, stop))
             await stop.wait()
             server.should_exit = True
             await serving

@@ -208,6 +208,7 @@ class Newton:
             embedder=self.embedder,
             asking=self._asking(),
             working_days=self.settings.working_days,
+            sizes=sizes(self.settings),
         )
 
     def _asking(self) -> Asking | None:
