@@ -203,7 +203,7 @@ def connecting() -> Generator[None]:
         ) from None
     except TimeoutError as error:
         raise _unreachable(f"no answer within {CONNECT_SECONDS} seconds") from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise _unreachable(str(error)) from error
 
 
@@ -223,7 +223,7 @@ def working(tx: Tx) -> Generator[None]:
         ) from error
     except (OSError, *FAILURES) as error:
         raise _failed(str(error)) from error
-    except asyncpg.InterfaceError as error:
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if _ended(tx):
             raise _failed("it ended the connection") from error
         raise

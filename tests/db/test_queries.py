@@ -19,7 +19,9 @@ QUERIES = {
 
 # What is the same for every agent, and what asks the catalog.
 AGENTLESS = {"memory/outbox.sql:register_model", "db/health.sql:server"}
-ACROSS = "runtime/jobs/claiming.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
+ACROSS = (
+    "runtime/jobs/claiming.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
+)
 # What must name the agent in another way than `agent_id = $1`.
 INSERTS = re.compile(r"^(--[^\n]*\n)*\s*insert into", re.IGNORECASE)
 STATEMENT = re.compile(

@@ -93,7 +93,10 @@ def _told(outcome: Outcome, *, json: bool) -> None:
     if json:
         show.as_json({"because": outcome.because, "did": outcome.did})
         return
-    did = ", ".join(f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}" for name, value in (outcome.did or {}).items())
+    did = ", ".join(
+        f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}"
+        for name, value in (outcome.did or {}).items()
+    )
     print(f"{'Done' if did else 'Nothing to do'}: {outcome.because}.")
     if did:
         print(did)

@@ -25,14 +25,19 @@ class Resident(NamedTuple):
 
 async def note_due(db: Database, schedules: Mapping[str, Schedule], *, moment: datetime | None = None) -> None:
     """Queues every job whose slot has come, once for each agent, whoever else notes it too; slots that were missed are
-    one. Runs that their holders did not survive often enough are given up."""
+    one."""
     async with db.across() as tx:
         row = await SQL["now"].one(tx)
         assert row is not None
         now: datetime = moment or row["now"]
         slots = [schedule.slot(now) for schedule in schedules.values()]
         await SQL["note_due"].run(tx, names=list(schedules), slots=slots, now=now)
-        await SQL["bury"].run(tx, most=MOST_ATTEMPTS, now=now)
+
+
+async def bury(db: Database, *, moment: datetime | None = None) -> None:
+    """Gives up the runs whose holders did not survive them often enough."""
+    async with db.across() as tx:
+        await SQL["bury"].run(tx, most=MOST_ATTEMPTS, moment=moment)
 
 
 async def claim(

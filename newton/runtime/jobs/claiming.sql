@@ -2,8 +2,7 @@
 select statement_timestamp() as now;
 
 -- name: note_due(names, slots, now)
--- The last slot of each job for every agent that was there by then, unless the job waits or runs, or has run for this
--- slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
+-- The last slot of each job for every agent, unless the job waits or runs, or has run for this slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
 from runtime.agents as a
@@ -19,15 +18,15 @@ where
     )
 on conflict do nothing;
 
--- name: bury(most, now)
+-- name: bury(most, moment)
 -- What took its holder down, or lost them, as often as that.
 update runtime.jobs
 set
     state = 'dead',
     leased_until = null,
-    finished_at = $2,
+    finished_at = coalesce($2::timestamptz, statement_timestamp()),
     error = coalesce(error, 'whoever ran it went away each time')
-where state = 'running' and leased_until <= $2::timestamptz and attempts >= $1;
+where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
 
 -- name: claim(holder, seconds, names, most, moment)
 -- What is due, and what was left by a holder whose lease is over. Who claims it next has a higher epoch.

@@ -45,6 +45,14 @@ class Outcome:
     write: Callable[[Tx], Awaitable[Did]] | None = None
 
 
+class Failure(NamedTuple):
+    """What went wrong, how long the next attempt waits, and whether this one counts."""
+
+    error: str
+    after: timedelta
+    counts: bool = True
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
     """A run as it stands in the queue."""
@@ -98,18 +106,17 @@ async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datet
     return outcome
 
 
-async def fail(
-    db: Database, claimed: Claimed, error: str, *, after: timedelta, moment: datetime | None = None
-) -> State | None:
-    """Has a run wait so long for its next attempt, or be dead when that was the last. None when another has it."""
+async def fail(db: Database, claimed: Claimed, failure: Failure, *, moment: datetime | None = None) -> State | None:
+    """Has a run wait for its next attempt, or be dead when that was the last. None when another has it."""
     async with db.work(claimed.agent_id) as tx:
         row = await SQL["fail"].one(
             tx,
             **_fence(claimed),
-            error=error,
-            seconds=after.total_seconds(),
+            error=failure.error,
+            seconds=failure.after.total_seconds(),
             most=MOST_ATTEMPTS,
             moment=moment,
+            tries=int(failure.counts),
         )
     return row["state"] if row else None
 

@@ -25,13 +25,14 @@ returning name, slot;
 delete from runtime.jobs
 where agent_id = $1 and name = $2 and slot < $3 and state = 'done' and result is null;
 
--- name: fail(agent_id, job_id, holder, epoch, error, seconds, most, moment)
+-- name: fail(agent_id, job_id, holder, epoch, error, seconds, most, moment, tries)
 update runtime.jobs
 set
-    state = case when attempts >= $7 then 'dead' else 'queued' end,
+    attempts = attempts - 1 + $9,
+    state = case when attempts - 1 + $9 >= $7 then 'dead' else 'queued' end,
     leased_until = null,
     due_at = coalesce($8::timestamptz, statement_timestamp()) + make_interval(secs => $6),
-    finished_at = case when attempts >= $7 then coalesce($8::timestamptz, statement_timestamp()) end,
+    finished_at = case when attempts - 1 + $9 >= $7 then coalesce($8::timestamptz, statement_timestamp()) end,
     error = $5
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning state;

@@ -20,7 +20,7 @@ from newton.db.pool import Database
 from newton.errors import ConflictError, DatabaseError, NewtonError
 from newton.ids import new_id
 from newton.runtime.jobs import claiming, queue
-from newton.runtime.jobs.queue import GOES_ON, Claimed, LostError, Outcome
+from newton.runtime.jobs.queue import GOES_ON, Claimed, Failure, LostError, Outcome
 from newton.runtime.jobs.schedule import Schedule, backoff
 
 T = TypeVar("T")
@@ -103,6 +103,7 @@ class Worker:
             async with self._patience():
                 if stopwatch() - ticked >= self.pace.tick * 1_000:
                     await claiming.note_due(self.db, schedules)
+                    await claiming.bury(self.db)
                     ticked = stopwatch()
                 for claimed in await claiming.claim(self.db, self.holder, list(schedules), most=free, lease=lease):
                     self._take(claimed, tasks)
@@ -125,10 +126,16 @@ class Worker:
         ended = await _caught(self._done(claimed))
         if isinstance(ended, Outcome | LostError):
             return ended
-        after = backoff(claimed.attempts, random.random())
-        LOG.warning("job_failed name=%s attempt=%d error=%s", claimed.name, claimed.attempts, _said(ended))
-        await _caught(queue.fail(self.db, claimed, _said(ended), after=after))  # else the lease ends by itself
+        failure = self._failure(ended, claimed.attempts)
+        LOG.warning("job_failed name=%s attempt=%d error=%s", claimed.name, claimed.attempts, failure.error)
+        await _caught(queue.fail(self.db, claimed, failure))  # else the lease ends by itself
         return ended
+
+    def _failure(self, error: BaseException, attempts: int) -> Failure:
+        """That the database went away says nothing of the run."""
+        if isinstance(error, DatabaseError):
+            return Failure(error.what, timedelta(seconds=self.pace.away * random.random()), counts=False)
+        return Failure(_said(error), backoff(attempts, random.random()))
 
     async def _done(self, claimed: Claimed) -> Outcome:
         return await queue.end(self.db, claimed, await self.run(claimed))
