@@ -1,5 +1,6 @@
 """Asks a model for forms off the hot path: within the day's ceiling, with every token recorded."""
 
+import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
@@ -39,10 +40,13 @@ class Asking:
         """What its model is called in the record of costs."""
         return self.model.name
 
-    async def fill(self, prompt: str, form: type[F], *, purpose: str, max_tokens: int) -> F | None:
+    async def fill(
+        self, prompt: str, form: type[F], *, purpose: str, max_tokens: int, seconds: float | None = None
+    ) -> F | None:
         """The form as the model filled it, or None when what it gave does not fit.
 
-        Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes.
+        Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes, or none
+        in so many seconds.
         """
         assert not in_unit_of_work()
         async with self.db.work(self.agent_id) as tx:
@@ -52,12 +56,35 @@ class Asking:
                 f"Today's ceiling of {self.per_day:,} model tokens leaves no room for this.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
             )
-        answer = ""
-        async for piece in self.model.stream([ChatMessage("user", prompt)], max_tokens=max_tokens, form=form):
-            if isinstance(piece, Reply):
-                answer = piece.text
-                await self._record(piece, purpose)
-        return filled(answer, form)
+        heard, reply, failed = list[str](), None, False
+        try:
+            async with asyncio.timeout(seconds):
+                async for piece in self.model.stream([ChatMessage("user", prompt)], max_tokens=max_tokens, form=form):
+                    if isinstance(piece, Reply):
+                        reply = piece
+                    else:
+                        heard.append(piece)
+        except TimeoutError:
+            what = f"The model {self.name} did not answer in {seconds:.0f} seconds."
+            raise ProviderError(what, hint="Name a faster one, or none, for this.") from None
+        except ProviderError:
+            failed = True  # a model that fails has told its cost before, or had none
+            raise
+        finally:
+            # Shielded: what was asked and heard is paid for, even when nobody waits for the rest.
+            if spent := reply or (None if failed else self._estimated(prompt, "".join(heard))):
+                await asyncio.shield(self._record(spent, purpose))
+        return filled(reply.text if reply else "", form)
+
+    def _estimated(self, prompt: str, text: str) -> Reply:
+        return Reply(
+            text=text,
+            model=self.name,
+            input_tokens=self.count(prompt),
+            output_tokens=self.count(text),
+            estimated=True,
+            finish="interrupted",
+        )
 
     async def _record(self, reply: Reply, purpose: str) -> None:
         async with self.db.work(self.agent_id) as tx:

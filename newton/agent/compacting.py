@@ -1,45 +1,39 @@
-"""Making conversations shorter: asks the strategies, has the blocks told, and keeps what came of it, or nothing."""
+"""Making conversations shorter: asks the strategies, has the blocks told, and keeps what came of it as it comes."""
 
-import secrets
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
+from newton.agent.accounts import Accounts, Allowance, Breaker, joined
 from newton.agent.asking import Asking
 from newton.clock import Clock, stopwatch
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import entries, log, tasks
 from newton.dialogue.compaction import prompting, telling
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
-from newton.dialogue.compaction.prompting import Told
 from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, Threshold, allowed
-from newton.dialogue.compaction.telling import Account, Part
 from newton.dialogue.entries import Run
 from newton.dialogue.log import Read
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost
-from newton.errors import NewtonError, ProviderError
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, covered, outermost
+from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
-from newton.memory.hygiene import mended
 from newton.memory.representations import Count
 
-HOLD_SECONDS = 120.0
-TRIES = 3  # failures of the model in a row, after which it is not asked any more
-ANSWER = 2  # times the tokens of a block that a model may answer with: the form around the words costs too
+HOLD_SECONDS = 120.0  # much longer than a model may take, and begun anew with all that is kept
 ROUNDS = 4  # of one strategy in a row, as long as each brings something
 
 
-@dataclass(slots=True)
-class Breaker:
-    """Counts the failures of a model in a row; with too many it is left alone until the process ends."""
+@dataclass(slots=True, kw_only=True)
+class _Work:
+    """One making shorter: of which session, in how many tokens, by whom, what was seen of it, what was kept, and what
+    the model may still do."""
 
-    failures: int = 0
-
-    @property
-    def open(self) -> bool:
-        return self.failures >= TRIES
-
-    def note(self, *, failed: bool) -> None:
-        self.failures = self.failures + 1 if failed else 0
+    session_id: UUID
+    most: int
+    holder: UUID
+    read: Read
+    kept: int = 0
+    allowance: Allowance = field(default_factory=Allowance)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,8 +46,10 @@ class Compacting:
     count: Count
     preset: Preset
     model: Asking | None = None
+    window: int = 128_000
     tell: Callable[[Event], None] = lambda event: None
     breaker: Breaker = field(default_factory=Breaker)
+    allowance: Callable[[], Allowance] = Allowance
 
     async def view(self, session_id: UUID, *, most: int) -> Sequence[Shown]:
         """The view of a session, made shorter first when a strategy wants that. `most` is what it may cost.
@@ -70,59 +66,74 @@ class Compacting:
             held = await entries.hold(tx, holder, agent_id=self.agent_id, session_id=session_id, seconds=HOLD_SECONDS)
         if not held:
             return read.view
+        work = _Work(session_id=session_id, most=most, holder=holder, read=read, allowance=self.allowance())
         try:
-            return await self._compacted(session_id, read, most)
+            await self._compacted(work)
         finally:
             async with self.db.work(self.agent_id) as tx:
                 await entries.release(tx, holder, agent_id=self.agent_id, session_id=session_id)
+        return work.read.view
 
-    async def _compacted(self, session_id: UUID, read: Read, most: int) -> Sequence[Shown]:
+    async def preview(self, session_id: UUID, *, most: int) -> Sequence[Shown]:
+        """What `view` would come to without a model. Nothing is written, and nobody is told."""
+        alone, none = replace(self, model=None, tell=_unheard), Allowance(calls=0)
+        read = await self._read(session_id)
         for strategy in self.preset.strategies:
             for _ in range(ROUNDS):
-                blocks = strategy.plan(self._sight(read, most))
-                changed = await self._ran(strategy, blocks, read, session_id, most) if blocks else None
-                if changed is None:
+                sight = self._sight(read, most)
+                blocks = [block for block in strategy.plan(sight) if allowed(block, sight) is None]
+                told = [await alone._entry(strategy, block, session_id, none) for block in blocks]
+                if not any(told):
                     break
-                read = changed
+                read = replace(read, view=covered(read.view, [entry for entry in told if entry]))
         return read.view
 
-    async def _ran(
-        self, strategy: Strategy, blocks: Sequence[Block], read: Read, session_id: UUID, most: int
-    ) -> Read | None:
-        """The session as it is after the strategy; None when it has changed nothing."""
-        started, before = stopwatch(), cost(read.view)
-        room = self._sight(read, most).most
-        self.tell(Started(strategy=strategy.name, current=before, max=room, time=self.clock.now()))
-        try:
-            made = await self._told(strategy, blocks, read, session_id, most)
-            async with self.db.work(self.agent_id) as tx:
-                kept = made and await entries.keep(
-                    tx, made, agent_id=self.agent_id, session_id=session_id, seen=read.seen
-                )
-        except NewtonError as error:
-            await self._end(strategy, session_id, (before, before), stopwatch() - started, str(error))
-            return None
-        if not kept:
-            why = "the session was changed meanwhile" if made else "nothing came out shorter"
-            await self._end(strategy, session_id, (before, before), stopwatch() - started, why)
-            return None
-        changed = await self._read(session_id)
-        after = cost(changed.view)
-        sight = self._sight(changed, most)
-        full = isinstance(strategy, Threshold) and after >= strategy.share * sight.most
-        exhausted = full and not strategy.plan(sight)
-        await self._end(strategy, session_id, (before, after), stopwatch() - started, None, exhausted=exhausted)
-        return changed
+    async def _compacted(self, work: _Work) -> None:
+        for strategy in self.preset.strategies:
+            for _ in range(ROUNDS):
+                blocks = strategy.plan(self._sight(work.read, work.most))
+                if not blocks or not await self._ran(strategy, blocks, work):
+                    break
 
-    async def _told(
-        self, strategy: Strategy, blocks: Sequence[Block], read: Read, session_id: UUID, most: int
-    ) -> list[Entry]:
-        """The entries that are to stand in the place of the blocks, but for those that came out no shorter."""
-        sight, made, saved = self._sight(read, most), list[Entry](), 0
+    async def _ran(self, strategy: Strategy, blocks: Sequence[Block], work: _Work) -> bool:
+        """Whether the strategy came to its end and has changed something."""
+        started, before = stopwatch(), cost(work.read.view)
+        room = self._sight(work.read, work.most).most
+        self.tell(Started(strategy=strategy.name, current=before, max=room, time=self.clock.now()))
+        work.kept, why, after, exhausted = 0, None, before, False
+        try:
+            await self._told(strategy, blocks, work)
+        except NewtonError as error:
+            why = error.what if isinstance(error, ConflictError) else str(error)
+        if work.kept:
+            work.read = await self._read(work.session_id)
+            after = cost(work.read.view)
+            sight = self._sight(work.read, work.most)
+            full = isinstance(strategy, Threshold) and after >= strategy.share * sight.most
+            exhausted = full and not strategy.plan(sight)
+        elif why is None:
+            why = "nothing came out shorter"
+        run = Run(strategy.name, self.clock.now(), stopwatch() - started, before, after, why)
+        await self._end(run, work.session_id, exhausted=exhausted)
+        return why is None
+
+    async def _told(self, strategy: Strategy, blocks: Sequence[Block], work: _Work) -> None:
+        """Keeps the entries that are to stand in the place of the blocks, but for those that came out no shorter: all
+        at once, or up to one that a model was paid for as soon as it is there.
+
+        Raises ConflictError when the session was changed meanwhile; what was kept until then stays.
+        """
+        sight, made, saved = self._sight(work.read, work.most), list[Entry](), 0
+        asked = work.allowance.for_model(blocks)
         for number, block in enumerate(blocks, start=1):
-            if allowed(block, sight) is None and (entry := await self._entry(strategy, block, session_id)):
+            allowance = work.allowance if block.first in asked else Allowance(calls=0)
+            entry = allowed(block, sight) is None and await self._entry(strategy, block, work.session_id, allowance)
+            if entry:
                 made.append(entry)
                 saved += block.tokens - entry.tokens - MESSAGE_TOKENS
+            if made and ((entry and entry.model) or number == len(blocks)):
+                await self._keep(made, work)
+                made = []
             self.tell(
                 Progressed(
                     strategy=strategy.name,
@@ -132,11 +143,24 @@ class Compacting:
                     time=self.clock.now(),
                 )
             )
-        return made
 
-    async def _entry(self, strategy: Strategy, block: Block, session_id: UUID) -> Entry | None:
+    async def _keep(self, made: Sequence[Entry], work: _Work) -> None:
+        """The right to make the session shorter is held as long again from then on."""
+        where = {"agent_id": self.agent_id, "session_id": work.session_id}
+        async with self.db.work(self.agent_id) as tx:
+            held = await entries.hold(tx, work.holder, **where, seconds=HOLD_SECONDS)
+            if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
+                raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
+        seen = work.read.seen
+        work.read = replace(work.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
+        work.kept += len(made)
+
+    async def _entry(self, strategy: Strategy, block: Block, session_id: UUID, allowance: Allowance) -> Entry | None:
         items = await self._in_full(block, session_id)
-        text, model = (self._masked(block, items), None) if block.kind == "mask" else await self._account(block, items)
+        if block.kind == "mask":
+            text, model = self._masked(block, items), None
+        else:
+            text, model = await self._account(strategy, block, items, allowance)
         tokens = self.count(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
@@ -168,25 +192,21 @@ class Compacting:
         words = {placed.position: placed.line.content for placed in rows}
         return [item._replace(text=words[item.first]) if item.kind == "mask" else item for item in block.items]
 
-    async def _account(self, block: Block, items: Sequence[Shown]) -> tuple[str, str | None]:
+    async def _account(
+        self, strategy: Strategy, block: Block, items: Sequence[Shown], allowance: Allowance
+    ) -> tuple[str, str | None]:
         """What the block comes to, and the model that told it."""
         found = telling.account(items)
-        told = await self._asked(block, items)
+        told, why = await self._accounts.told(block, items, allowance)
+        if why:
+            self.tell(Failed(strategy=strategy.name, error=why, time=self.clock.now()))
         name = self.model.name if self.model and told else None
-        account = _joined(told, found) if told else found
+        account = joined(told, found) if told else found
         return telling.written(block.kind, account, items, most=block.most, count=self.count), name
 
-    async def _asked(self, block: Block, items: Sequence[Shown]) -> Told | None:
-        if self.model is None or self.breaker.open:
-            return None
-        prompt = prompting.prompt(block.kind, items, fence=f"=== {secrets.token_hex(8)} ===")
-        try:
-            told = await self.model.fill(prompt, Told, purpose="compact", max_tokens=block.most * ANSWER)
-        except ProviderError:
-            told = None
-        empty = told is None or not any(told.items(part) for part in telling.PARTS)
-        self.breaker.note(failed=empty)
-        return None if empty else told
+    @property
+    def _accounts(self) -> Accounts:
+        return Accounts(clock=self.clock, count=self.count, model=self.model, window=self.window, breaker=self.breaker)
 
     async def _folded(self, session_id: UUID) -> Read:
         """The session, with those tasks folded that could not be when they ended."""
@@ -201,44 +221,23 @@ class Compacting:
     def _sight(self, read: Read, most: int) -> Sight:
         return Sight(read.view, min(most, self.preset.most), read.pinned)
 
-    async def _end(
-        self,
-        strategy: Strategy,
-        session_id: UUID,
-        tokens: tuple[int, int],
-        duration_ms: float,
-        error: str | None,
-        *,
-        exhausted: bool = False,
-    ) -> None:
-        before, after = tokens
-        at = self.clock.now()
-        run = Run(strategy.name, at, duration_ms, before, after, error)
+    async def _end(self, run: Run, session_id: UUID, *, exhausted: bool) -> None:
         async with self.db.work(self.agent_id) as tx:
             await entries.record(tx, run, agent_id=self.agent_id, session_id=session_id)
-        if error:
-            self.tell(Failed(strategy=strategy.name, error=error, time=at))
+        if run.error:
+            self.tell(Failed(strategy=run.strategy, error=run.error, time=run.at))
             return
         self.tell(
             Completed(
-                strategy=strategy.name,
-                saved=before - after,
-                new_count=after,
-                duration_ms=duration_ms,
-                time=at,
+                strategy=run.strategy,
+                saved=run.before - run.after,
+                new_count=run.after,
+                duration_ms=run.duration_ms,
+                time=run.at,
                 exhausted=exhausted,
             )
         )
 
 
-def _joined(told: Told, found: Account) -> Account:
-    """A model's items, and of what was found those parts that have to be exact: artifacts and errors. Pure."""
-    joined = Account()
-    for part in telling.PARTS:
-        for words in told.items(part):
-            joined.note(part, mended(words))
-    exact: tuple[Part, ...] = ("thing", "failed")
-    for part in exact:
-        for words in found.items(part):
-            joined.note(part, words)
-    return joined
+def _unheard(event: Event) -> None:
+    """What is only tried is told to nobody."""

@@ -1,17 +1,19 @@
 """Asking a model to answer: within the day's ceiling and its window, with every token recorded."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+import math
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
 from newton.agent import ledger
 from newton.agent.ledger import Asked
-from newton.agent.sending import Draft, Letter
+from newton.agent.sending import INSTRUCTION, Draft, Letter, fences
 from newton.clock import Clock
 from newton.db.pool import Database, in_unit_of_work
-from newton.dialogue.view import MESSAGE_TOKENS
+from newton.dialogue.compaction.fitting import fitted
+from newton.dialogue.view import Shown
 from newton.dialogue.window import rooms
 from newton.errors import ProviderError, WindowError
 from newton.memory.representations import Count
@@ -37,12 +39,24 @@ class Limits:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shares:
-    """What each part of a prompt may cost by our own count, and the gauge that says so."""
+    """What each part of a prompt may cost by our own count, with the marks around messages, and the gauge that says
+    so."""
 
     gauge: Gauge
     usable: int
     conversation: int
     context: int
+
+    @property
+    def marks(self) -> int:
+        """What the model puts around a message, in our tokens; what joins two messages costs one too."""
+        return max(math.ceil(self.gauge.marks / self.gauge.ratio), 1)
+
+    def talk(self, view: Sequence[Shown], tokens: int, *, count: Count) -> list[Shown]:
+        """As much of a view as is sent beside an input of so many tokens, however long the context will be."""
+        left = self.usable - count(INSTRUCTION) - self.context - tokens - 2 * self.marks
+        most = max(min(self.conversation, left) - fences(view, marks=self.marks, count=count), 0)
+        return fitted(view, most=most, count=count, spared=0, marks=self.marks)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,16 +95,15 @@ class Speaking:
             f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
-    async def stream(self, draft: Draft, shares: Shares) -> AsyncGenerator[str]:
+    async def stream(self, draft: Draft, letter: Letter) -> AsyncGenerator[str]:
         """The reply. When the endpoint says that the prompt is too long it is asked once more with a shorter one."""
         assert self.model is not None, "nobody asks a model that is not set"
-        letter = draft.letter(shares.usable, count=self.count)
         try:
             async with aclosing(self._said(self.model, letter)) as said:
                 async for piece in said:
                     yield piece
         except WindowError:
-            sent = letter.counted + MESSAGE_TOKENS * len(letter.messages)
+            sent = letter.counted + draft.marks * len(letter.messages)
             shorter = draft.letter(int(sent * SHORTER), count=self.count)
             async with aclosing(self._said(self.model, shorter)) as said:
                 async for piece in said:

@@ -64,9 +64,11 @@ async def hold(tx: Tx, memory_ids: Sequence[UUID], *, at: Sitting) -> list[UUID]
 
 
 async def hold_lines(tx: Tx, places: Sequence[int], *, at: Sitting) -> list[UUID]:
-    """The lines at these places of the session were said. Returns what had to leave for them."""
+    """The lines at these places of the session were said. Returns the memories that they became."""
     rows = await SQL["of_lines"].all(tx, agent_id=at.agent_id, session_id=at.session_id, places=list(places))
-    return await hold(tx, [row["memory_id"] for row in rows], at=at)
+    memory_ids = [row["memory_id"] for row in rows]
+    await hold(tx, memory_ids, at=at)
+    return memory_ids
 
 
 async def held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:

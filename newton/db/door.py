@@ -8,15 +8,20 @@ from pathlib import Path
 
 import asyncpg
 
+from newton.concurrency import together
 from newton.db.embedded import EmbeddedServer
 from newton.db.migrate import migrate, read
 from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connecting, working
+from newton.errors import DatabaseError
 from newton.settings import Settings
+
+LOOKED_EVERY, LONGEST_PAUSE = 0.5, 10.0  # seconds between looks whether an embedded server lives
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, schema: Path) -> AsyncGenerator[Database]:
-    """A migrated database, ready to work. A configured one that does not answer is an error, never a fallback."""
+async def open_database(settings: Settings, *, schema: Path, for_long: bool = False) -> AsyncGenerator[Database]:
+    """A migrated database, ready to work. A configured one that does not answer is an error, never a fallback. An
+    embedded server that dies is started again by whoever has it `for_long`."""
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
         await prepare(url, schema=schema)
@@ -27,9 +32,34 @@ async def open_database(settings: Settings, *, schema: Path) -> AsyncGenerator[D
     try:
         await prepare(server.dsn("postgres"), schema=schema)
         async with _pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
-            yield database
+            if for_long:
+                async with _kept_alive(server):
+                    yield database
+            else:
+                yield database
     finally:
         await asyncio.to_thread(server.stop)
+
+
+@asynccontextmanager
+async def _kept_alive(server: EmbeddedServer) -> AsyncGenerator[None]:
+    async with together() as tasks:
+        keeping = tasks.create_task(_keep(server))
+        try:
+            yield
+        finally:
+            keeping.cancel()
+
+
+async def _keep(server: EmbeddedServer) -> None:
+    pause = LOOKED_EVERY
+    while True:
+        await asyncio.sleep(pause)
+        try:
+            await asyncio.to_thread(server.revive)
+            pause = LOOKED_EVERY
+        except DatabaseError:  # as when the disk is full; whoever asks the database meanwhile is told
+            pause = min(2 * pause, LONGEST_PAUSE)
 
 
 async def _started(home: Path) -> EmbeddedServer:

@@ -79,6 +79,14 @@ class EmbeddedServer:
             fcntl.flock(user, fcntl.LOCK_SH)
         return cls(place, user)
 
+    def revive(self) -> None:
+        """Starts the server again when it has died. Raises DatabaseError when it does not come."""
+        if _state(self._place) == "ready":
+            return
+        with _alone(self._place.home):
+            if _until(self._place, "ready", "gone") == "gone":
+                _start(self._place)
+
     def dsn(self, user: str, database: str = DATABASE) -> str:
         """The connection string, over a socket that only this person can reach. It leaves nothing to PG… variables."""
         place = f"host={self._place.sockets}&port={PORT}"

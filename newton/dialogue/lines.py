@@ -1,5 +1,6 @@
 """Lines of dialogue as values, and each line as a memory of kind `exchange`. Pure."""
 
+import contextlib
 import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -30,6 +31,8 @@ MONTHS = (
 )
 
 MOST_CALL = 120  # characters of a call as it is named
+MOST_GIVEN = 6_000  # characters of what tools are given in one message, where it is shown in short
+SHORTEST = 20  # characters that are kept of a text that a tool is given
 
 # Whoever speaks in a role is believed so much. A transcript's system lines were not said by this agent's operator.
 TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "system": "agent", "tool": "tool"}
@@ -37,7 +40,8 @@ TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "syste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message. `ref` is the caller's id of it; `memorable` is false for what only repeats memories.
+    """One message. `ref` is the caller's id of it; `aside` is true of what Newton itself says where no model spoke: a
+    quote of memory, or why there is no answer. It is in the log, is sent to no model and becomes no memory.
 
     `calls` are the tools that an assistant calls with it, and `answers` is the id of the call that a tool's words
     answer; a message that calls may have no words. `nth` tells apart lines without a ref that are alike in everything,
@@ -50,7 +54,7 @@ class Line:
     said_at: datetime
     name: str | None = None
     ref: str | None = None
-    memorable: bool = True
+    aside: bool = False
     calls: tuple[Call, ...] = ()
     answers: str | None = None
     nth: int = 0
@@ -94,6 +98,49 @@ class Placed:
 def written(calls: Sequence[Call]) -> str | None:
     """Calls as JSON text, the same text for the same calls; None when there are none."""
     return json.dumps([call._asdict() for call in calls], ensure_ascii=False) if calls else None
+
+
+def in_short(calls: Sequence[Call]) -> tuple[Call, ...]:
+    """Calls as they are shown when what they give to tools is too long."""
+    return tuple(call._replace(arguments=abridged(call.arguments, most=MOST_GIVEN // len(calls))) for call in calls)
+
+
+def abridged(arguments: str, *, most: int) -> str:
+    """What a tool is given as JSON of at most so many characters, long texts and lists without their middle; where
+    even that is too long, only how long it was. Never longer than it was.
+
+    >>> abridged('{"path": "a.py", "text": "' + "x" * 900 + '"}', most=90)
+    '{"path": "a.py", "text": "xxxxxxxxxxxx [… 876 characters are left out …] xxxxxxxxxxxx"}'
+    """
+    nothing = json.dumps({"left_out": f"{len(arguments):,} characters"})
+    if len(arguments) <= max(most, len(nothing)):
+        return arguments
+    given: object = {"arguments": arguments}
+    with contextlib.suppress(ValueError, RecursionError):
+        given = json.loads(arguments)
+    longest = most
+    while longest >= SHORTEST:
+        told = json.dumps(_without_middle(given, longest), ensure_ascii=False)
+        if len(told) <= most:
+            return told.encode("utf-8", "replace").decode()
+        longest = longest * 3 // 4
+    return nothing
+
+
+def _without_middle(given: object, longest: int) -> object:
+    if isinstance(given, dict):
+        fields = cast("dict[str, object]", given)
+        return {name: _without_middle(one, longest) for name, one in fields.items()}
+    if isinstance(given, list):
+        items, most = cast("list[object]", given), max(longest // SHORTEST, 2)
+        if len(items) > most:
+            middle = f"[… {len(items) - most:,} items are left out …]"
+            items = [*items[: most - most // 2], middle, *items[-(most // 2) :]]
+        return [_without_middle(one, longest) for one in items]
+    if isinstance(given, str) and len(given) > longest:
+        note = f" [… {len(given) - 2 * (longest // 3):,} characters are left out …] "
+        return min(given, given[: longest // 3] + note + given[-(longest // 3) :], key=len)
+    return given
 
 
 def named(call: Call, *, most: int = MOST_CALL) -> str:

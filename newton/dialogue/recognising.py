@@ -50,6 +50,19 @@ _CUES: tuple[tuple[Sense, re.Pattern[str]], ...] = tuple(
     (sense, re.compile(words, re.IGNORECASE)) for sense, words in _SAID
 )
 
+# How people ask for something to be done. What follows tells "Run the tests" from "Run 5 failed".
+_ASKS = re.compile(
+    r"\W*+(?:(?:ok(?:ay)?|hey|hi|hello|well|now|then|so|and|also|first|next|just)\b\W++){0,3}+"
+    r"(?:please|pls|kindly|(?:can|could|would|will) (?:you|we)|i(?:'d| would) like|i (?:want|need) you to|"
+    r"(?:let'?s|let us) (?:look|see|check|try|find|fix)|"
+    r"(?:look|check|fix|find|see|show|tell|explain|run|rerun|try|test|debug|investigate|read|open|write|add|make|create|"
+    r"build|update|change|rename|remove|delete|move|implement|refactor|review|summari[sz]e|list|print|search|go|give|"
+    r"help|compare|describe|analy[sz]e|install|deploy|start|stop|restart|repeat|continue|undo)"
+    r"(?! (?:\S{1,20} )?(?:fail(?:s|ed|ing|ures?)?|errors?|is|was|are|were|did|does|has|had|crash\w*|broke)\b))"
+    r"\b",
+    re.IGNORECASE,
+)
+
 _ENDINGS = (
     "cfg|conf|cpp|cs|css|csv|db|diff|env|go|hpp|html?|ini|ipynb|java|jsx?|json|kt|lock|log|md|pdf|php|png|proto|py|rb|rs"
     "|sh|sql|svg|swift|toml|tsx?|txt|xml|ya?ml|zip"
@@ -76,6 +89,15 @@ def recognised(sentence: str) -> Sense | None:
         if cue.search(sentence):
             return sense
     return "path" if any(map(_sure, names(sentence))) else None
+
+
+def asks(sentence: str) -> bool:
+    """Whether somebody asks with it for something to be done.
+
+    >>> [asks(said) for said in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
+    [True, True, False, False]
+    """
+    return _ASKS.match(sentence[:MOST_SENTENCE]) is not None
 
 
 def telling(output: str) -> int:

@@ -12,7 +12,7 @@ from newton.dialogue import entries, log
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.compaction.telling import RULES, trimmed
 from newton.dialogue.condensing import USUAL, Sizes
-from newton.dialogue.lines import Line, Placed, exchange, written
+from newton.dialogue.lines import Line, Placed, exchange, in_short, written
 from newton.dialogue.view import Entry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
@@ -23,9 +23,11 @@ from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "sessions.sql")
 
-# From so many tokens on a line is shown in so many at most, its beginning and its end: what a tool gave, what was said.
+# From so many tokens on a line is shown in so many at most, its beginning and its end: what a tool gave or was given,
+# what was said.
 TRIMMED_TOOL = (5_000, 2_000)
 TRIMMED = (20_000, 8_000)
+CALLED = "[What I gave to the tool is shown in short.]"
 
 
 async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
@@ -42,6 +44,13 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     if row is None:
         raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` begins it.")
     return row["session_id"]
+
+
+async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
+    """What the caller calls a session that has begun."""
+    row = await SQL["ref_of"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return row["ref"]
 
 
 async def append(
@@ -64,7 +73,7 @@ async def append(
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    memory_ids = {p.position: new_id() for p in placed if p.line.memorable and p.line.content}
+    memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
         exchange(p, memory_id=memory_ids[p.position], by=by, count=count, call=calls.get(p.line.answers or ""))
@@ -113,17 +122,23 @@ async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Tell
 
 def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:
     """What is shown of a line that is too long to be shown whole; None for one that is not. Pure."""
-    longest, shown = TRIMMED_TOOL if placed.line.role == "tool" else TRIMMED
-    if placed.tokens <= longest or placed.line.calls:
+    line = placed.line
+    longest, shown = TRIMMED_TOOL if line.role == "tool" else TRIMMED
+    given = _given(line.calls, count)
+    said = placed.tokens - given
+    if said <= longest and given <= TRIMMED_TOOL[0]:
         return None
-    text = trimmed(placed.line.content, most=shown, count=count)
+    text = trimmed(line.content, most=shown, count=count) if said > longest else line.content or CALLED
+    tokens = count(text) + _given(in_short(line.calls), count)
+    if tokens >= placed.tokens:
+        return None
     return Entry(
         entry_id=new_id(),
         kind="mask",
         first=placed.position,
         last=placed.position,
         text=text,
-        tokens=count(text),
+        tokens=tokens,
         before=placed.tokens,
         strategy="trim",
         prompt=RULES,
@@ -133,8 +148,12 @@ def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:
 
 
 def _tokens(line: Line, count: Count) -> int:
-    calls = written(line.calls)
-    return max(count(line.content) + (count(calls) if calls else 0), 1)
+    return max(count(line.content) + _given(line.calls, count), 1)
+
+
+def _given(calls: Sequence[Call], count: Count) -> int:
+    text = written(calls)
+    return count(text) if text else 0
 
 
 def _same_words(line: Line, known: object) -> None:
@@ -153,6 +172,7 @@ def _row(placed: Placed, now: datetime) -> dict[str, object]:
         "role": line.role,
         "name": line.name,
         "content": line.content,
+        "aside": line.aside,
         "calls": [call._asdict() for call in line.calls] or None,
         "answers": line.answers,
         "tokens": placed.tokens,

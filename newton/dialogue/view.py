@@ -1,20 +1,20 @@
 """What a model is shown of a conversation: its log, with compactions in the place of what they cover. Pure."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, NamedTuple, Protocol, TypeVar
 from uuid import UUID
 
-from newton.dialogue.lines import Placed, Role
+from newton.dialogue.lines import Placed, Role, in_short
 from newton.providers.chat import Call
 
 EntryKind = Literal["mask", "tools", "turn", "goals", "merged", "task"]
-ShownKind = Literal["line", "injected", "mask", "tools", "turn", "goals", "merged", "task"]
+ShownKind = Literal["line", "injected", "left_out", "mask", "tools", "turn", "goals", "merged", "task"]
 
 MESSAGE_TOKENS = 4  # what a message costs beside its words: its role and the marks around it
 
-# A block that tells of whole turns is shown as a message to the model, one that tells of its own work as its own.
+# A block that tells of whole turns is shown as a record to the model, one that tells of its own work as its own words.
 _ROLES: dict[EntryKind, Role] = {
     "mask": "tool",
     "tools": "assistant",
@@ -24,6 +24,7 @@ _ROLES: dict[EntryKind, Role] = {
     "task": "user",
 }
 WHOLE: frozenset[ShownKind] = frozenset({"turn", "goals", "merged", "task"})
+_SAID: frozenset[ShownKind] = frozenset({"line", "mask", "tools"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,15 +89,22 @@ class Shown(NamedTuple):
         return bool(self.calls) or self.role == "tool"
 
     @property
+    def past(self) -> bool:
+        """Whether it tells of what was: nobody says it to the model at this place of the conversation."""
+        return self.kind not in _SAID
+
+    @property
     def asks(self) -> bool:
         """Whether a turn begins with it: something that a person said."""
         return self.role == "user" and self.kind in ("line", "mask")
 
 
 class Turn(NamedTuple):
-    """What belongs to one input: the input and all that came of it, or a block that tells of it."""
+    """What belongs to one input: the input and all that came of it, or a block that tells of it. `torn` are the places
+    of the calls and answers in it whose counterparts are outside."""
 
     items: tuple[Shown, ...]
+    torn: Set[int] = frozenset()
 
     @property
     def first(self) -> int:
@@ -117,12 +125,16 @@ class Turn(NamedTuple):
 
     @property
     def complete(self) -> bool:
-        """Whether every call in it has its answer, and the other way round."""
-        return self.begun and paired(self.items)
+        """Whether no call is in it without its answer, or the other way round. A call that nobody has answered has
+        ended: nothing waits for it, and an answer that comes late is told as a report."""
+        return self.begun and not self.torn
 
 
 def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[Injected] = ()) -> list[Shown]:
-    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps."""
+    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps.
+
+    Asides are not shown: what stands before them stands for their places too, so that the view has no gap.
+    """
     blocks = {block.first: block for block in outermost(entries)}
     aside: dict[int, list[Injected]] = {}
     for one in injected:
@@ -133,10 +145,27 @@ def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[In
         if placed.position <= covered:
             continue
         block = blocks.get(placed.position)
-        view.append(_block(block, placed) if block else _line(placed))
+        if block or not placed.line.aside:
+            view.append(_block(block, placed) if block else _line(placed))
+        elif view and view[-1].kind != "injected":
+            view[-1] = view[-1]._replace(last=placed.position)
         covered = block.last if block else placed.position
         view += [_aside(one) for place in range(placed.position, covered + 1) for one in aside.get(place, ())]
     return view
+
+
+def covered(view: Sequence[Shown], entries: Sequence[Entry]) -> list[Shown]:
+    """The view with these entries in the place of what they cover, as it will be shown when they are kept."""
+    made = {entry.first: entry for entry in outermost(entries)}
+    told: list[Shown] = []
+    last = -1
+    for item in view:
+        if item.last <= last and item.kind != "injected":
+            continue
+        entry = made.get(item.first) if item.kind != "injected" else None
+        told.append(_instead(entry, item) if entry else item)
+        last = entry.last if entry else last
+    return told
 
 
 def outermost(entries: Sequence[E]) -> list[E]:
@@ -165,32 +194,37 @@ def turns(view: Sequence[Shown]) -> list[Turn]:
             cut.append([])
         cut[-1].append(item)
         open_ = item.kind not in WHOLE
-    return [Turn(tuple(items)) for items in cut]
+    bonds = _bonds([item for items in cut for item in items])
+    return [Turn(tuple(items), _torn(items, bonds)) for items in cut]
 
 
-def paired(items: Sequence[Shown]) -> bool:
-    """Whether calls and answers belong together here: no answer without its call before it, no call left open.
-
-    An answer that names no call, as transcripts have them, belongs to what stands before it.
-    """
-    open_: set[str] = set()
+def _bonds(items: Sequence[Shown]) -> Mapping[int, Set[int]]:
+    """Of each call and each answer the places of its counterparts. An id may come again later; an answer that names no
+    call, as transcripts have them, belongs to what stands before it, and so does one whose call is not to be found."""
+    waiting: dict[str, int] = {}
+    bonds: dict[int, set[int]] = {}
     for item in items:
-        if item.role == "tool" and item.answers:
-            if item.answers not in open_:
-                return False
-            open_.discard(item.answers)
-        open_ |= {call.id for call in item.calls}
-    return not open_
+        if item.answers and (place := waiting.pop(item.answers, None)) is not None:
+            bonds.setdefault(place, set()).add(item.first)
+            bonds.setdefault(item.first, set()).add(place)
+        waiting |= {call.id: item.first for call in item.calls}
+    return bonds
+
+
+def _torn(items: Sequence[Shown], bonds: Mapping[int, Set[int]]) -> Set[int]:
+    inside = {item.first for item in items}
+    return frozenset(place for place in inside if not bonds.get(place, frozenset()) <= inside)
 
 
 def groups(turn: Turn) -> Iterator[tuple[Shown, ...]]:
     """The runs of work with tools in a turn, each with whole pairs of calls and answers."""
+    bonds = _bonds(turn.items)
     run: list[Shown] = []
     for item in (*turn.items, None):
         if item is not None and item.works:
             run.append(item)
             continue
-        if run and paired(run):
+        if run and not _torn(run, bonds) and not any(one.first in turn.torn for one in run):
             yield tuple(run)
         run = []
 
@@ -215,17 +249,22 @@ def _line(placed: Placed) -> Shown:
 
 
 def _block(entry: Entry, placed: Placed) -> Shown:
+    return _instead(entry, _line(placed))
+
+
+def _instead(entry: Entry, item: Shown) -> Shown:
+    """The entry as it is shown in the place of what begins with this; a mask is of this alone and keeps its role."""
     masked = entry.kind == "mask"
     return Shown(
-        role=placed.line.role if masked else _ROLES[entry.kind],
+        role=item.role if masked else _ROLES[entry.kind],
         text=entry.text,
         tokens=entry.tokens + MESSAGE_TOKENS,
         first=entry.first,
         last=entry.last,
         kind=entry.kind,
-        name=placed.line.name if masked else None,
-        calls=placed.line.calls if masked else (),
-        answers=placed.line.answers if masked else None,
+        name=item.name if masked else None,
+        calls=in_short(item.calls) if masked else (),
+        answers=item.answers if masked else None,
         entry_id=entry.entry_id,
     )
 

@@ -18,12 +18,14 @@ class Call(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class ChatMessage:
-    """One message. An assistant's may call tools, and a tool's answers the call of that id."""
+    """One message. An assistant's may call tools, and a tool's answers the call of that id. One of the `past`
+    tells of what was before: nobody says it now, whatever its role."""
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
     calls: tuple[Call, ...] = ()
     answers: str | None = None
+    past: bool = False
 
 
 def wire(message: ChatMessage) -> dict[str, object]:

@@ -6,22 +6,24 @@ from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, 
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from email.utils import parsedate_to_datetime
+from functools import partial
 from typing import TypeVar, cast
 
 import numpy as np
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
-from openai.types.shared_params import ResponseFormatJSONSchema
+from openai.types.chat.completion_create_params import ResponseFormat
 from pydantic import BaseModel, ConfigDict
 
 from newton.errors import ProviderError, WindowError
-from newton.providers import tokens
+from newton.providers import forming, tokens
 from newton.providers.chat import ChatMessage, Finish, Reply, wire
 from newton.providers.embedding import Vector, unit
 from newton.settings import Settings
 
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
+NO_KEY = "none"  # for a server that needs none
 SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
 
 # What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
@@ -54,7 +56,7 @@ class Endpoint:
         return asyncio.get_running_loop().time() + self.seconds
 
     def explained(self, error: Exception) -> ProviderError:
-        """The failure in words that help. Neither key nor prompt is in them, nor the endpoint's words: it may quote."""
+        """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
         if _overflows(error):
             return WindowError(
                 f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
@@ -63,19 +65,21 @@ class Endpoint:
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
                 status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-                return ProviderError(what.format(**words, status=status), hint=hint.format(**words))
+                said = _said(error, key=self.client.api_key)
+                return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
         return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def client(settings: Settings) -> openai.AsyncOpenAI:
-    """The connection. A local server needs no key, but the protocol wants one."""
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
+    """The connection. The protocol wants a key, though a local server needs none."""
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
 
 
-async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float) -> T:
-    """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline.
+async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float, again: bool = True) -> T:
+    """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline,
+    unless `again` is false.
 
     Raises TimeoutError at the deadline.
     """
@@ -84,7 +88,7 @@ async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float) -> T:
             return await ask()
         except _PASSING as error:
             wait = wait_asked(error)
-            if asyncio.get_running_loop().time() + wait >= deadline:
+            if not again or asyncio.get_running_loop().time() + wait >= deadline:
                 raise
             await asyncio.sleep(wait)
         return await ask()
@@ -123,6 +127,32 @@ def _overflows(error: Exception) -> bool:
 _TOO_LONG = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
 
 
+def _said(error: Exception, *, key: str) -> str:
+    """What the endpoint says of its failure, as a sentence to follow ours; nothing where a key or a model was wrong,
+    for it quotes them then, and nothing from a brace on, where it quotes what was sent."""
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING):
+        return ""
+    body = cast("object", error.body)
+    told = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+    if not isinstance(told, str) or told.lstrip().startswith("<"):
+        return ""
+    told = told if key == NO_KEY else told.replace(key, "[key]")
+    line = next((one for one in told.splitlines() if one.strip()), "").partition("{")[0]
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    safe = _KEYS.sub(_hidden, plain)
+    return f" It says: {safe if len(safe) <= MOST_SAID else safe[: MOST_SAID - 2] + ' …'}" if safe else ""
+
+
+def _hidden(found: re.Match[str]) -> str:
+    """A word that may be a key, or a part of one; a long word without a digit is none."""
+    return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
+
+
+MOST_SAID = 200  # characters
+_QUOTING = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+_KEYS = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
+
+
 class OpenAIChat:
     """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
 
@@ -139,26 +169,30 @@ class OpenAIChat:
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | Reply]:
         """As ChatModel and FormModel say. The deadline of `llm_timeout` seconds is for the whole reply."""
-        heard, failure = _Heard(), None
+        heard, failure = _Heard(messages), None
         try:
-            async with aclosing(self._chunks(messages, max_tokens, form)) as chunks:
+            async with aclosing(self._chunks(heard, max_tokens, form)) as chunks:
                 async for chunk in chunks:
                     if piece := heard.take(chunk):
                         yield piece
         except _FAILURES as error:
             failure = self._endpoint.explained(error)
-        reply = heard.reply(messages, model=self._endpoint.model)
+        reply = heard.reply(model=self._endpoint.model)
         if heard.pieces or not reply.estimated:
             yield reply
         if not heard.pieces or reply.finish == "interrupted":
             raise failure or self._unsaid(reply)
 
     async def _chunks(
-        self, messages: Sequence[ChatMessage], max_tokens: int, form: type[BaseModel] | None
+        self, heard: "_Heard", max_tokens: int, form: type[BaseModel] | None
     ) -> AsyncGenerator[ChatCompletionChunk]:
         """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
         deadline = self._endpoint.deadline()
-        async with await tried(lambda: self._begun(messages, max_tokens, form), deadline=deadline) as stream:
+        if form is None:
+            begun = await tried(lambda: self._begun(heard.asked, max_tokens), deadline=deadline)
+        else:
+            begun = await self._formed(heard, max_tokens, form, deadline)
+        async with begun as stream:
             while True:
                 async with asyncio.timeout_at(deadline):
                     chunk = await anext(stream, None)
@@ -166,8 +200,31 @@ class OpenAIChat:
                     return
                 yield chunk
 
+    async def _formed(
+        self, heard: "_Heard", max_tokens: int, form: type[BaseModel], deadline: float
+    ) -> openai.AsyncStream[ChatCompletionChunk]:
+        """The reply to a request for a form, made plainer as long as the endpoint refuses it. When it refuses all of
+        them, the first refusal counts, and the next request is a plain one alone: an outage is not asked thrice."""
+        place, messages = (self._endpoint.address, self._endpoint.model), heard.asked
+        refused: openai.APIStatusError | None = None
+        for way in forming.ways(place):
+            heard.asked = forming.worded(messages, form, way)
+            ask = partial(self._begun, heard.asked, max_tokens, forming.response_format(form, way))
+            try:
+                begun = await tried(ask, deadline=deadline, again=refused is None)
+            except openai.APIStatusError as error:
+                if error.status_code not in forming.REFUSALS or _overflows(error):
+                    raise
+                refused = refused or error
+            else:
+                forming.understood(place, way)
+                return begun
+        assert refused, "there is a way at least"
+        forming.unanswered(place)
+        raise refused
+
     async def _begun(
-        self, messages: Sequence[ChatMessage], max_tokens: int, form: type[BaseModel] | None
+        self, messages: Sequence[ChatMessage], max_tokens: int, response_format: ResponseFormat | None = None
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         return await self._endpoint.client.chat.completions.create(
             model=self._endpoint.model,
@@ -175,7 +232,7 @@ class OpenAIChat:
             max_tokens=max_tokens,
             stream=True,
             stream_options={"include_usage": True},
-            response_format=_format(form) if form else openai.omit,
+            response_format=response_format or openai.omit,
         )
 
     def _unsaid(self, reply: Reply) -> ProviderError:
@@ -213,8 +270,9 @@ class _Chunk(_Received):
 
 @dataclass(slots=True)
 class _Heard:
-    """A reply as far as it has come."""
+    """A reply as far as it has come, and what it was asked with."""
 
+    asked: Sequence[ChatMessage]
     pieces: list[str] = field(default_factory=list[str])
     usage: tuple[int, int] | None = None
     finish: Finish | None = None
@@ -238,9 +296,9 @@ class _Heard:
             self.pieces.append(piece)
         return piece
 
-    def reply(self, messages: Sequence[ChatMessage], *, model: str) -> Reply:
+    def reply(self, *, model: str) -> Reply:
         text = "".join(self.pieces)
-        spent = self.usage or (sum(tokens.count_many(m.text for m in messages)), tokens.count(text))
+        spent = self.usage or (sum(tokens.count_many(m.text for m in self.asked)), tokens.count(text))
         return Reply(
             text=text,
             model=model,
@@ -249,11 +307,6 @@ class _Heard:
             estimated=self.usage is None,
             finish=self.finish or "interrupted",
         )
-
-
-def _format(form: type[BaseModel]) -> ResponseFormatJSONSchema:
-    schema = form.model_json_schema()
-    return {"type": "json_schema", "json_schema": {"name": form.__name__.lower(), "schema": schema}}
 
 
 class _Row(_Received):

@@ -55,7 +55,7 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.models import asking, loaded, web
 from newton.runtime.transfer.importing import Importer
-from newton.runtime.tuning import limits, selecting, sizes, thresholds
+from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -255,6 +255,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             compacting=self.compacting(tell),
+            room=room(self.settings),
         )
 
     def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
@@ -273,16 +274,18 @@ class Newton:
 
 
 @asynccontextmanager
-async def opened(settings: Settings) -> AsyncGenerator[Newton]:
-    """Newton, ready to work. What is wrong with files or settings is said before the database is touched."""
-    profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
+async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
+    """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
+    for a process that outlives its database server."""
+    check(settings)
+    outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
         async with together() as tasks:
             loading = tasks.create_task(asyncio.to_thread(loaded, settings))
-            opening = tasks.create_task(stack.enter_async_context(open_database(settings, schema=shipped("schema"))))
+            database = open_database(settings, schema=shipped("schema"), for_long=for_long)
+            opening = tasks.create_task(stack.enter_async_context(database))
         (embedder, count), db = loading.result(), opening.result()
         agent_id = await agents.agent(db, settings.agent, now=clock.now())
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
@@ -347,6 +350,7 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         count=newton.count,
         preset=preset(settings.compaction),
         model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
+        window=settings.window_tokens,
         tell=tell,
     )
 

@@ -14,6 +14,7 @@ APPEND_ONLY = {
     "dialogue.lineage",
     "dialogue.checkpoints",
     "dialogue.injections",
+    "dialogue.ejections",
     "dialogue.compactions",
     "dialogue.task_steps",
     "heart.events",

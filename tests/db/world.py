@@ -137,6 +137,8 @@ async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
         tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
     )
     excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
+    made = await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
+    await branches.eject(tx, made.injection_id, session_id=session_id, by=by)
     await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
 
 

@@ -1,6 +1,7 @@
 """Long conversations: what is shown stays within the window, what matters stays in it, and the log stays as it is."""
 
 import asyncio
+import json
 from collections import Counter
 from dataclasses import replace
 from datetime import timedelta
@@ -9,7 +10,9 @@ import pytest
 
 from newton.dialogue.compaction.events import NAMES, Completed, Progressed, Started, payload
 from newton.dialogue.compaction.strategies import Preset, Threshold
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Line, written
+from newton.dialogue.view import MESSAGE_TOKENS
+from newton.providers import tokens
 from tests.scenarios.conftest import Mind
 from tests.scenarios.longtalk import Talk
 from tests.scenarios.talking import Talking, words
@@ -125,7 +128,7 @@ class Waiting:
 
     name = "slow"
 
-    async def fill(self, prompt: str, form: object, *, purpose: str, max_tokens: int) -> None:
+    async def fill(self, prompt: str, form: object, *, purpose: str, max_tokens: int, seconds: float | None) -> None:
         self.asked.set()
         await self.may.wait()
 
@@ -210,7 +213,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
         first = (await other.doors.view("s1")).view
         model.may.set()
         await running
-    assert talking.failed == ["the session was changed meanwhile"]
+    assert talking.failed[-1] == "the session was changed meanwhile"
     assert set(payload(talking.told[-1])) == {"event", "strategy", "error", "time"}
     assert (await talking.doors.view("s1")).view == first
 
@@ -301,3 +304,24 @@ async def test_a_message_of_five_megabytes_is_kept_and_shown_trimmed(mind: Mind)
     assert max(talking.sent) < 4_000
     assert "0 the quick" in words(view) and "109999 the quick" in words(view)
     assert (await talking.doors.log("s1"))[2].line.content == text
+
+
+@pytest.mark.parametrize("said", ["", "I write it now."])
+async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind: Mind, said: str) -> None:
+    # S003-16, S003-22, S003-26
+    given = json.dumps({"path": "src/app.py", "content": "x = 1\n" * 14_000})
+    lines = [says("user", "Write it. Never touch prod."), calls("w", text=said, arguments=given), gives("w", "written")]
+    talking = Talking(mind)
+    view = await talking.turns([turn(0), lines], most=WINDOW)
+    assert talking.sent[-1] < 5_000, "it is in short before anything has to give way"
+    asked, call, gave = view[-3:]
+    assert (asked.text, gave.text) == ("Write it. Never touch prod.", "written") and said in call.text
+    short = json.loads(call.calls[0].arguments)
+    assert short["path"] == "src/app.py" and len(short["content"]) < 6_000
+    assert call.tokens == tokens.count(call.text) + tokens.count(written(call.calls) or "") + MESSAGE_TOKENS
+    assert (await talking.doors.log("s1"))[call.first].line.calls[0].arguments == given
+    (entry,) = await talking.doors.entries("s1")
+    await talking.doors.restore("s1", entry.entry.entry_id.hex)
+    (_, call, _) = (await talking.doors.view("s1")).view[-3:]
+    assert call.calls[0].arguments == given
+    assert [item.role for item in await talking.asks(most=6_000)][-3:] == ["user", "assistant", "tool"]

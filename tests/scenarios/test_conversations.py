@@ -71,6 +71,7 @@ def conversations(mind: Mind, compacting: Compacting) -> Conversations:
         clock=mind.clock,
         count=tokens.count,
         compacting=compacting,
+        room=100_000,
     )
 
 

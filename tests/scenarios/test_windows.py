@@ -1,15 +1,24 @@
 """A chat with a model of a small window, and a strategy that somebody brings along."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 
-from newton.agent.turn import Said
+from pydantic import BaseModel
+
+from newton.agent.sending import SAID
+from newton.agent.turn import Said, Turns
+from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import Block, Preset, Sight
+from newton.dialogue.lines import Line
 from newton.dialogue.view import turns
 from newton.providers import tokens
+from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
+from tests.support import apart, teller
+from tests.talks import calls, gives, says
 
 WINDOW = 12_000
 LONG = "The keeper counted {n} boats, {n} buoys and {n} gulls, and wrote all of it down in the harbour book. " * 20
@@ -27,7 +36,7 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
         prompt = model.heard[-1]
         assert sum(tokens.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
         assert [one.role for one in prompt if one.role == "system"] == ["system"] and prompt[0].role == "system"
-        assert "kept by Priya" in prompt[0].text
+        assert "kept by Priya" in prompt[-1].text.partition(SAID)[0], "what is recalled stands with the input"
         assert prompt[-1].role == "user" and prompt[-1].text.endswith(f"on day {n}?")
     assert "[SUMMARIZED]" in "\n".join(one.text for one in model.heard[-1]), "older turns are told shorter"
     assert "counted 58 boats" in model.heard[-1][-2].text, "the latest are sent as they were said"
@@ -51,3 +60,64 @@ async def test_a_strategy_of_one_s_own_is_used_without_touching_the_others(mind:
     view = await compacting.view(session_id, most=100_000)
     assert "turn" in {item.kind for item in view}
     assert (await compacting.view(session_id, most=100_000)) == view
+
+
+class Counting(ScriptedChat):
+    """Reports what it was sent, by a tokenizer like ours."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.sent: list[int] = []
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | Reply]:
+        self.heard.append(list(messages))
+        self.sent.append(sum(tokens.count(one.text) + 4 for one in messages))
+        yield "Fine."
+        yield Reply(text="Fine.", model=self.name, input_tokens=self.sent[-1], output_tokens=2)
+
+
+async def written(mind: Mind, ref: str, lines: Sequence[Line]) -> Said:
+    session_id = await mind.session(ref)
+    async with mind.db.work(mind.agent_id) as tx:
+        await sessions.append(tx, lines, session_id=session_id, by=teller(mind.agent_id), count=tokens.count)
+    return Said(session_id=session_id, text="And what now?")
+
+
+def roomy(mind: Mind, model: ScriptedChat, *, window: int) -> Turns:
+    talk = mind.turns(model, per_day=10**9)
+    return replace(talk, limits=replace(talk.limits, window=window, conversation=100_000, context=8_000))
+
+
+async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_too_long(mind: Mind) -> None:
+    # S003-1, S003-19
+    model = Counting()
+    talk = roomy(mind, model, window=20_000)
+    given = json.dumps({"content": "x = 1 + y\n" * 60})
+    for n in range(8):
+        work = [says("user", f"Write part {n}."), calls(f"c{n}", text="I write it. " * 20, arguments=given)]
+        await take(talk, await written(mind, "s1", [*work, gives(f"c{n}", "ok"), says("assistant", "Done. " * 30)]))
+    shares = await talk.speaking.shares()
+    assert 0.98 <= shares.gauge.ratio <= 1.02
+    chatter = [says("user", f"Tell me more of {n}. " + "river stone boat lamp " * 60) for n in range(150)]
+    said = await written(mind, "s2", [line for one in chatter for line in (one, says("assistant", "I see."))])
+    await take(replace(talk, compacting=mind.compacting("none")), said)
+    assert 12_000 < model.sent[-1] <= 20_000 - talk.limits.reply
+
+
+async def test_what_a_long_input_drives_out_of_the_talk_comes_into_the_context(mind: Mind) -> None:
+    # S003-16, S004-13
+    model = Counting()
+    plan = "The plan is to paint the whole house blue, and then the garden fence as well."
+    said = await written(
+        mind, "s1", [says("user", plan), *[says("assistant", f"{n} is noted. " * 9) for n in range(40)]]
+    )
+    await mind.settle()
+    talk = roomy(mind, model, window=4_000)
+    await take(talk, said)
+    assert plan in [one.text for one in model.heard[-1]]
+    await take(talk, replace(said, text=f"{'step done; ' * 800} What is the plan to paint the whole house blue?"))
+    known, spoken = apart(model.heard[-1])
+    assert plan not in "\n".join(text for _, text in spoken)
+    assert plan in known

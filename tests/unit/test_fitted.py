@@ -1,14 +1,18 @@
 """What is sent is never above its ceiling, whatever is in the view, and a model can read it."""
 
+import json
+import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.lines import Placed
-from newton.dialogue.view import Injected, Shown, cost, shown
+from newton.dialogue.compaction.fitting import FLOOR, fitted
+from newton.dialogue.compaction.strategies import Block
+from newton.dialogue.lines import Line, Placed
+from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
 from newton.memory.representations import Count
 from newton.providers import tokens
 from tests.support import count
@@ -24,6 +28,19 @@ def plain(text: str) -> int:
 
 
 COUNTS = [count, plain, tokens.count]
+GIVEN = ['{"path": "src/app.py"}', json.dumps({"text": "x = 1\n" * 2_000}), json.dumps([7] * 3_000), "no JSON " * 900]
+
+
+@st.composite
+def burdened(draw: st.DrawFn) -> list[Placed]:
+    """A log of which some calls give very much to their tools."""
+    log = draw(st.one_of(logs(), logs(reused=True), worked(most=8)))
+    lines = [one.line for one in log]
+    for n, line in enumerate(lines):
+        if line.calls:
+            given = draw(st.sampled_from(GIVEN))
+            lines[n] = replace(line, calls=tuple(call._replace(arguments=given) for call in line.calls))
+    return placed(lines)
 
 
 def unmatched(view: Sequence[Shown]) -> tuple[set[str], set[str]]:
@@ -40,8 +57,28 @@ def unmatched(view: Sequence[Shown]) -> tuple[set[str], set[str]]:
     return open_, lost
 
 
+def shown_with(log: list[Placed], by: Count, *, compacted: bool) -> list[Shown]:
+    told = Told(placed([one.line for one in log], by=by))
+    if compacted:
+        told.run(DEFAULT, 2_000)
+    aside = "[From other]\nUser: x"
+    return shown(told.log, told.entries, [Injected(len(log) // 2, aside, by(aside))])
+
+
+def asked(view: Sequence[Shown]) -> Shown | None:
+    return next((item for item in reversed(view) if item.asks), None)
+
+
+def is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except ValueError:
+        return False
+    return True
+
+
 @given(
-    log=st.one_of(logs(most=40), logs(most=40, reused=True), worked(most=8)),
+    log=st.one_of(logs(), logs(reused=True), worked(most=8), burdened()),
     most=st.one_of(st.integers(0, 60), st.integers(0, 3_000)),
     by=st.sampled_from(COUNTS),
     spared=st.integers(0, 3),
@@ -50,21 +87,27 @@ def unmatched(view: Sequence[Shown]) -> tuple[set[str], set[str]]:
 @settings(max_examples=100)
 @example(log=placed([says("user", "")] * 30), most=0, by=plain, spared=0, compacted=False)
 @example(log=placed([says("system", "a" * 500)] * 3), most=100, by=count, spared=1, compacted=False)
+@example(log=placed([says("user", "Go."), calls("c", arguments=GIVEN[1])]), most=90, by=count, spared=1, compacted=True)
 def test_no_view_is_above_its_ceiling(log: list[Placed], most: int, by: Count, spared: int, *, compacted: bool) -> None:
-    told = Told(placed([one.line for one in log], by=by))
-    if compacted:
-        told.run(DEFAULT, 2_000)
-    view = shown(
-        told.log, told.entries, [Injected(len(log) // 2, "[From other]\nUser: x", by("[From other]\nUser: x"))]
-    )
+    # S003-16, S003-19
+    view = shown_with(log, by, compacted=compacted)
     sent = fitted(view, most=most, count=by, spared=spared)
-    assert cost(sent) <= most
+    person = asked(view) if spared else None
+    assert cost(sent) <= (max(most, FLOOR) if person else most)
+    if person:
+        assert person.first in {item.first for item in sent if item.asks}, "the input stays to the last"
+    if person and person.text and most >= FLOOR:
+        assert any(item.text and item.text[0] == person.text[0] for item in sent if item.first == person.first)
+    assert fitted(sent, most=most, count=by, spared=spared) == sent, "twice is once"
+    given = {call.id: call.arguments for item in view for call in item.calls}
+    for call in (call for item in sent for call in item.calls):
+        assert is_json(call.arguments) or call.arguments in given.values()
     for item in sent:
         worded = by(item.text) if item.text else 0
         assert item.tokens >= worded or item.kind != "line", "no message says less than it costs"
     assert unmatched(sent)[1] <= unmatched(view)[1], "no answer loses its call"
     assert unmatched(sent)[0] <= unmatched(view)[0], "no call loses its answer"
-    said = [item.first for item in sent if "not shown here" not in item.text]
+    said = [item.first for item in sent if item.kind != "left_out"]
     assert said == sorted(said), "the order stays"
     if cost(view) <= most:
         assert sent == view
@@ -121,5 +164,124 @@ def test_a_turn_that_was_cut_by_a_persons_words_goes_with_its_answer() -> None:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 4, 5, 8])
-def test_where_there_is_no_room_at_all_nothing_is_sent(most: int) -> None:
-    assert cost(fitted(shown(TURNS, []), most=most, count=count)) <= most
+def test_where_there_is_no_room_at_all_only_the_beginning_of_the_input_is_sent(most: int) -> None:
+    assert fitted(shown(TURNS, []), most=most, count=count, spared=0) == []
+    (item,) = fitted(shown(TURNS, []), most=most, count=count)
+    assert "Please look at part 5".startswith(item.text) and item.text and cost([item]) <= FLOOR
+
+
+def big(marker: str, *, lines: int = 250) -> str:
+    return "\n".join(f"{marker} line {n} says {n * n}" for n in range(lines))
+
+
+@pytest.mark.parametrize("later", [[], [says("assistant", "Now the second.")]])
+def test_what_a_tool_was_given_is_shown_in_short_and_its_input_stays(later: list[Line]) -> None:
+    # S003-16: the current task; a file of twenty thousand tokens that is written, with what to keep to before it
+    file = json.dumps({"path": "src/app.py", "content": "x = 1\n" * 14_000})
+    lines = [says("user", "Write the big file. Never touch prod."), calls("w", arguments=file), gives("w", "written")]
+    sent = fitted(shown(placed([*lines, *later]), []), most=6_000, count=count)
+    assert sent[0].text == "Write the big file. Never touch prod."
+    assert [item.role for item in sent][1:3] == ["assistant", "tool"] and len(sent) == 3 + len(later)
+    (call,) = sent[1].calls
+    given = json.loads(call.arguments)
+    assert given["path"] == "src/app.py" and "characters are left out" in given["content"]
+    assert 2_000 < cost(sent) <= 6_000, "as much of it as there is room for"
+
+
+def test_a_turn_that_a_system_s_line_cuts_in_two_is_one() -> None:
+    # S003-16
+    lines = [*turn(0), says("user", "Look."), says("system", "Be brief."), says("assistant", "I look. " * 200)]
+    sent = fitted(shown(placed(lines), []), most=150, count=count)
+    assert [item.text for item in sent][:2] == ["Look.", "Be brief."]
+    assert sent[2].text.startswith("I look.") and sent[2].kind == "mask"
+
+
+def test_calls_that_cannot_be_shown_in_short_go_and_the_input_is_cut_at_last() -> None:
+    # S003-16
+    ids = [f"call_{n}" for n in range(40)]
+    lines = [says("user", "Please do all of it. " * 30), calls(*ids), *(gives(one, "done") for one in ids)]
+    view = shown(placed(lines), [])
+    (item,) = fitted(view, most=200, count=count)
+    assert item.text == view[0].text, "it fits beside nothing else"
+    (item,) = fitted(view, most=60, count=count)
+    assert item.text.startswith("Please do all") and cost([item]) <= 60
+
+
+def test_small_talk_goes_before_what_was_just_read() -> None:
+    # S003-16: recent activity and the current task are there until nothing older is left
+    old = [
+        line for n in range(40) for line in (says("user", f"small talk {n} " * 9), says("assistant", "Indeed. " * 20))
+    ]
+    now = [says("user", "Which port?"), calls("a"), gives("a", big("older")), calls("b"), gives("b", big("newer"))]
+    view = shown(placed([*turn(0, words=200), *old, *now]), [])
+    first = cost([item for item in view if item.role == "tool"][:1]) // 2
+
+    sent = fitted(view, most=cost(view) - first, count=count)
+    assert [item.kind for item in sent].count("mask") == 1 and sent[2].kind == "mask", "the oldest output first"
+    sent = fitted(view, most=cost(view) - 3_000, count=count)
+    assert sent[-5:] == view[-5:], "then old turns"
+    sent = fitted(view, most=cost(view[-5:]) - 100, count=count)
+    assert sent[0].kind == "left_out" and len(sent) == 6
+    assert sent[3].text.startswith("[output left out"), "then what this turn read earlier"
+    assert sent[5] == view[-1]
+    sent = fitted(view, most=1_500, count=count)
+    assert cost(sent) > 1_300, "and of what was read last as much as there is room for"
+    assert sent[-1].text.startswith("newer line 0 ") and sent[-1].text.endswith("newer line 249 says 62001")
+
+
+@pytest.mark.parametrize("joint", [" ", "\n"])
+def test_what_is_cut_keeps_its_beginning_and_its_end_and_fills_its_room(joint: str) -> None:
+    # S003-16: an input may be one line, and what is asked stands at its end
+    text = joint.join(["Here is the log.", *(f"step {n} is done;" for n in range(1_500)), "What went wrong?"])
+    (item,) = fitted(shown(placed([says("user", text)]), []), most=800, count=count)
+    assert item.text.startswith("Here is the log.") and item.text.endswith("What went wrong?")
+    assert cost([item]) > 700
+
+
+TOLD = re.compile(r"\[(?P<least>At least )?(?P<turns>\d+) earlier turns? (is|are) not shown here\]")
+
+
+@given(
+    log=st.one_of(logs(), worked(most=12)),
+    most=st.integers(300, 3_000),
+    part=st.floats(0.3, 1),
+    spared=st.integers(0, 1),
+)
+def test_the_note_counts_the_turns_that_are_not_shown(log: list[Placed], most: int, part: float, spared: int) -> None:
+    # S003-16, S003-26
+    view = shown(log, [])
+    once = fitted(view, most=most, count=count, spared=spared)
+    twice = fitted(once, most=int(most * part), count=count, spared=spared)
+    for sent in (once, twice):
+        notes = [item for item in sent if item.kind == "left_out"]
+        left = sum(item.asks for item in view) - sum(item.asks for item in sent)
+        if len(sent) == len(view):
+            assert not notes
+        if notes:
+            (note,) = notes
+            found = TOLD.fullmatch(note.text)
+            assert found and int(found["turns"]) == left and not found["least"]
+
+
+def test_one_turn_is_and_several_turns_are_not_shown() -> None:
+    # S003-26
+    view = shown(TURNS, [])
+    one = fitted(view, most=cost(view[7:]) - 1_000, count=count)
+    texts = {fitted(view, most=most, count=count)[1].text for most in range(900, cost(one), 10)}
+    texts = {text for text in texts if "not shown" in text}
+    assert "[1 earlier turn is not shown here]" in texts and "[2 earlier turns are not shown here]" in texts
+
+
+def test_an_account_of_several_turns_counts_as_one_at_least() -> None:
+    # S003-26
+    told = Told(placed([line for n in range(30) for line in turn(n, words=80)]))
+    told.lay(Block("goals", tuple(told.view[:18]), most=300))
+    sent = fitted(told.view, most=1_200, count=count)
+    assert re.match(r"\[At least \d+ earlier turns are not shown here\]", sent[0].text)
+
+
+@given(log=st.one_of(logs(), worked(most=8)), most=st.integers(FLOOR + 20, 1_500), marks=st.integers(0, 30))
+def test_the_marks_of_a_model_around_each_message_count(log: list[Placed], most: int, marks: int) -> None:
+    # S003-1, S003-19
+    sent = fitted(shown(log, []), most=most, count=count, marks=marks)
+    assert cost(sent) + (marks - MESSAGE_TOKENS) * len(sent) <= most

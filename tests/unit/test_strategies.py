@@ -21,6 +21,7 @@ from newton.dialogue.compaction.strategies import (
 )
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import Entry, cost, outermost, shown, turns
+from newton.providers import tokens
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 
 DEFAULT = PRESETS["default"].strategies
@@ -68,6 +69,52 @@ def test_work_with_tools_is_told_of_when_it_is_ten_turns_old() -> None:
     blocks = ToolCalls().plan(sight(talk(11), 100_000))
     assert spans(blocks) == [(n * 6 + 1, n * 6 + 4) for n in range(6)], "it reaches half as far back as it waits"
     assert {block.kind for block in blocks} == {"tools"}
+
+
+def test_work_waits_in_a_buffer_until_it_is_told_of_in_one_go() -> None:
+    # S003-A ADR-0015: in turns of four messages, enter at 20 messages old, run at >= 10 buffered or any >= 40 old
+    lines, ran, told = [line for n in range(24) for line in turn(n, work=1)], list[int](), Told([])
+    for end in range(4, len(lines) + 1, 4):
+        told.log = placed(lines[:end])
+        made = told.run((ToolCalls(),), 100_000)
+        buffered = sum(entry.last - entry.first + 1 for entry in made)
+        assert not made or (buffered >= 10 and all(end - entry.first >= 20 for entry in made))
+        ran += [end] if made else []
+        alone = [item for item in told.view if item.kind == "line" and item.works]
+        assert all(end - item.first <= 44 for item in alone), "and none is left that is older than 40 and a turn"
+    assert ran == [44, 68, 92], "every six turns"
+
+
+def test_what_is_said_to_the_person_is_no_work_with_tools() -> None:
+    # S003-A ADR-0018: results, questions to the person and talk are never told of as work
+    asks_back = [says("assistant", "Shall I go on?"), says("user", "Yes."), says("assistant", "All of it is done.")]
+    log = Told(placed([line for n in range(14) for line in [*turn(n), *asks_back]]))
+    assert log.run((ToolCalls(age=1), MaskOutputs(share=0, turns=1)), 1_000)
+    shown_lines = {item.first for item in log.view if item.kind == "line"}
+    spoken = [one.position for one in log.log if one.line.role != "tool" and not one.line.calls]
+    assert set(spoken) <= shown_lines
+
+
+def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
+    # S003-28: a 2,000-line file about 8,000 tokens, a pair of call and answer 500 to 2,000, a diff 1,000 to 5,000
+    file = "\n".join(f"a {n}" for n in range(2_000))
+    pair = placed(turn(0, work=1, words=90)[1:3], by=tokens.count)
+    diff = "\n".join(f"{'+-'[n % 2]}    value_{n} = {n}" for n in range(300))
+    assert 6_000 <= tokens.count(file) <= 10_000
+    assert 500 <= sum(one.tokens for one in pair) <= 2_000
+    assert 1_000 <= tokens.count(diff) <= 5_000
+    lines = [
+        says("user", "Go."),
+        calls("f"),
+        gives("f", file),
+        calls("d"),
+        gives("d", diff),
+        says("assistant", "Well."),
+    ]
+    told = Told(placed([*lines, *talk(12)], by=tokens.count))
+    before = told.tokens
+    told.run(DEFAULT, 100_000)
+    assert told.tokens < before - 0.9 * (tokens.count(file) + tokens.count(diff)), "work is told in 300 tokens at most"
 
 
 def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
@@ -197,10 +244,12 @@ def test_only_one_tools_output_is_masked_at_a_time() -> None:
     }
 
 
-def test_a_turn_with_an_open_call_is_not_told_of() -> None:
+def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:
     lines = [says("user", "Look."), calls("a", "b"), gives("a", "x " * 900), says("assistant", "Hm."), *talk(9)]
     for strategy in (ToolCalls(age=1), Threshold(recent=1)):
-        assert all(block.first > 3 for block in strategy.plan(sight(lines, 100)))
+        late = [*lines, gives("b", "y")]
+        assert all(block.first > 3 for block in strategy.plan(sight(late, 100)))
+        assert strategy.plan(sight(lines, 100))[0].first <= 1, "what nobody has answered has ended"
 
 
 # --- whatever the log and whatever the strategies ---
@@ -256,6 +305,8 @@ def unharmed(told: Told, made: Sequence[Entry], story: Told) -> None:
     alone = {item.first: item for item in view if item.kind == "line"}
     held = turns(story.view[: len(log)])
     current = range(held[-1].first, len(log)) if held else range(0)
+    known = [one for one in told.entries if one not in made and one.kind != "mask"]
+    covered = {place for one in known for place in range(one.first, one.last + 1)}
     for place, one in enumerate(log):
         if one.line.role == "system" or place in current or place in told.pinned:
             assert alone[place].text == one.line.content
@@ -265,7 +316,8 @@ def unharmed(told: Told, made: Sequence[Entry], story: Told) -> None:
             assert len(inside) == 1 and log[entry.first].line.role == "tool"
             continue
         for first, last in pairs(log):
-            assert (first in inside) == (last in inside), "a call and its answer are never split"
+            late = first in covered and last not in covered  # nobody had answered it when it was told of
+            assert late or (first in inside) == (last in inside), "a call and its answer are never split"
         cut = [one for one in held if {*range(one.first, one.last + 1)} & {*inside}]
         if entry.kind == "tools":
             assert len(cut) == 1

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Entry, EntryKind, Injected, Shown, cost, groups, outermost, paired, shown, turns
+from newton.dialogue.view import Entry, EntryKind, Injected, Shown, cost, groups, outermost, shown, turns
 from tests.support import NOON
 from tests.talks import calls, gives, logs, placed, says, turn
 
@@ -108,24 +108,31 @@ def test_a_systems_line_belongs_to_no_turn_and_ends_one() -> None:
     assert [(one.first, one.last, one.begun) for one in turns(view)] == [(0, 0, True), (2, 2, False)]
 
 
-def test_calls_and_answers_belong_together_or_they_do_not() -> None:
-    def pairs(*lines: Line) -> bool:
-        return paired(shown(placed(lines), []))
+def test_calls_and_answers_belong_together_in_one_turn() -> None:
+    def whole(*lines: Line) -> list[bool]:
+        return [one.complete for one in turns(shown(placed([says("user", "?"), *lines]), []))]
 
-    assert pairs(calls("a"), gives("a", "x"))
-    assert pairs(calls("a", "b"), gives("b", "x"), gives("a", "y"))
-    assert pairs(calls("a"), gives("a", "x"), calls("a"), gives("a", "y")), "an id may come again"
-    assert pairs(gives(None, "x")), "a transcript's tool names no call"
-    assert not pairs(calls("a"))
-    assert not pairs(calls("a", "b"), gives("b", "x"))
-    assert not pairs(gives("a", "x"), calls("a"))
-    assert not pairs(calls("a"), gives("a", "x"), gives("a", "x"))
+    assert whole(calls("a"), gives("a", "x")) == [True]
+    assert whole(calls("a", "b"), gives("b", "x"), gives("a", "y")) == [True]
+    assert whole(calls("a"), gives("a", "x"), calls("a"), gives("a", "y")) == [True], "an id may come again"
+    assert whole(gives(None, "x")) == [True], "a transcript's tool names no call"
+    assert whole(calls("a"), says("user", "!"), gives("a", "x"), says("user", "Next.")) == [False, False, True]
+    assert whole(calls("a", "b"), gives("b", "x"), says("user", "!"), gives("a", "y")) == [False, False]
+
+
+def test_a_call_that_nobody_answered_has_ended_and_so_has_an_answer_without_a_call() -> None:
+    lines = [says("user", "?"), calls("a", "b"), gives("b", "x"), says("user", "!"), calls("a"), gives("a", "y")]
+    first, second = turns(shown(placed(lines), []))
+    assert first.complete and second.complete, "the same id in a later turn answers the later call"
+    assert [places(run) for run in groups(first)] == [[(1, 1), (2, 2)]]
+    (late,) = turns(shown(placed([says("user", "?"), gives("gone", "x")]), []))
+    assert late.complete
 
 
 def test_runs_of_work_end_where_somebody_speaks() -> None:
     lines = [says("user", "?"), calls("a"), gives("a", "x"), says("assistant", "Hm."), calls("b"), gives("b", "y")]
-    (whole,) = turns(shown(placed([*lines, calls("open")]), []))
-    assert [places(run) for run in groups(whole)] == [[(1, 1), (2, 2)]], "the second run has a call left open"
+    whole, _ = turns(shown(placed([*lines, calls("late"), says("user", "!"), gives("late", "z")]), []))
+    assert [places(run) for run in groups(whole)] == [[(1, 1), (2, 2)]], "a call of the second run is answered later"
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 10)), max_size=12)
@@ -142,3 +149,12 @@ def test_every_line_is_shown_once_or_covered_once(
     assert shown(log, order) == view
     held = [item for one in turns(view) for item in one.items]
     assert held == [item for item in view if item.role != "system"]
+
+
+def test_an_aside_is_not_shown_and_leaves_no_gap() -> None:
+    said = [says("user", "One."), says("assistant", "Nothing."), says("user", "Two."), says("assistant", "Yes.")]
+    log = placed(said)
+    log[1] = replace(log[1], line=replace(log[1].line, aside=True))
+    view = shown(log, [])
+    assert [(item.text, item.first, item.last) for item in view] == [("One.", 0, 1), ("Two.", 2, 2), ("Yes.", 3, 3)]
+    assert shown(log[1:2], []) == []

@@ -40,7 +40,7 @@ class Completed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Failed:
-    """It changed nothing, and why."""
+    """It did not come to its end, and why; or its model failed, so that it goes on without, which is told once."""
 
     strategy: str
     error: str

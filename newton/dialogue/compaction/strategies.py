@@ -1,7 +1,7 @@
 """Which parts of a view are to be told shorter, and when: one pure plan a strategy, composed in an order.
 
-A strategy looks at a view and names blocks, or none. It never touches system messages, the turn that is being taken, a
-call without its answer, or what a person has restored.
+A strategy looks at a view and names blocks, or none. It never touches system messages, the turn that is being taken, or
+what a person has restored, and never parts a call from its answer.
 """
 
 import math
@@ -229,6 +229,11 @@ def preset(text: str) -> Preset:
 def _strategy(text: str) -> Strategy:
     named = _NAMED.fullmatch(text)
     kind = KINDS.get(named[1]) if named else None
+    if named and named[1] in PRESETS:
+        raise InputError(
+            f"{named[1]!r} is a preset: it stands alone, without strategies beside it or settings of its own.",
+            hint=f"There are: {', '.join(KINDS)}; or give the preset alone.",
+        )
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *KINDS))
         raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")

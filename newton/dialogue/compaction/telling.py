@@ -6,13 +6,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from newton.dialogue.recognising import ERROR, MOST_SENTENCE, Sense, names, recognised
+from newton.dialogue.recognising import ERROR, MOST_NAME, MOST_SENTENCE, Sense, asks, names, recognised
 from newton.dialogue.view import EntryKind, Shown
 from newton.memory.representations import Count, one_line
 from newton.providers.chat import Call
 
 Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
-RULES = "extract/1"  # the version of the rules by which an account is put together without a model
+RULES = "extract/2"  # the version of the rules by which an account is put together without a model
 
 PARTS: tuple[Part, ...] = get_args(Part)
 
@@ -59,8 +59,8 @@ HEADS: Mapping[EntryKind, str] = {
 # What is kept when there is no room for all: so many of each part in a round. What would be done wrong, or again,
 # without it comes first, and names and addresses are short.
 _SHARES: Mapping[Part, int] = {
-    "failed": 2,
     "decided": 2,
+    "failed": 2,
     "rule": 2,
     "open": 2,
     "thing": 3,
@@ -76,11 +76,14 @@ _NAMES: Mapping[str, Part] = {
     "Operations": "did",
 }
 MOST_CHARACTERS = 220  # of one item
+MOST_ERROR = 400  # characters of an error, which is kept letter by letter or not at all
 MOST_THINGS = 12
 MOST_ERRORS, LAST_LINES = 4, 12  # of what one tool gave
+MOST_TOOL = 40  # characters of what it is called
 FEWEST_WORDS = 3
 MOST_READ = 200_000  # characters of one message; the middle of a longer one is passed over
 MOST_TOLD = 8_000  # the same, of what a model is given to tell of
+DECIDED = 0.5  # of the room for an account: so much of it decisions may take before anything else
 
 _PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word as people write it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
@@ -107,7 +110,8 @@ class Account:
     parts: dict[Part, dict[str, None]] = field(default_factory=dict[Part, "dict[str, None]"])
 
     def note(self, part: Part, words: str) -> None:
-        words = shortened(one_line(words))
+        words = one_line(words)
+        words = shortened(words) if part != "thing" else words if len(words) <= MOST_NAME else ""
         if words:
             self.parts.setdefault(part, {})[words] = None
 
@@ -160,8 +164,11 @@ def masked(item: Shown, *, most: int, count: Count) -> str:
 
 def trimmed(text: str, *, most: int, count: Count, lines: int = 50) -> str:
     """The beginning and the end of a text, up to so many lines of each, in at most so many tokens; or nothing."""
-    told = text.splitlines() or [""]
-    head, tail = "\n".join(told[:lines]), "\n".join(told[max(len(told) - lines, lines) :])
+    if len(text) <= 8 * most and count(text) <= most:
+        return text
+    told, head, tail = text.splitlines(), text, text
+    if len(told) > 2 * lines:
+        head, tail = "\n".join(told[:lines]), "\n".join(told[-lines:])
     note = f"\n[… the middle of {len(text):,} characters is left out …]\n"
     room = (most - count(note)) // 2
     if room < 1:
@@ -184,10 +191,18 @@ def clipped(text: str, *, most: int, count: Count) -> str:
 
 
 def shortened(words: str) -> str:
-    """An item of at most MOST_CHARACTERS, cut between words."""
+    """An item of at most MOST_CHARACTERS, cut between words. A name is never cut, and an error is kept to its last
+    letter or left out."""
     if len(words) <= MOST_CHARACTERS:
         return words
-    return words[:MOST_CHARACTERS].rsplit(" ", 1)[0] + " …"
+    error = ERROR.search(words[:MOST_SENTENCE])
+    if error and len(words) <= MOST_ERROR:
+        return words
+    end = min(MOST_CHARACTERS, error.start() if error else MOST_CHARACTERS)
+    head, space, _ = words[:end].rpartition(" ")
+    if not space and not (words[:end].isascii() or names(words[:MOST_SENTENCE])):
+        head = words[:end]  # some languages are written without spaces
+    return f"{head} …" if head else ""
 
 
 def things(texts: Iterable[str]) -> list[str]:
@@ -238,15 +253,19 @@ def _take(told: Account, item: Shown) -> None:
 
 
 def _talk(told: Account, item: Shown) -> None:
-    """What was said, sentence by sentence: each goes to the first part whose words it has."""
+    """What was said, sentence by sentence: each goes to the first part whose words it has. What a person asks for is
+    asked, whatever words are in it."""
     sentences = [one_line(s) for s in _SENTENCE.split(_sample(item.text)) if len(s.split()) > 2]
-    if item.role == "user" and sentences:
+    person = item.role == "user"
+    if person and sentences:
         told.note("asked", sentences[0])
     for sentence in sentences:
-        if sentence.endswith("?"):
-            continue
         part = _part_of(sentence)
-        if part is None and item.role == "user" and sentence != sentences[0]:
+        if person and asks(sentence) and part not in ("decided", "rule", "open"):
+            part = "asked"
+        elif sentence.endswith("?"):
+            part = "asked" if person else None
+        elif part is None and person and sentence != sentences[0]:
             part = "found"  # what a person states is news
         if part:
             told.note(part, sentence)
@@ -255,14 +274,15 @@ def _talk(told: Account, item: Shown) -> None:
 
 
 def _tool(told: Account, item: Shown) -> None:
-    """Its errors, and of its last lines those that say something in words."""
+    """Its errors, and of its last lines those that say something in words. Each says that a tool put it out."""
     text = _sample(item.text)
+    by = f"[{one_line(item.name or 'tool')[:MOST_TOOL]}]"
     errors = _errors(text, most=MOST_ERRORS)
     for line in errors:
-        told.note("failed", line)
+        told.note("failed", f"{by} {line}")
     for line in _lines(text)[-LAST_LINES:]:
         if len(_PLAIN.findall(line)) >= FEWEST_WORDS and line not in errors and _part_of(line):
-            told.note("found", line)
+            told.note("found", f"{by} {line}")
 
 
 def _errors(text: str, *, most: int) -> list[str]:
@@ -277,9 +297,16 @@ def _errors(text: str, *, most: int) -> list[str]:
         begin = text.rfind("\n", 0, hit.start()) + 1
         end = text.find("\n", hit.end())
         end = len(text) if end < 0 else end
-        lines[one_line(text[begin:end])] = None
+        lines[_error(one_line(text[begin:end]), by=hit[0])] = None
     telling = [line for line in lines if len(line.split()) > FEWEST_WORDS]
     return telling or list(lines)[:1]
+
+
+def _error(line: str, *, by: str) -> str:
+    """A line that tells of an error; of one that is too long to be kept, the sentence that tells of it."""
+    if len(line) <= MOST_ERROR:
+        return line
+    return next((part for part in _SENTENCE.split(line) if by in part and len(part) <= MOST_ERROR), line)
 
 
 def _part_of(sentence: str) -> Part | None:
@@ -308,23 +335,47 @@ def _sample(text: str, *, most: int = MOST_READ) -> str:
     return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
 
 
+@dataclass(slots=True, kw_only=True)
+class _Choice:
+    """What is kept of an account: what waits for its turn by part, the first ones or the latest first."""
+
+    waiting: Mapping[Part, list[str]]
+    sections: Mapping[Part, str]
+    left: int  # tokens
+    count: Count
+    kept: dict[Part, list[str]] = field(default_factory=dict[Part, "list[str]"])
+
+    def take(self, part: Part, *, leaving: int = 0) -> bool:
+        """Whether there was room for the next one, with so many tokens left over."""
+        heading = "" if part in self.kept else f"{self.sections[part]}:\n"
+        tokens = self.count(f"{heading}- {self.waiting[part][0]}\n")
+        fits = self.left - tokens >= leaving
+        if fits:
+            self.kept.setdefault(part, []).append(self.waiting[part].pop(0))
+            self.left -= tokens
+        return fits
+
+    def take_all(self) -> None:
+        """Decisions first, and then of each part in turn its share."""
+        leaving = int(self.left * (1 - DECIDED))
+        while self.waiting.get("decided") and self.take("decided", leaving=leaving):
+            pass
+        while any(self.waiting.values()):
+            for part, queue in self.waiting.items():
+                for _ in range(min(_SHARES[part], len(queue))):
+                    if not self.take(part):
+                        queue.pop(0)
+
+
 def _chosen(
     told: Account, sections: Mapping[Part, str], *, most: int, count: Count, latest: bool
 ) -> Mapping[Part, Sequence[str]]:
-    """As many items as there is room for, in their order: of each part in turn its share, the parts that matter most
-    first, and of a part the first ones or the latest."""
-    left = most
-    queues: dict[Part, list[str]] = {part: told.items(part) for part in _SHARES if part in sections}
-    if not latest and "thing" in queues:
-        queues["thing"] = sorted(queues["thing"], key=_depth, reverse=True)[:MOST_THINGS]
-    places = {part: {words: n for n, words in enumerate(items)} for part, items in queues.items()}
-    kept: dict[Part, list[str]] = {part: [] for part in queues}
-    while any(queues.values()):
-        for part, queue in queues.items():
-            for _ in range(min(_SHARES[part], len(queue))):
-                words = queue.pop(-1 if latest else 0)
-                tokens = count(f"- {words}\n") + (0 if kept[part] else count(f"{sections[part]}:\n"))
-                if tokens <= left:
-                    kept[part].append(words)
-                    left -= tokens
-    return {part: sorted(items, key=places[part].__getitem__) for part, items in kept.items()}
+    """As many items as there is room for, in their order: of each part the first ones or the latest, of names those
+    that lead furthest."""
+    items: dict[Part, list[str]] = {part: told.items(part) for part in _SHARES if part in sections}
+    if not latest and "thing" in items:
+        items["thing"] = sorted(items["thing"], key=_depth, reverse=True)[:MOST_THINGS]
+    waiting: dict[Part, list[str]] = {part: words[::-1] if latest else words[:] for part, words in items.items()}
+    choice = _Choice(waiting=waiting, sections=sections, left=most, count=count)
+    choice.take_all()
+    return {part: [words for words in items[part] if words in set(kept)] for part, kept in choice.kept.items()}

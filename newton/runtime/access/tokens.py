@@ -37,9 +37,6 @@ class Token(NamedTuple):
     revoked_at: datetime | None
     used_at: datetime | None
 
-    def usable(self, now: datetime) -> bool:
-        return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
-
 
 class Bearer(NamedTuple):
     """Whom a token speaks for, and what it may do."""

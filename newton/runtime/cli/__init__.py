@@ -114,15 +114,22 @@ TASKS = {
     "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
 }
 SESSIONS = {
-    "list": ("newton.runtime.cli.sessions:list_", "List the conversations, and where branches leave them."),
+    "list": ("newton.runtime.cli.sessions:list_", "List the conversations: last use, lines, first words, branches."),
     "log": ("newton.runtime.cli.sessions:log", "Show every line of a conversation."),
-    "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model is shown it."),
+    "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model would be sent it now."),
+    "compact": ("newton.runtime.cli.sessions:compact", "Make a conversation shorter now, where that is due."),
     "entries": ("newton.runtime.cli.sessions:entries", "List what was made shorter, and how."),
     "restore": ("newton.runtime.cli.sessions:restore", "Bring back what an entry stands for."),
     "checkpoint": ("newton.runtime.cli.sessions:checkpoint", "Name the place where a conversation is, or list them."),
     "branch": ("newton.runtime.cli.sessions:branch", "Begin a conversation that goes on from another."),
     "inject": ("newton.runtime.cli.sessions:inject", "Show lines of one conversation in another."),
+    "eject": ("newton.runtime.cli.sessions:eject", "Take injected lines out again, or list them."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
+}
+TOKENS = {
+    "create": ("newton.runtime.cli.tokens:create", "Make a token, and show it this once."),
+    "list": ("newton.runtime.cli.tokens:list_", "List the tokens of an agent."),
+    "revoke": ("newton.runtime.cli.tokens:revoke", "End a token at once."),
 }
 BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
@@ -140,6 +147,7 @@ PLAIN = {
     "profiles": "list",
     "sessions": "list",
     "tasks": "list",
+    "tokens": "list",
 }
 
 GROUPS = (
@@ -153,6 +161,7 @@ GROUPS = (
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "What is done by itself, and when.", JOBS),
+    ("tokens", "Who may speak to the daemon.", TOKENS),
     ("bench", "Measure Newton.", BENCHES),
 )
 

@@ -5,6 +5,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, settings
 from newton.runtime.daemon import Listen
 from newton.runtime.daemon import serve as served
@@ -26,4 +27,4 @@ async def serve(
     Example: newton serve --port 8700
     """
     listen = Listen(host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy)
-    await served(settings(agent), listen)
+    await served(settings(agent), listen, tell=show.notice)

@@ -1,0 +1,58 @@
+"""A daemon of a test's own: a process that is spoken to over a real socket."""
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+
+SERVES = re.compile(r"serves (https?://\S+)\.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Daemon:
+    """Where it is spoken to, its process, and the operator's token."""
+
+    url: str
+    process: "subprocess.Popen[str]"
+    token: str
+
+    def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
+        shown = {"Authorization": f"Bearer {token or self.token}", **headers}
+        return httpx2.Client(base_url=self.url, headers=shown, timeout=30)
+
+    def stopped(self) -> int:
+        """Tells it to stop; the status it leaves with."""
+        self.process.send_signal(signal.SIGTERM)
+        return self.process.wait(timeout=15)
+
+
+@contextmanager
+def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
+    """A daemon whose settings are those of the folder, on a port that the system chooses."""
+    words = [sys.executable, "-m", "newton", "serve", "--port", "0", *flags]
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
+    process = subprocess.Popen(
+        words, cwd=home, env={**bare, "NEWTON_DATA_DIR": str(home / "data"), **env}, stderr=subprocess.PIPE, text=True
+    )
+    assert process.stderr is not None
+    try:
+        said = ""
+        for line in process.stderr:
+            said += line
+            if found := SERVES.search(line):
+                token = (home / "data" / "operator.token").read_text(encoding="utf-8").strip()
+                yield Daemon(url=found[1], process=process, token=token)
+                break
+        else:
+            raise AssertionError(f"it did not serve: {said}")
+    finally:
+        process.kill()
+        process.wait(timeout=10)
+        process.stderr.close()

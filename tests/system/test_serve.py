@@ -1,0 +1,89 @@
+"""The daemon: it is spoken to with tokens alone, and ends in order."""
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import httpx2
+import pytest
+
+from tests.system.daemons import Daemon, daemon
+from tests.system.servers import fresh, postmaster, wait
+from tests.system.typed import typed
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Daemon]:
+    with daemon(home) as made:
+        yield made
+
+
+def test_it_says_when_it_can_work(served: Daemon) -> None:
+    assert httpx2.get(f"{served.url}/health/live").json() == {"status": "live"}
+    ready = httpx2.get(f"{served.url}/health/ready")
+    assert (ready.status_code, ready.json()) == (200, {"status": "ready"})
+
+
+@pytest.mark.parametrize("header", [None, "Bearer nonsense", "Bearer nwt_" + "A" * 86, "Basic eA==", "Bearer"])
+def test_without_a_valid_token_nothing_is_done(served: Daemon, header: str | None) -> None:
+    headers = {"Authorization": header} if header else {}
+    answer = httpx2.post(f"{served.url}/v1/memories", json={"content": "x"}, headers=headers)
+    assert answer.status_code == 401
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert answer.headers["www-authenticate"].startswith("Bearer")
+    assert "newton tokens create" in answer.json()["hint"]
+
+
+def test_the_operator_names_any_agent_and_others_read_no_file_of_theirs(served: Daemon, home: Path) -> None:
+    with served.client(**{"X-Newton-Agent": "somebody"}) as client:
+        assert client.post("/v1/memories", json={"content": "The kettle is blue."}).status_code == 201
+    assert stat.S_IMODE((home / "data" / "operator.token").stat().st_mode) == 0o600
+
+
+def test_a_problem_says_what_is_wrong_and_what_to_do(served: Daemon) -> None:
+    with served.client() as client:
+        answers = [client.post("/v1/memories", json={"contents": "x"}), client.get("/v1/nothing")]
+    assert [answer.status_code for answer in answers] == [422, 404]
+    assert all(answer.json()["hint"] and answer.json()["type"].startswith("urn:newton:") for answer in answers)
+
+
+def test_a_port_that_is_taken_is_refused_with_a_remedy(served: Daemon, home: Path) -> None:
+    port = served.url.rpartition(":")[2]
+    words = [sys.executable, "-m", "newton", "serve", "--port", port]
+    second = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
+    assert second.returncode == 2
+    assert "give another --port" in second.stderr
+
+
+def test_it_ends_in_order_when_told_to(home: Path) -> None:
+    with daemon(home) as made:
+        assert made.stopped() == 0
+
+
+def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
+    words = [sys.executable, "-m", "newton", "serve", "--host", "0.0.0.0"]
+    refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
+    assert refused.returncode == 2
+    assert "--tls-cert" in refused.stderr
+
+
+def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
+    # promise 4, R1 in small
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made, made.client() as client:
+        kept: list[str] = []
+        for number in range(3):
+            assert client.post("/v1/memories", json={"content": f"Cup {number} is white."}).status_code == 201
+            kept.append(f"Cup {number} is white.")
+            pid = postmaster(tmp_path / "data")
+            assert pid
+            os.killpg(os.getpgid(pid), signal.SIGKILL)
+            wait(
+                lambda: client.post("/v1/memories", json={"content": "Saucers are blue."}).status_code == 201, seconds=5
+            )
+        assert made.stopped() == 0
+        shown = typed(tmp_path, "recall", "white cup", NEWTON_DATA_DIR=str(tmp_path / "data")).stdout
+        assert all(words in shown for words in kept)
