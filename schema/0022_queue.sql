@@ -25,7 +25,7 @@ create table runtime.jobs (
 
 comment on table runtime.jobs is 'All times are by the clock of the database, so that several machines agree on them.';
 comment on column runtime.jobs.epoch is 'Raised by each claim. Who ends a run names the epoch of their claim, so that nobody ends what another has taken over.';
-comment on column runtime.jobs.result is 'What a run did, in numbers and ids and never in words of a memory; null when nothing was to be done.';
+comment on column runtime.jobs.result is 'What a run did, in numbers and ids and never in words of a memory; null when nothing was done.';
 
 -- A job waits or runs once for an agent: slots that were missed meanwhile are one. It is small, for it holds no run that
 -- has ended, and what is due for any agent is found in it.

@@ -13,6 +13,7 @@ from newton.memory.outbox import Backlog, Drained
 from newton.memory.transitions import Step
 from newton.runtime.jobs.decisions import reminded, unnoted
 from newton.runtime.jobs.memories import embedded, harvested, stepped
+from newton.runtime.jobs.queue import Outcome
 from newton.runtime.jobs.storage import DEAD_ROWS, Table, kept_for, untidy
 from tests.support import NOON
 
@@ -22,9 +23,11 @@ NONE_LEFT = Backlog(0, 0, None)
 def test_what_waits_for_a_model_that_is_away_says_so_and_is_no_failure() -> None:
     # R9
     away = embedded(Drained(0, 0, down="connection refused"), Backlog(3, 0, None))
-    assert away.because == "3 memories wait for their vectors: connection refused"
-    assert away.did and away.did["waiting"] == 3
-    assert embedded(Drained(2, 1), NONE_LEFT).because == "3 memories waited for vectors"
+    assert away == Outcome(because="3 memories wait for a vector: connection refused")
+    part = embedded(Drained(5, 0, down="connection refused"), Backlog(1, 0, None))
+    assert part.because == "1 memory waits for a vector: connection refused"
+    assert part.did and part.did["embedded"] == 5
+    assert embedded(Drained(2, 1), NONE_LEFT).because == "3 memories waited for a vector"
     assert embedded(Drained(0, 0), NONE_LEFT).did is None
     assert embedded(Drained(0, 0, down="no model"), NONE_LEFT).did is None, "nobody waits for it"
 

@@ -38,13 +38,13 @@ async def embed(newton: Newton) -> Outcome:
 
 def embedded(drained: Drained, left: Backlog) -> Outcome:
     """What came of it. Pure."""
+    tried = drained.embedded + drained.failed
     did = {"embedded": drained.embedded, "refused": drained.failed, "waiting": left.waiting, "given_up": left.given_up}
-    waiting = counted(left.waiting, "memory", "memories")
     if drained.down and left.waiting:
-        return Outcome(because=f"{waiting} wait for their vectors: {drained.down}", did=did)
-    if drained.embedded or drained.failed:
-        many = counted(drained.embedded + drained.failed, "memory", "memories")
-        return Outcome(because=f"{many} waited for vectors", did=did)
+        waiting = counted(left.waiting, "memory waits", "memories wait")
+        return Outcome(because=f"{waiting} for a vector: {drained.down}", did=did if tried else None)
+    if tried:
+        return Outcome(because=f"{counted(tried, 'memory', 'memories')} waited for a vector", did=did)
     return Outcome(because="nothing waited for a vector")
 
 

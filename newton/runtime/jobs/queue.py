@@ -36,8 +36,8 @@ class Claimed(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What a run came to and why. `did` holds numbers and ids and no words of a memory; it is None when nothing was to
-    be done. What `write` does is done in the transaction that ends the run, or not at all; it returns more of what was
+    """What a run came to and why. `did` holds numbers and ids and no words of a memory; it is None when nothing
+    was done. What `write` does is done in the transaction that ends the run, or not at all; it returns more of what was
     done."""
 
     because: str
