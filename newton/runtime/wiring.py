@@ -206,13 +206,10 @@ class Newton:
             bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
-            asking=self._asking(),
+            asking=asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count),
             working_days=self.settings.working_days,
             sizes=sizes(self.settings),
         )
-
-    def _asking(self) -> Asking | None:
-        return asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:

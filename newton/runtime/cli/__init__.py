@@ -136,6 +136,7 @@ BENCHES = {
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
     "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
+    "soak": ("newton.bench.soak:command", "A day of the daemon's jobs in minutes."),
 }
 
 
