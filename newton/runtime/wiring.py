@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
-from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
 from newton.agent.conversations import Conversations
