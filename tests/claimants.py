@@ -69,13 +69,19 @@ class Crew:
     """So many workers. `takeovers` are seconds from a kill or a stop until nothing was held by the one that was hit."""
 
     dsn: str
-    owner: "asyncpg.Connection[Any]"
+    owner: "asyncpg.Pool[Any]"
     pace: Pace
     seconds: float
     fenced: bool
     dice: random.Random
     processes: list["subprocess.Popen[bytes]"] = field(default_factory=list["subprocess.Popen[bytes]"])
     takeovers: list[float] = field(default_factory=list[float])
+    watching: list[asyncio.Task[None]] = field(default_factory=list[asyncio.Task[None]])
+
+    async def watched(self) -> list[float]:
+        """How long each takeover took, the longest last."""
+        await asyncio.gather(*self.watching)
+        return sorted(self.takeovers)
 
     def start(self) -> None:
         given = [self.dsn, str(self.pace.lease), str(self.pace.renew), str(self.pace.poll), str(self.seconds)]
@@ -109,7 +115,7 @@ class Crew:
         self.processes.remove(process)
         self.start()
         process.wait()
-        await self._taken(process)
+        self.watching.append(asyncio.create_task(self._taken(process)))
         return True
 
     async def stop(self) -> bool:
@@ -134,7 +140,7 @@ class Crew:
         self.takeovers.append(time.monotonic() - began)
 
 
-async def through(owner: "asyncpg.Connection[Any]", *, seconds: float) -> None:
+async def through(owner: "asyncpg.Pool[Any]", *, seconds: float) -> None:
     """Until everything is done."""
 
     async def nothing_left() -> bool:
@@ -143,13 +149,13 @@ async def through(owner: "asyncpg.Connection[Any]", *, seconds: float) -> None:
     await until(nothing_left, seconds=seconds)
 
 
-async def left(owner: "asyncpg.Connection[Any]") -> int:
+async def left(owner: "asyncpg.Pool[Any]") -> int:
     return await owner.fetchval("select count(*) from runtime.jobs where state in ('queued', 'running')")
 
 
 @asynccontextmanager
 async def crew(dsn: str, workers: int, *, pace: Pace, seconds: float, fenced: bool = True) -> AsyncGenerator[Crew]:
-    owner = await asyncpg.connect(dsn)
+    owner = await asyncpg.create_pool(dsn, min_size=1, max_size=4)
     await owner.execute(EFFECTS)
     made = Crew(dsn, owner, pace, seconds, fenced, random.Random(22))
     try:
@@ -163,7 +169,7 @@ async def crew(dsn: str, workers: int, *, pace: Pace, seconds: float, fenced: bo
         await owner.close()
 
 
-async def fill(owner: "asyncpg.Connection[Any]", agents: int, *, slot: int = 0) -> int:
+async def fill(owner: "asyncpg.Pool[Any]", agents: int, *, slot: int = 0) -> int:
     """A slot of every job for each of so many agents; how many those are."""
     each = [ids.agent_id(f"agent {n}") for n in range(agents)]
     await owner.execute(
@@ -182,7 +188,7 @@ async def fill(owner: "asyncpg.Connection[Any]", agents: int, *, slot: int = 0) 
     return agents * len(NAMES)
 
 
-async def counts(owner: "asyncpg.Connection[Any]") -> tuple[int, int, int]:
+async def counts(owner: "asyncpg.Pool[Any]") -> tuple[int, int, int]:
     """How many slots there are, how many have an effect, and how many effects there are."""
     row = await owner.fetchrow(
         "select (select count(*) from runtime.jobs where state = 'done') as slots,"
