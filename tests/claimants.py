@@ -25,7 +25,7 @@ from tests.support import NOON, until
 
 NAMES = ("one", "two", "three", "four")
 # Nothing is renewed, so that a worker who was stopped does not hear that it has lost its runs: the fence alone is left.
-QUICK = Pace(lease=1.0, renew=60, poll=0.1, drain=1.0)
+QUICK = Pace(lease=0.6, renew=60, poll=0.1, drain=1.0)
 # Whoever ends a run writes a row; nothing but the fence keeps a second one out.
 EFFECTS = """
 create table public.effects (agent_id uuid, name text, slot timestamptz, epoch bigint, pid integer);

@@ -1,6 +1,6 @@
 """Three workers at their usual pace, 2,000 slots, 50 kills and 20 that are stopped past their leases.
 
-Planted and seen to fail here: a run that is ended whoever has it by now (`fenced=False`).
+The small one of tests/system fails when runs are ended whoever has them (`fenced=False`).
 """
 
 import asyncio
