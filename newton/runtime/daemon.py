@@ -17,6 +17,8 @@ from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
+from newton.runtime.jobs.catalogue import SCHEDULES, running
+from newton.runtime.jobs.work import Worker
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
@@ -75,9 +77,11 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
             return
-        server = _Server(_config(create(Minds(newton), operator_token=token), listen))
+        minds = Minds(newton)
+        server = _Server(_config(create(minds, operator_token=token), listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[door]))
+            tasks.create_task(Worker(newton.db, running(minds)).work(SCHEDULES, stop))
             tell(f"Newton serves {listen.url(door)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
             tell("Newton ends what it has begun, and leaves.")

@@ -57,6 +57,7 @@ from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
 from newton.runtime.access import tokens
+from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
@@ -98,7 +99,7 @@ async def live(db: Database, name: str) -> UUID:
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
         await some_tasks(tx, session_id, by)
-        await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+        await of_the_daemon(tx, agent_id)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -109,6 +110,11 @@ async def live(db: Database, name: str) -> UUID:
         await bundles.served(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def of_the_daemon(tx: Tx, agent_id: UUID) -> None:
+    await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+    await queue.add(tx, "embed", agent_id=agent_id)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:
