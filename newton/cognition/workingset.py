@@ -82,9 +82,9 @@ async def vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
-async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> None:
-    """Empties the working sets of sessions in which nothing was touched from that moment on."""
-    await SQL["lapse"].run(tx, agent_id=agent_id, before=before)
+async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+    """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
+    return len(await SQL["lapse"].all(tx, agent_id=agent_id, before=before))
 
 
 async def last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:

@@ -19,6 +19,8 @@ from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
 from newton.runtime.api.bodies import LOOPBACK
+from newton.runtime.jobs.catalogue import SCHEDULES, running
+from newton.runtime.jobs.work import Worker
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
@@ -109,10 +111,12 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
             return
-        app = create(Minds(newton), operator_token=token, hosts=listen.hosts)
+        minds = Minds(newton)
+        app = create(minds, operator_token=token, hosts=listen.hosts)
         server = Server(config(app, listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[taken]))
+            tasks.create_task(Worker(newton.db, running(minds)).work(SCHEDULES, stop))
             tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
             tell("Newton ends what it has begun, and leaves.")

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
-from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
 from newton.agent.conversations import Conversations
@@ -206,12 +205,10 @@ class Newton:
             bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
-            asking=self._asking(),
+            asking=asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count),
             working_days=self.settings.working_days,
+            sizes=sizes(self.settings),
         )
-
-    def _asking(self) -> Asking | None:
-        return asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:

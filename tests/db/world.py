@@ -60,6 +60,7 @@ from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from newton.runtime.answers.kept import Answer, Asked
 from newton.runtime.events import telling
+from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
@@ -115,10 +116,11 @@ async def live(db: Database, name: str) -> UUID:
 
 
 async def a_daemon(tx: Tx, agent_id: UUID) -> None:
-    """What a daemon keeps: who may call it, what it answered, and what it told."""
+    """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
     await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
     await kept.keep(tx, Asked(agent_id, "k1", bytes(32)), Answer(201, "{}"), now=NOON)
     await telling.tell(tx, "memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
+    await queue.add(tx, "embed", agent_id=agent_id)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:

@@ -13,6 +13,7 @@ from newton.runtime.api import (
     decisions,
     health,
     importing,
+    jobs,
     judging,
     listening,
     memories,
@@ -42,6 +43,7 @@ ROUTERS = (
     judging.router,
     judging.frames_router,
     importing.router,
+    jobs.router,
     listening.router,
 )
 

@@ -45,6 +45,7 @@ COMMANDS = {
     "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
     "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
+    "agents": ("newton.runtime.cli.agents:agents", "List the agents of this database."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
 PROCEDURES = {
@@ -59,7 +60,10 @@ PROFILES = {
     "fit": ("newton.runtime.cli.profiles:fit", "Learn weights from what was used, and compare them."),
 }
 JOBS = {
+    "list": ("newton.runtime.cli.jobs:list_", "List the jobs, with what their last runs did and why."),
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
+    "dead": ("newton.runtime.cli.jobs:dead", "List the runs that were given up."),
+    "retry": ("newton.runtime.cli.jobs:retry", "Have what was given up tried again."),
 }
 CENSORS = {
     "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
@@ -132,6 +136,7 @@ BENCHES = {
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
     "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
+    "soak": ("newton.bench.soak:command", "A day of the daemon's jobs in minutes."),
 }
 
 
@@ -139,6 +144,7 @@ BENCHES = {
 PLAIN = {
     "decisions": "list",
     "identity": "show",
+    "jobs": "list",
     "profiles": "list",
     "sessions": "list",
     "tasks": "list",
@@ -155,7 +161,7 @@ GROUPS = (
     ("profiles", "How memories are scored.", PROFILES),
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
-    ("jobs", "Maintenance.", JOBS),
+    ("jobs", "What is done by itself, and when.", JOBS),
     ("tokens", "Who may speak to the daemon.", TOKENS),
     ("bench", "Measure Newton.", BENCHES),
 )
