@@ -57,6 +57,7 @@ async def test_who_listens_and_reads_nothing_is_dropped(
         async with db.work(agent_id("ana")) as tx:
             await tx.execute(FLOOD, agent_id("ana"))
         listeners = [socket.socket() for _ in range(20)]
+        shown = f"Authorization: Bearer {token}"
         head = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{shown}\r\nLast-Event-ID: 0\r\n\r\n"
         for one in listeners:
             one.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
