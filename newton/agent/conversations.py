@@ -78,11 +78,11 @@ class Conversations:
             session_id = await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
             return await sessions.append(tx, _counted(lines), session_id=session_id, by=self._by(), count=self.count)
 
-    async def log(self, ref: str) -> Sequence[Placed]:
-        """Every line, those of its ancestors included."""
+    async def log(self, ref: str, *, first: int = 0, last: int = log.END) -> Sequence[Placed]:
+        """Every line, or those from one place to another, those of its ancestors included."""
         async with self.db.work(self.agent_id) as tx:
-            whole = [log.Stretch(0, log.END)]
-            return await log.lines(tx, whole, agent_id=self.agent_id, session_id=await self._session(tx, ref))
+            part = [log.Stretch(first, last)]
+            return await log.lines(tx, part, agent_id=self.agent_id, session_id=await self._session(tx, ref))
 
     async def view(self, ref: str) -> Seen:
         """The session as it is shown now, however long."""

@@ -178,6 +178,28 @@ async def _pool(dsn: str, *, least: int, most: int) -> "asyncpg.Pool[asyncpg.Rec
     )
 
 
+class Joined(Database):
+    """The database within a unit of work that is open: whatever is done through it lands with that one, or not at all.
+
+    Nobody who asks a model may be given one.
+    """
+
+    def __init__(self, tx: Tx, agent: UUID) -> None:
+        self._tx, self._agent = tx, agent
+
+    @asynccontextmanager
+    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
+        assert agent == self._agent, "the unit of work is another agent's"
+        yield self._tx
+
+    async def moment(self) -> str:
+        return await self._tx.fetchval(MOMENT)
+
+    async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        async with self.work(agent) as tx:
+            return await work(tx)
+
+
 FAILURES = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # it was shut down, has crashed, or cancelled the statement

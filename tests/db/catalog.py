@@ -55,6 +55,8 @@ FIXED = {
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
     "heart.proposals": {"tenet_id"},
     "runtime.jobs": {"job_id", "name", "slot", "epoch", "holder", "started_at"},
+    "runtime.events": {"number", "type", "at", "payload"},
+    "runtime.answers": {"key", "request", "status", "answer", "at"},
     "runtime.tokens": {"token_id", "name", "scope", "hash", "created_at", "expires_at"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},
 }  # fmt: skip

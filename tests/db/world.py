@@ -57,6 +57,9 @@ from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
 from newton.runtime.access import tokens
+from newton.runtime.answers import kept
+from newton.runtime.answers.kept import Answer, Asked
+from newton.runtime.events import telling
 from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
@@ -99,7 +102,7 @@ async def live(db: Database, name: str) -> UUID:
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
         await some_tasks(tx, session_id, by)
-        await of_the_daemon(tx, agent_id)
+        await a_daemon(tx, agent_id)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -112,8 +115,11 @@ async def live(db: Database, name: str) -> UUID:
     return agent_id
 
 
-async def of_the_daemon(tx: Tx, agent_id: UUID) -> None:
+async def a_daemon(tx: Tx, agent_id: UUID) -> None:
+    """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
     await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+    await kept.keep(tx, Asked(agent_id, "k1", bytes(32)), Answer(201, "{}"), now=NOON)
+    await telling.tell(tx, "memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
     await queue.add(tx, "embed", agent_id=agent_id)
 
 
