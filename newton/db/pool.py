@@ -10,7 +10,7 @@ from uuid import UUID
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from newton.errors import DatabaseError, SchemaError
+from newton.errors import DatabaseError, InputError, SchemaError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -41,7 +41,7 @@ def in_unit_of_work() -> bool:
     return _inside.get()
 
 
-async def begin(tx: Tx, agent: UUID) -> None:
+async def begin(tx: Tx, agent: UUID, *, snapshot: bool = False) -> None:
     """Begins a transaction: to its end only this agent's rows exist, whatever SQL is run. Raises SchemaError when the
     user of the connection may not work as the application's role.
 
@@ -50,7 +50,8 @@ async def begin(tx: Tx, agent: UUID) -> None:
     joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
     """
     try:
-        await tx.execute(f"begin;{SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int))}")
+        mode = " isolation level repeatable read read only" if snapshot else ""
+        await tx.execute(f"begin{mode};{SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int))}")
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaError(
             f"The database user may not work as {APP_ROLE}: {error}.",
@@ -59,10 +60,10 @@ async def begin(tx: Tx, agent: UUID) -> None:
 
 
 @asynccontextmanager
-async def _begun(tx: Tx, agent: UUID) -> AsyncGenerator[None]:
+async def _begun(tx: Tx, agent: UUID, *, snapshot: bool) -> AsyncGenerator[None]:
     end = "rollback"
     try:
-        await begin(tx, agent)
+        await begin(tx, agent, snapshot=snapshot)
         yield
         end = "commit"
     finally:
@@ -106,8 +107,9 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
-        """One unit of work in one agent's scope: all of it lands, or none of it.
+    async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+        """One unit of work in one agent's scope: all of it lands, or none of it. A `snapshot` only reads, and all of it
+        as it was at one moment.
 
         Raises DatabaseError when the database fails to do it, or chose it to end a deadlock.
         """
@@ -118,7 +120,7 @@ class Database:
                 tx = await self._pool.acquire()
             try:
                 with working(tx):
-                    async with _begun(tx, agent):
+                    async with _begun(tx, agent, snapshot=snapshot):
                         yield tx
             finally:
                 await self._pool.release(tx)
@@ -200,6 +202,15 @@ def working(tx: Tx) -> Generator[None]:
         if _ended(tx):
             raise _failed("it ended the connection") from error
         raise
+
+
+@contextmanager
+def refusing(what: str) -> Generator[None]:
+    """Rows from outside that break a rule of the schema, as an InputError."""
+    try:
+        yield
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:
+        raise InputError(f"{what}: {error}.", hint="Nothing was kept. See that both are of one version.") from error
 
 
 def _ended(tx: Tx) -> bool:

@@ -40,23 +40,8 @@ on conflict do nothing;
 -- name: requeue(agent_id, model_id)
 -- What has a vector of another model but none of this, with the words that stand for it.
 insert into memory.outbox (agent_id, memory_id, text)
-select
-    $1,
-    m.memory_id,
-    regexp_replace(
-        case m.kind
-            when 'exchange' then coalesce(d.name, initcap(d.role)) || ': ' || d.content
-            when 'episode' then e.title || ': ' || coalesce(m.full_text, m.summary)
-            when 'censor' then c.trigger
-            else coalesce(m.full_text, m.summary)
-        end,
-        '\s+', ' ', 'g'
-    )
-from memory.memories as m
-left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
-left join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
-left join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
+select $1, m.memory_id, m.text
+from memory.cues as m
 where
     m.agent_id = $1
     and exists (

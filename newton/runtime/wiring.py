@@ -55,6 +55,7 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.models import asking, loaded, web
 from newton.runtime.transfer.importing import Importer
+from newton.runtime.transfer.whole import Carrier
 from newton.runtime.tuning import limits, selecting, sizes, thresholds
 from newton.settings import Settings
 
@@ -272,9 +273,9 @@ class Newton:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
+async def opened(settings: Settings, *, for_long: bool = False, as_found: bool = False) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
-    for a process that outlives its database server."""
+    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
     outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
@@ -314,8 +315,7 @@ async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerato
                 web=web(settings, db=db, count=count),
             ),
         )
-        await newton.practice(FROM_DISK).follow(skills)
-        _spare_the_collector()
+        await _settled(newton, as_found=as_found)
         yield newton
 
 
@@ -328,6 +328,19 @@ async def for_agent(newton: Newton, name: str) -> Newton:
     other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts)
     await other.practice(FROM_DISK).follow(other.skills)
     return other
+
+
+def carrier(newton: Newton) -> Carrier:
+    """What carries the agent to a file and back."""
+    return Carrier(
+        db=newton.db, agent_id=newton.agent_id, agent=newton.settings.agent, clock=newton.clock, notes=newton.notes
+    )
+
+
+async def _settled(newton: Newton, *, as_found: bool) -> None:
+    if not as_found:
+        await newton.practice(FROM_DISK).follow(newton.skills)
+    _spare_the_collector()
 
 
 def _spare_the_collector() -> None:

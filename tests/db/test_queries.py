@@ -18,7 +18,13 @@ QUERIES = {
 }
 
 # What is the same for every agent, and what asks the catalog.
-AGENTLESS = {"memory/outbox.sql:register_model", "db/health.sql:server"}
+AGENTLESS = {
+    "memory/outbox.sql:register_model",
+    "db/health.sql:server",
+    "runtime/transfer/whole.sql:parts",
+    "runtime/transfer/whole.sql:in_any_order",
+    "runtime/transfer/whole.sql:take_models",
+}
 # What must name the agent in another way than `agent_id = $1`.
 INSERTS = re.compile(r"^(--[^\n]*\n)*\s*insert into", re.IGNORECASE)
 STATEMENT = re.compile(

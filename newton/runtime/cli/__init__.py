@@ -28,6 +28,7 @@ COMMANDS = {
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
     "import": ("newton.runtime.cli.importing:import_", "Import memories of every kind from NDJSON."),
+    "export": ("newton.runtime.cli.exporting:export", "Write everything that an agent is to a file."),
     "ingest": ("newton.runtime.cli.ingest:ingest", "Take in documents: Markdown, text, HTML, PDF."),
     "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
     "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
