@@ -22,6 +22,7 @@ AGENTLESS = {
     "memory/outbox.sql:register_model",
     "db/health.sql:server",
     "runtime/transfer/whole.sql:parts",
+    "runtime/transfer/whole.sql:models",
     "runtime/transfer/whole.sql:in_any_order",
     "runtime/transfer/whole.sql:take_models",
 }

@@ -128,10 +128,15 @@ class Carrier:
     async def _rows(self, tx: Tx, part: str) -> AsyncIterator[str]:
         match part:
             case "memory.embeddings":
+                models = {row["model_id"]: row for row in await SQL["models"].all(tx)}
                 async for row in SQL["vectors"].stream(tx, agent_id=self.agent_id):
-                    packed = base64.b64encode(row["embedding"].to_binary()).decode()
-                    told = {name: row[name] for name in ("identity", "dimensions", "memory_id")}
-                    yield Vector(**told, vector=packed).model_dump_json()
+                    model, packed = models[row["model_id"]], base64.b64encode(row["embedding"].to_binary())
+                    yield Vector(
+                        identity=model["identity"],
+                        dimensions=model["dimensions"],
+                        memory_id=row["memory_id"],
+                        vector=packed.decode(),
+                    ).model_dump_json()
             case "memory.postings":
                 async for row in SQL["words"].stream(tx, agent_id=self.agent_id):
                     yield row["line"]

@@ -24,11 +24,14 @@ order by memory_id;
 
 -- name: vectors(agent_id)
 -- Not made anew: what a memory was embedded as may stand nowhere else any more, and a model may cost.
-select o.identity, o.dimensions, v.memory_id, v.embedding
-from memory.embeddings as v
-join memory.models as o on o.model_id = v.model_id
-where v.agent_id = $1
-order by v.model_id, v.kind, v.memory_id;
+select model_id, memory_id, embedding
+from memory.embeddings
+where agent_id = $1
+order by model_id, kind, memory_id;
+
+-- name: models()
+select model_id, identity, dimensions
+from memory.models;
 
 -- name: begun(agent_id)
 -- Whether the agent has more than the procedures that it finds on the disk.
