@@ -188,3 +188,37 @@ end
 $$;
 
 revoke execute on function runtime.census() from public;
+
+-- By which model's vectors an agent's memories are found. Another model's are made beside them, and then it is flipped.
+create table memory.active_models (
+    agent_id uuid primary key references runtime.agents (agent_id),
+    model_id uuid not null references memory.models (model_id),
+    at timestamptz not null
+);
+
+call runtime.isolate('memory.active_models');
+grant select, insert, update (model_id, at) on memory.active_models to newton_app;
+
+insert into memory.active_models (agent_id, model_id, at)
+select distinct on (agent_id) agent_id, model_id, now()
+from memory.embeddings
+group by agent_id, model_id
+order by agent_id, count(*) desc, model_id;
+
+-- Vectors of models that are not active any more go, of the agent in scope.
+create procedure memory.drop_old_vectors(agent uuid)
+language sql
+security definer
+set search_path = pg_catalog
+as $$
+    delete from memory.embeddings as e
+    using memory.active_models as a
+    where
+        a.agent_id = agent
+        and agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = agent
+        and e.model_id <> a.model_id;
+$$;
+
+revoke execute on procedure memory.drop_old_vectors(uuid) from public;
+grant execute on procedure memory.drop_old_vectors(uuid) to newton_app;

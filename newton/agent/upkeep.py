@@ -85,8 +85,6 @@ class Upkeep:
         if dry:
             return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
         began = self.clock.now()
-        if self.embedder:
-            await Outbox(self.db, self.embedder, self.agent_id).requeue()
         await self.settle(most=None)
         await generalise(self.db, self._ground(), count=self.count)
         await engine.live(self.db, self._ground())

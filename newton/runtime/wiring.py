@@ -49,11 +49,11 @@ from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
 from newton.ids import model_id, new_id
-from newton.memory import agents
+from newton.memory import agents, reembedding
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
-from newton.runtime.models import asking, loaded, web
+from newton.runtime.models import asked_by, asking, loaded, web
 from newton.runtime.transfer.importing import Importer
 from newton.runtime.transfer.whole import Carrier
 from newton.runtime.tuning import limits, selecting, sizes, thresholds
@@ -80,6 +80,7 @@ class Newton:
     clock: Clock
     count: Count
     embedder: "Embedder | None"
+    configured: "Embedder | None"
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
@@ -285,8 +286,9 @@ async def opened(settings: Settings, *, for_long: bool = False, as_found: bool =
             loading = tasks.create_task(asyncio.to_thread(loaded, settings))
             database = open_database(settings, schema=shipped("schema"), for_long=for_long)
             opening = tasks.create_task(stack.enter_async_context(database))
-        (embedder, count), db = loading.result(), opening.result()
+        (configured, count), db = loading.result(), opening.result()
         agent_id = await agents.agent(db, settings.agent, now=clock.now())
+        embedder = await _asked(db, settings, configured, agent_id)
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
         newton = Newton(
             settings=settings,
@@ -295,6 +297,7 @@ async def opened(settings: Settings, *, for_long: bool = False, as_found: bool =
             clock=clock,
             count=count,
             embedder=embedder,
+            configured=configured,
             frames=outlook.frames,
             profiles=outlook.profiles,
             pack=outlook.pack,
@@ -325,9 +328,19 @@ async def for_agent(newton: Newton, name: str) -> Newton:
     agent_id = await agents.agent(db, name, now=clock.now())
     own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
     contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
-    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts)
+    embedder = await _asked(db, settings, newton.configured, agent_id)
+    if embedder is not newton.embedder:
+        likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
+        contexts = replace(contexts, embedder=embedder, likeness=likeness)
+    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts, embedder=embedder)
     await other.practice(FROM_DISK).follow(other.skills)
     return other
+
+
+async def _asked(db: Database, settings: Settings, configured: "Embedder | None", agent_id: UUID) -> "Embedder | None":
+    async with db.work(agent_id) as tx:
+        identity = await reembedding.active(tx, agent_id=agent_id)
+    return asked_by(identity, settings, configured)
 
 
 def carrier(newton: Newton) -> Carrier:

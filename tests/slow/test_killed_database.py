@@ -55,18 +55,14 @@ class Tally:
 
 async def speak(client: httpx2.AsyncClient, who: int, tally: Tally, stop: asyncio.Event) -> None:
     """Says lines in a session of its own, each batch until it is acknowledged."""
-    session, number = "", 0
+    number = 0
     while not stop.is_set():
         with suppress(httpx2.TransportError):
-            if not session:
-                begun = await client.post("/v1/sessions", json={"session": f"talk {who}"})
-                session = begun.json()["session_id"] if begun.status_code in (200, 201) else ""
-                continue
             refs = [f"{who}:{number}:{place}" for place in range(BATCH)]
             lines = [{"role": "user", "content": f"Cup {ref} is white.", "ref": ref} for ref in refs]
-            answer = await client.post(f"/v1/sessions/{session}/messages", json={"messages": lines})
+            answer = await client.post(f"/v1/sessions/talk-{who}/messages", json={"messages": lines})
             tally.statuses[answer.status_code] += 1
-            if answer.status_code in (200, 201):
+            if answer.status_code == 201:
                 tally.acknowledged += refs
                 tally.at.append(time.monotonic())
                 number += 1
@@ -98,7 +94,7 @@ def kill(home: Path) -> None:
 
 @dataclass(slots=True)
 class Outcome:
-    """What was seen in a run; outages in seconds, from the kill and from the database's return to the next acknowledgement."""
+    """What was seen in a run; outages in seconds until something was acknowledged again."""
 
     tally: Tally
     rate: float
@@ -181,7 +177,7 @@ async def served(tmp_path: Path, *, config: str = "") -> AsyncGenerator[tuple[Da
             threading.Thread(target=lambda: said.extend(made.process.stderr or ()), daemon=True).start()
             yield made, home, dsn
             assert made.process.poll() is None
-            assert not said, "".join(said)[-3_000:]
+            assert not [line for line in said if "Traceback" in line], "".join(said)[-3_000:]
 
 
 def tell(seen: Outcome) -> None:

@@ -46,6 +46,7 @@ COMMANDS = {
     "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
     "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
+    "reembed": ("newton.runtime.cli.reembed:reembed", "Let another embedding model take over."),
     "backup": ("newton.runtime.cli.backing:backup", "Copy everything of every agent into a folder."),
     "restore": ("newton.runtime.cli.backing:restore", "Put a backup in the place of the data."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
