@@ -287,8 +287,7 @@ async def opened(settings: Settings, *, for_long: bool = False, as_found: bool =
             database = open_database(settings, schema=shipped("schema"), for_long=for_long)
             opening = tasks.create_task(stack.enter_async_context(database))
         (configured, count), db = loading.result(), opening.result()
-        agent_id = await agents.agent(db, settings.agent, now=clock.now())
-        embedder = await _asked(db, settings, configured, agent_id)
+        agent_id, embedder = await _begun(db, settings, configured, clock)
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
         newton = Newton(
             settings=settings,
@@ -325,10 +324,9 @@ async def opened(settings: Settings, *, for_long: bool = False, as_found: bool =
 async def for_agent(newton: Newton, name: str) -> Newton:
     """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
     settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
-    agent_id = await agents.agent(db, name, now=clock.now())
+    agent_id, embedder = await _begun(db, settings, newton.configured, clock)
     own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
     contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
-    embedder = await _asked(db, settings, newton.configured, agent_id)
     if embedder is not newton.embedder:
         likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
         contexts = replace(contexts, embedder=embedder, likeness=likeness)
@@ -337,10 +335,14 @@ async def for_agent(newton: Newton, name: str) -> Newton:
     return other
 
 
-async def _asked(db: Database, settings: Settings, configured: "Embedder | None", agent_id: UUID) -> "Embedder | None":
+async def _begun(
+    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock
+) -> "tuple[UUID, Embedder | None]":
+    """The agent that the settings name, and by whose vectors its memories are found."""
+    agent_id = await agents.agent(db, settings.agent, now=clock.now())
     async with db.work(agent_id) as tx:
         identity = await reembedding.active(tx, agent_id=agent_id)
-    return asked_by(identity, settings, configured)
+    return agent_id, asked_by(identity, settings, configured)
 
 
 def carrier(newton: Newton) -> Carrier:
@@ -351,14 +353,10 @@ def carrier(newton: Newton) -> Carrier:
 
 
 async def _settled(newton: Newton, *, as_found: bool) -> None:
-    if not as_found:
-        await newton.practice(FROM_DISK).follow(newton.skills)
-    _spare_the_collector()
-
-
-def _spare_the_collector() -> None:
     """What is loaded by now stays: looking through all of it for circles that nobody holds, as often as a context makes
     a few thousand tuples, took a fifth of the time of a context."""
+    if not as_found:
+        await newton.practice(FROM_DISK).follow(newton.skills)
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 

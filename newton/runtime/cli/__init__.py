@@ -36,6 +36,7 @@ COMMANDS = {
     "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
     "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
     "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
+    "erase": ("newton.runtime.cli.erase:erase", "Take away all that is told of somebody, or an agent."),
     "decide": ("newton.runtime.cli.decide:decide", "Record a decision, with what speaks for and against it."),
     "think": ("newton.runtime.cli.decisions:think", "Add a thought to an open decision."),
     "done": ("newton.runtime.cli.decisions:done", "Say that what was decided is done."),
