@@ -22,18 +22,18 @@ from newton.db.door import prepare
 from newton.db.embedded import ENVIRONMENT, EmbeddedServer, unused
 from newton.db.manifest import Manifest
 from newton.db.place import Place, binaries
-from newton.db.pool import APP_ROLE, connecting, working
+from newton.db.pool import APP_ROLE, WORKER_ROLE, connecting, working
 from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
 from newton.settings import Settings
 
 BASE, NOTES, DUMP = "base", "ledger", "dump"
 CENSUS = "select part, rows from runtime.census()"
 HAS_CENSUS = "select to_regprocedure('runtime.census()') is not null"
-# A dump names it, and it belongs to the server. The migrations make it in the same words.
-ROLE = f"""
+# A dump names them, and they belong to the server. The migrations make them in the same words.
+ROLE = """
 do $$
 begin
-    create role {APP_ROLE} login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
+    create role %s login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
 exception
     when duplicate_object or unique_violation then null;
 end
@@ -227,7 +227,8 @@ async def _load(url: str, folder: Path, found: Manifest, *, schema: Path, replac
         with working(conn):
             if await conn.fetchval(HAS_SCHEMA) and not replace:
                 raise ConflictError("There is data in the database.", hint="Give --replace; then it is gone.")
-            await conn.execute(ROLE)
+            for role in (APP_ROLE, WORKER_ROLE):
+                await conn.execute(ROLE % role)
     finally:
         await conn.close()
     flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")

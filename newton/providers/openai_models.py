@@ -23,6 +23,7 @@ from newton.settings import Settings
 
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
+NO_KEY = "none"  # for a server that needs none
 SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
 
 # What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
@@ -55,7 +56,7 @@ class Endpoint:
         return asyncio.get_running_loop().time() + self.seconds
 
     def explained(self, error: Exception) -> ProviderError:
-        """The failure in words that help. Neither key nor prompt is in them, nor the endpoint's words: it may quote."""
+        """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
         if _overflows(error):
             return WindowError(
                 f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
@@ -64,13 +65,14 @@ class Endpoint:
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
                 status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-                return ProviderError(what.format(**words, status=status), hint=hint.format(**words))
+                said = _said(error, key=self.client.api_key)
+                return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
         return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def client(settings: Settings) -> openai.AsyncOpenAI:
-    """The connection. A local server needs no key, but the protocol wants one."""
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
+    """The connection. The protocol wants a key, though a local server needs none."""
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
 
@@ -123,6 +125,32 @@ def _overflows(error: Exception) -> bool:
 
 
 _TOO_LONG = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+
+
+def _said(error: Exception, *, key: str) -> str:
+    """What the endpoint says of its failure, as a sentence to follow ours; nothing where a key or a model was wrong,
+    for it quotes them then, and nothing from a brace on, where it quotes what was sent."""
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING):
+        return ""
+    body = cast("object", error.body)
+    told = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+    if not isinstance(told, str) or told.lstrip().startswith("<"):
+        return ""
+    told = told if key == NO_KEY else told.replace(key, "[key]")
+    line = next((one for one in told.splitlines() if one.strip()), "").partition("{")[0]
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    safe = _KEYS.sub(_hidden, plain)
+    return f" It says: {safe if len(safe) <= MOST_SAID else safe[: MOST_SAID - 2] + ' …'}" if safe else ""
+
+
+def _hidden(found: re.Match[str]) -> str:
+    """A word that may be a key, or a part of one; a long word without a digit is none."""
+    return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
+
+
+MOST_SAID = 200  # characters
+_QUOTING = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+_KEYS = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
 
 
 class OpenAIChat:

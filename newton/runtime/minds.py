@@ -43,6 +43,11 @@ class Minds:
                 self._at_hand[newton.agent_id] = made
         return made
 
+    @property
+    def at_hand(self) -> list[Newton]:
+        """Those that were asked for of late."""
+        return [self.first, *self._at_hand.values()]
+
     async def ready(self) -> bool:
         """Whether the database answers."""
         try:

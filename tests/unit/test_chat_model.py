@@ -253,6 +253,29 @@ async def test_neither_key_nor_prompt_is_told(status: int, caplog: pytest.LogCap
     assert "Be kind" not in told
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("Rate limit reached for tiny\nin org 7", " It says: Rate limit reached for tiny"),
+        ("bad key sk-1234 or Bearer abc or k9k9k9k9k9k9k9k9k9k9k9k9", " It says: bad key [key] or [key] or [key]"),
+        ("\n  at http://ana:pw@host/v1\x1b[31m now", " It says: at http://[key]@host/v1 [31m now"),
+        ("context_window_limitations " + "word " * 80, " It says: context_window_limitations " + "word " * 34 + "w …"),
+        ('{"error": 1}', ""),
+        ("<html>gone</html>", ""),
+        (5, ""),
+    ],
+)
+async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_keys(told: object, said: str) -> None:
+    async def speaks(wire: Wire) -> None:
+        await wire.send(500, {"error": {"message": told}}, retry_after="0")
+
+    async with endpoint(speaks) as server:
+        _, _, error = await heard(server)
+    assert error is not None
+    assert error.what == f"{server.url} answered 500.{said}"
+    assert len(said) <= 200 + len(" It says: ")
+
+
 def test_a_server_without_a_key_gets_a_placeholder() -> None:
     assert client(settings("http://127.0.0.1:1/v1")).api_key == "none"
 

@@ -13,8 +13,7 @@ async def reembed(*, agent: Agent = None, json: AsJson = False) -> int:
     """Have the embedding model of your settings take over from the one by which memories are found until now.
 
     It makes a vector of every memory, beside the old ones, which answer meanwhile; then it takes over at once.
-    Interrupted, it goes on where it was. A daemon that runs meanwhile finds by words alone from then on, until it is
-    started again.
+    Interrupted, it goes on where it was. A daemon does the same by itself, as its job `reembed`.
 
     Example: NEWTON_EMBEDDING=openai newton reembed
     """

@@ -28,7 +28,14 @@ FORMAT = 1
 WORDS = "memory.postings"
 LAST = (WORDS, "memory.embeddings")  # of what the others hold
 # What belongs to a database and not to a mind, and who may ask for it.
-LEFT_OUT = {"runtime.agents", "runtime.tokens", "dialogue.compacting"}
+LEFT_OUT = {
+    "runtime.agents",
+    "runtime.tokens",
+    "runtime.jobs",
+    "runtime.events",
+    "runtime.answers",
+    "dialogue.compacting",
+}
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 500, 4_000_000
 LONGEST_LINE = 256 * 1024 * 1024
