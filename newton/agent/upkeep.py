@@ -96,7 +96,6 @@ class Upkeep:
         if dry:
             return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
         began = self.clock.now()
-        await self.requeue()
         await self.settle(most=None)
         await self.generalise()
         await self.live()
@@ -105,10 +104,6 @@ class Upkeep:
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
         return Lived([change.step for change in changed], released.contexts)
-
-    async def requeue(self) -> int:
-        """Has embedded what only another model has embedded; how many memories those are."""
-        return await Outbox(self.db, self.embedder, self.agent_id).requeue() if self.embedder else 0
 
     async def generalise(self) -> int:
         """Tells in few what has grown too many; how many facts that concerned."""

@@ -92,7 +92,7 @@ def verify(records: Iterable[Written], *, agent_id: UUID, head: Head, noted: Hea
 
 @dataclass(slots=True)
 class Walk:
-    """A chain that is verified record by record, however long it is."""
+    """A chain that is verified record by record, however long it is. It begins with the id of that agent."""
 
     agent_id: UUID
     noted: Head | None = None

@@ -89,7 +89,8 @@ async def verify(tx: Tx, *, agent_id: UUID, noted: Head | None) -> Fault | Head:
     Nobody appends meanwhile. `noted` is an end of the chain that was seen before, outside of the database.
     """
     end = await hold(tx, agent_id=agent_id)
-    walk = Walk(agent_id, noted)
+    begun = await SQL["begun"].one(tx, agent_id=agent_id)
+    walk = Walk(begun["began"] if begun else agent_id, noted)
     while rows := await SQL["written"].all(tx, agent_id=agent_id, after=walk.at.seq, most=AT_ONCE):
         for row in rows:
             if fault := _taken(walk, row):

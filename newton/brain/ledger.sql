@@ -1,9 +1,15 @@
 -- name: hold(agent_id, hash)
 -- The end of the agent's chain, held until the unit of work ends; a new chain begins with that hash.
-insert into brain.heads (agent_id, seq, hash)
-values ($1, 0, $2)
+insert into brain.heads (agent_id, seq, hash, began)
+values ($1, 0, $2, $1)
 on conflict (agent_id) do update set seq = heads.seq
 returning seq, hash;
+
+-- name: begun(agent_id)
+-- With whose id the chain begins: it may have been carried here.
+select began
+from brain.heads
+where agent_id = $1;
 
 -- name: append(agent_id, records)
 with record as materialized (

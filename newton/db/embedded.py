@@ -21,7 +21,7 @@ from typing import Literal
 
 from newton.clock import stopwatch
 from newton.db.place import MAJOR, PORT, SOCKET, Place, placed, private_folder, socket_folder
-from newton.errors import DatabaseError
+from newton.errors import ConflictError, DatabaseError
 
 DATABASE = "postgres"  # the one that initdb makes: a data folder is whole or not there
 STARTING, USERS, LIFE = "server.start.lock", "server.users.lock", "server.life.lock"
@@ -79,6 +79,10 @@ class EmbeddedServer:
             fcntl.flock(user, fcntl.LOCK_SH)
         return cls(place, user)
 
+    @property
+    def place(self) -> Place:
+        return self._place
+
     def revive(self) -> None:
         """Starts the server again when it has died. Raises DatabaseError when it does not come."""
         if _state(self._place) == "ready":
@@ -119,6 +123,24 @@ def _alone(home: Path) -> Generator[None]:
     with _opened(home / STARTING) as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
+
+
+@contextlib.contextmanager
+def unused(home: Path) -> Generator[Place]:
+    """The place of a server that is stopped and stays so meanwhile. Raises ConflictError when somebody uses it."""
+    private_folder(home)
+    with _alone(home), _opened(home / USERS) as users:
+        try:
+            fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise ConflictError(
+                f"Newton is at work on the data of {home}.", hint="Stop `newton serve` and what else uses it."
+            ) from None
+        place = placed(home)
+        if _until(place, "ready", "gone") == "ready":  # whoever used it was killed
+            _run(place, "pg_ctl", "stop", "-W", "-m", "fast", "-D", str(place.data))
+            _until(place, "gone")
+        yield place
 
 
 @contextlib.contextmanager

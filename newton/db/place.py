@@ -67,11 +67,15 @@ def private_folder(folder: Path) -> None:
 
 def placed(home: Path) -> Place:
     """PostgreSQL refuses to run as root; then its files live where another user may reach them, named in the home."""
-    shipped = _shipped()
     if os.geteuid() != 0:
-        return Place(home=home, base=home, binaries=shipped / PACKAGE / f"pginstall{MAJOR}" / "bin", user=None)
+        return Place(home=home, base=home, binaries=binaries(), user=None)
     _server_user()
-    return Place(home=home, base=_root_base(home), binaries=_root_binaries(shipped), user=SERVER_USER)
+    return Place(home=home, base=_root_base(home), binaries=_root_binaries(_shipped()), user=SERVER_USER)
+
+
+def binaries() -> Path:
+    """Where PostgreSQL's own programs lie, for those that anybody may run."""
+    return _shipped() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
 def _shipped() -> Path:

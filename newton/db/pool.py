@@ -10,7 +10,7 @@ from uuid import UUID
 import asyncpg
 from pgvector.asyncpg import register_vector
 
-from newton.errors import DatabaseError, SchemaError
+from newton.errors import DatabaseError, InputError, SchemaError
 
 if TYPE_CHECKING:
     from asyncpg.pool import PoolConnectionProxy
@@ -43,7 +43,7 @@ def in_unit_of_work() -> bool:
     return _inside.get()
 
 
-async def begin(tx: Tx, agent: UUID) -> None:
+async def begin(tx: Tx, agent: UUID, *, snapshot: bool = False) -> None:
     """Begins a transaction: to its end only this agent's rows exist, whatever SQL is run. Raises SchemaError when the
     user of the connection may not work as the application's role.
 
@@ -51,12 +51,13 @@ async def begin(tx: Tx, agent: UUID) -> None:
     most of the rows, reads the whole table instead of the covering index, at twice the time. And it is kept from merge
     joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
     """
-    await _begin_as(tx, APP_ROLE, SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int)))
+    mode = " isolation level repeatable read read only" if snapshot else ""
+    await _begin_as(tx, APP_ROLE, SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int)), mode=mode)
 
 
-async def _begin_as(tx: Tx, role: str, scope: str) -> None:
+async def _begin_as(tx: Tx, role: str, scope: str, *, mode: str = "") -> None:
     try:
-        await tx.execute(f"begin;{scope}")
+        await tx.execute(f"begin{mode};{scope}")
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaError(
             f"The database user may not work as {role}: {error}.",
@@ -65,13 +66,13 @@ async def _begin_as(tx: Tx, role: str, scope: str) -> None:
 
 
 @asynccontextmanager
-async def _begun(tx: Tx, agent: UUID | None) -> AsyncGenerator[None]:
+async def _begun(tx: Tx, agent: UUID | None, *, snapshot: bool) -> AsyncGenerator[None]:
     end = "rollback"
     try:
         if agent is None:
             await _begin_as(tx, WORKER_ROLE, ACROSS.format(role=WORKER_ROLE))
         else:
-            await begin(tx, agent)
+            await begin(tx, agent, snapshot=snapshot)
         yield
         end = "commit"
     finally:
@@ -109,12 +110,13 @@ class Database:
         await self._pool.close()
 
     @asynccontextmanager
-    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
-        """One unit of work in one agent's scope: all of it lands, or none of it.
+    async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+        """One unit of work in one agent's scope: all of it lands, or none of it. A `snapshot` only reads, and all of it
+        as it was at one moment.
 
         Raises DatabaseError when the database fails to do it, or chose it to end a deadlock.
         """
-        async with self._unit(self._pool, agent) as tx:
+        async with self._unit(self._pool, agent, snapshot=snapshot) as tx:
             yield tx
 
     @asynccontextmanager
@@ -125,7 +127,9 @@ class Database:
             yield tx
 
     @asynccontextmanager
-    async def _unit(self, pool: "asyncpg.Pool[asyncpg.Record]", agent: UUID | None) -> AsyncGenerator[Tx]:
+    async def _unit(
+        self, pool: "asyncpg.Pool[asyncpg.Record]", agent: UUID | None, *, snapshot: bool = False
+    ) -> AsyncGenerator[Tx]:
         assert not in_unit_of_work(), "a unit of work is already open; pass its connection down"
         mark = _inside.set(True)
         try:
@@ -133,7 +137,7 @@ class Database:
                 tx = await pool.acquire()
             try:
                 with working(tx):
-                    async with _begun(tx, agent):
+                    async with _begun(tx, agent, snapshot=snapshot):
                         yield tx
             finally:
                 await pool.release(tx)
@@ -249,6 +253,15 @@ def working(tx: Tx) -> Generator[None]:
         if _ended(tx):
             raise _failed("it ended the connection") from error
         raise
+
+
+@contextmanager
+def refusing(what: str) -> Generator[None]:
+    """Rows from outside that break a rule of the schema, as an InputError."""
+    try:
+        yield
+    except (asyncpg.DataError, asyncpg.IntegrityConstraintViolationError, asyncpg.UndefinedTableError) as error:
+        raise InputError(f"{what}: {error}.", hint="Nothing was kept. See that both are of one version.") from error
 
 
 def _ended(tx: Tx) -> bool:

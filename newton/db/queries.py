@@ -1,12 +1,15 @@
 """Named SQL: `-- name: find(agent_id, ref)` heads a statement whose `$1, $2` are those arguments."""
 
 import re
+from collections.abc import AsyncGenerator
 from dataclasses import dataclass
 from importlib import resources
 
 from asyncpg import Record
 
 from newton.db.pool import Tx
+
+STREAMED = 200  # rows that are fetched at a time
 
 HEAD = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
@@ -27,6 +30,11 @@ class Query:
 
     async def one(self, tx: Tx, **given: object) -> Record | None:
         return await tx.fetchrow(self.sql, *self.bind(**given))
+
+    async def stream(self, tx: Tx, **given: object) -> AsyncGenerator[Record]:
+        """Row by row, so that no more than a few are ever held."""
+        async for row in tx.cursor(self.sql, *self.bind(**given), prefetch=STREAMED):
+            yield row
 
     async def run(self, tx: Tx, **given: object) -> None:
         await tx.execute(self.sql, *self.bind(**given))

@@ -11,6 +11,7 @@ from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
 from newton.ids import model_id
+from newton.memory.reembedding import active
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -72,6 +73,9 @@ class Outbox:
         """Embeds what waits, up to `most` memories; `seen` is told how many each batch added."""
         embedded = failed = 0
         after = _FIRST
+        async with self._db.work(self._agent) as tx:
+            if (other := await active(tx, agent_id=self._agent)) not in (None, self._embedder.identity):
+                return Drained(0, 0, down=f"memories are found by {other}; `newton reembed` changes that")
         while most is None or embedded + failed < most:
             batch = await self._waiting(after, BATCH if most is None else min(BATCH, most - embedded - failed))
             if not batch:
@@ -85,14 +89,6 @@ class Outbox:
             if seen:
                 seen(landed)
         return Drained(embedded, failed)
-
-    async def requeue(self) -> int:
-        """Puts back what another model has embedded and this one has not; how many memories that were."""
-        async with self._db.work(self._agent) as tx:
-            models = {row["model_id"] for row in await SQL["models"].all(tx, agent_id=self._agent)}
-            if not models - {self._model}:
-                return 0
-            return len(await SQL["requeue"].all(tx, agent_id=self._agent, model_id=self._model))
 
     async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
         async with self._db.work(self._agent) as tx:
@@ -143,4 +139,5 @@ class Outbox:
                 identity=self._embedder.identity,
                 dimensions=self._embedder.dimensions,
             )
+            await SQL["begin_with"].run(tx, agent_id=self._agent, model_id=self._model)
             self._registered = True

@@ -6,10 +6,17 @@ order by memory_id
 limit $3;
 
 -- name: deliver(agent_id, model_id, memory_ids, vectors)
--- Of what still waits: words that were erased meanwhile leave no vector.
-with landed as (
+-- Of what still waits: words that were erased meanwhile leave no vector. What is found by another model's vectors by
+-- now waits on for that one.
+with active as materialized (
+    select model_id
+    from memory.active_models
+    where agent_id = $1
+    for share
+),
+landed as (
     delete from memory.outbox
-    where agent_id = $1 and memory_id = any($3::uuid[])
+    where agent_id = $1 and memory_id = any($3::uuid[]) and $2 in (select model_id from active)
     returning memory_id
 )
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
@@ -37,40 +44,11 @@ insert into memory.models (model_id, identity, dimensions)
 values ($1, $2, $3)
 on conflict do nothing;
 
--- name: requeue(agent_id, model_id)
--- What has a vector of another model but none of this, with the words that stand for it.
-insert into memory.outbox (agent_id, memory_id, text)
-select
-    $1,
-    m.memory_id,
-    regexp_replace(
-        case m.kind
-            when 'exchange' then coalesce(d.name, initcap(d.role)) || ': ' || d.content
-            when 'episode' then e.title || ': ' || coalesce(m.full_text, m.summary)
-            when 'censor' then c.trigger
-            else coalesce(m.full_text, m.summary)
-        end,
-        '\s+', ' ', 'g'
-    )
-from memory.memories as m
-left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
-left join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
-left join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
-where
-    m.agent_id = $1
-    and exists (
-        select
-        from memory.embeddings as v
-        where v.agent_id = $1 and v.memory_id = m.memory_id and v.model_id <> $2
-    )
-    and not exists (
-        select
-        from memory.embeddings as v
-        where v.agent_id = $1 and v.model_id = $2 and v.kind = m.kind and v.memory_id = m.memory_id
-    )
-on conflict do nothing
-returning memory_id;
+-- name: begin_with(agent_id, model_id)
+-- The first model to make a vector is the active one.
+insert into memory.active_models (agent_id, model_id, at)
+values ($1, $2, now())
+on conflict do nothing;
 
 -- name: strangers(agent_id, model_id)
 -- How many memories have a vector of another model and none of this.
@@ -84,10 +62,3 @@ where
         from memory.embeddings as own
         where own.agent_id = $1 and own.model_id = $2 and own.kind = v.kind and own.memory_id = v.memory_id
     );
-
--- name: models(agent_id)
--- How many vectors there are of each model.
-select model_id, count(*) as vectors
-from memory.embeddings
-where agent_id = $1
-group by model_id;

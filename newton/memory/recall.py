@@ -23,6 +23,7 @@ from newton.memory.importance import derived
 from newton.memory.memory import ARCHIVED, PAST, Kind, Trust, past
 from newton.memory.questions import only_asks, tells_of_asking
 from newton.memory.ranking import USUAL, Hit, Weighing, beside, best, evidence
+from newton.memory.reembedding import active
 from newton.memory.representations import IN_FRONT, one_line, parted
 from newton.memory.spans import Span
 
@@ -203,7 +204,7 @@ async def recall(text: str, *, embedder: "Embedder | None", search: Search) -> R
             async with asyncio.timeout(search.seconds) as limit:
                 cue, missing = await _cue(text, embedder)
                 async with search.db.work(search.agent_id) as tx:
-                    near = _Read(await _by_meaning(tx, cue, search), missing)
+                    near = await _near(tx, cue, missing, search)
                     limit.reschedule(None)  # the rest, in the same unit of work, has the time of the whole source
                     return await _recollection(tx, cue, [near, *await asyncio.gather(*others)], search)
     near = _Read({}, {**missing, "embeddings": _late(search)})
@@ -317,6 +318,16 @@ async def _timed(search: Search) -> _Read:
             return _Read(await timely.during(tx, search.times, search.spread), {})
     except TimeoutError:
         return _Read({}, {"times": _late(search)})
+
+
+async def _near(tx: Tx, cue: Cue, missing: Mapping[str, str], search: Search) -> _Read:
+    """What is near in meaning. Where nothing is, it may be that another model has taken over, and that is said."""
+    hits = await _by_meaning(tx, cue, search)
+    if not hits and cue.model_id is not None:
+        identity = await active(tx, agent_id=search.agent_id)
+        if identity is not None and model_id(identity) != cue.model_id:
+            return _Read({}, {**missing, "embeddings": f"memories are found by {identity} now"})
+    return _Read(hits, missing)
 
 
 def _late(search: Search) -> str:

@@ -32,6 +32,17 @@ class Minds:
             self._at_hand.move_to_end(known)
             return self._at_hand[known]
 
+    async def renew(self, newton: Newton) -> Newton:
+        """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""
+        name = newton.settings.agent
+        async with self._lock:
+            made = await for_agent(self.first, name)
+            if newton.agent_id == self.first.agent_id:
+                self.first = made
+            else:
+                self._at_hand[newton.agent_id] = made
+        return made
+
     @property
     def at_hand(self) -> list[Newton]:
         """Those that were asked for of late."""

@@ -1,5 +1,6 @@
 """The models that settings name, loaded when they are first needed."""
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -8,11 +9,12 @@ from newton.agent.asking import Asking
 from newton.clock import Clock
 from newton.cognition.web import Web
 from newton.db.pool import Database
+from newton.errors import ProviderError
 from newton.memory.representations import Count
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    from newton.providers.embedding import Embedder, Vector
     from newton.providers.openai_models import OpenAIChat
 
 
@@ -48,3 +50,30 @@ def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
             return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
         case "none":
             return None, tokens.count
+
+
+class Absent:
+    """An embedding model by which memories are found, and that the settings do not name any more."""
+
+    def __init__(self, identity: str) -> None:
+        self.identity, self.dimensions = identity, 1
+
+    async def embed(self, texts: Sequence[str]) -> "list[Vector]":
+        raise ProviderError(
+            f"Memories are found by {self.identity}, which cannot be asked.",
+            hint="`newton reembed` has the model of your settings take over.",
+        )
+
+
+def asked_by(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
+    """The embedder by whose vectors memories are found: that of the settings, or another as long as it is active."""
+    if configured is None or identity in (None, configured.identity):
+        return configured
+    local = import_module("newton.providers.minilm").MiniLM
+    if identity == local.identity:
+        return local(settings.embeddings_device)
+    model, _, dimensions = identity.rpartition("/")
+    if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
+        other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
+        return import_module("newton.providers.openai_models").OpenAIEmbedder(settings.model_copy(update=other))
+    return Absent(identity)

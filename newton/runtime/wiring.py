@@ -48,12 +48,13 @@ from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.heart.procedures import FROM_DISK
 from newton.ids import model_id, new_id
-from newton.memory import agents
+from newton.memory import agents, reembedding
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
-from newton.runtime.models import asking, loaded, web
+from newton.runtime.models import asked_by, asking, loaded, web
 from newton.runtime.transfer.importing import Importer
+from newton.runtime.transfer.whole import Carrier
 from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
 from newton.settings import Settings
 
@@ -78,6 +79,7 @@ class Newton:
     clock: Clock
     count: Count
     embedder: "Embedder | None"
+    configured: "Embedder | None"
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
@@ -270,9 +272,9 @@ class Newton:
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
+async def opened(settings: Settings, *, for_long: bool = False, as_found: bool = False) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
-    for a process that outlives its database server."""
+    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are."""
     check(settings)
     outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
@@ -282,8 +284,8 @@ async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerato
             loading = tasks.create_task(asyncio.to_thread(loaded, settings))
             database = open_database(settings, schema=shipped("schema"), for_long=for_long)
             opening = tasks.create_task(stack.enter_async_context(database))
-        (embedder, count), db = loading.result(), opening.result()
-        agent_id = await agents.agent(db, settings.agent, now=clock.now())
+        (configured, count), db = loading.result(), opening.result()
+        agent_id, embedder = await _begun(db, settings, configured, clock)
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
         newton = Newton(
             settings=settings,
@@ -292,6 +294,7 @@ async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerato
             clock=clock,
             count=count,
             embedder=embedder,
+            configured=configured,
             frames=outlook.frames,
             profiles=outlook.profiles,
             pack=outlook.pack,
@@ -312,25 +315,46 @@ async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerato
                 web=web(settings, db=db, count=count),
             ),
         )
-        await newton.practice(FROM_DISK).follow(skills)
-        _spare_the_collector()
+        await _settled(newton, as_found=as_found)
         yield newton
 
 
 async def for_agent(newton: Newton, name: str) -> Newton:
     """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
     settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
-    agent_id = await agents.agent(db, name, now=clock.now())
+    agent_id, embedder = await _begun(db, settings, newton.configured, clock)
     own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
     contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
-    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts)
+    if embedder is not newton.embedder:
+        likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
+        contexts = replace(contexts, embedder=embedder, likeness=likeness)
+    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts, embedder=embedder)
     await other.practice(FROM_DISK).follow(other.skills)
     return other
 
 
-def _spare_the_collector() -> None:
+async def _begun(
+    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock
+) -> "tuple[UUID, Embedder | None]":
+    """The agent that the settings name, and by whose vectors its memories are found."""
+    agent_id = await agents.agent(db, settings.agent, now=clock.now())
+    async with db.work(agent_id) as tx:
+        identity = await reembedding.active(tx, agent_id=agent_id)
+    return agent_id, asked_by(identity, settings, configured)
+
+
+def carrier(newton: Newton) -> Carrier:
+    """What carries the agent to a file and back."""
+    return Carrier(
+        db=newton.db, agent_id=newton.agent_id, agent=newton.settings.agent, clock=newton.clock, notes=newton.notes
+    )
+
+
+async def _settled(newton: Newton, *, as_found: bool) -> None:
     """What is loaded by now stays: looking through all of it for circles that nobody holds, as often as a context makes
     a few thousand tuples, took a fifth of the time of a context."""
+    if not as_found:
+        await newton.practice(FROM_DISK).follow(newton.skills)
     gc.freeze()
     gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 

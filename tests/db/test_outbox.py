@@ -10,14 +10,11 @@ import pytest
 from newton.agent.verbs import Remark, Verbs
 from newton.clock import SteppedClock
 from newton.db.pool import Database, in_unit_of_work
-from newton.dialogue import sessions
-from newton.dialogue.lines import Line
 from newton.errors import ProviderError
 from newton.heart import facts
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
-from newton.memory import outbox
 from newton.memory.outbox import BATCH, MOST_ATTEMPTS, Outbox, backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
@@ -169,30 +166,3 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
             await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)
-
-
-class Other(Picky):
-    identity = "hashed-words/other"
-
-
-async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one(db: Database, agent: UUID) -> None:
-    await know(db, agent, "Oslo is cold", "Rome  is\nwarm")
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
-        said = [
-            Line(role="user", content="I like  it here", said_at=NOON),
-            Line(role="user", name="Ana", content="So do I", said_at=NOON),
-        ]
-        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
-    first, other = Picky(), Other()
-    await Outbox(db, first, agent).drain()
-    assert await Outbox(db, first, agent).requeue() == 0, "nothing to do for the model that made them"
-    async with db.work(agent) as tx:
-        assert await outbox.strangers(tx, agent_id=agent, model_id=model_id(first.identity)) == 0
-        assert await outbox.strangers(tx, agent_id=agent, model_id=model_id(other.identity)) == 4
-    assert await Outbox(db, other, agent).requeue() == 4
-    assert await Outbox(db, other, agent).requeue() == 0, "they wait already"
-    assert (await Outbox(db, other, agent).drain()).embedded == 4
-    assert sorted(other.asked) == sorted(first.asked), "the same words stand for each"
-    async with db.work(agent) as tx:
-        assert await tx.fetchval("select count(*) from memory.embeddings") == 8

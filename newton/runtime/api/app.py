@@ -11,6 +11,7 @@ from newton.runtime.api import (
     bundles,
     contexts,
     decisions,
+    export,
     health,
     importing,
     jobs,
@@ -43,6 +44,7 @@ ROUTERS = (
     judging.router,
     judging.frames_router,
     importing.router,
+    export.router,
     jobs.router,
     listening.router,
 )

@@ -28,6 +28,7 @@ COMMANDS = {
     "remember": ("newton.runtime.cli.memories:remember", "Remember a fact or an episode."),
     "recall": ("newton.runtime.cli.memories:recall", "Show the memories most likely meant."),
     "import": ("newton.runtime.cli.importing:import_", "Import memories of every kind from NDJSON."),
+    "export": ("newton.runtime.cli.exporting:export", "Write everything that an agent is to a file."),
     "ingest": ("newton.runtime.cli.ingest:ingest", "Take in documents: Markdown, text, HTML, PDF."),
     "show": ("newton.runtime.cli.curating:show", "Show one memory in full."),
     "history": ("newton.runtime.cli.curating:history", "Show every change of a memory's state, and why."),
@@ -35,6 +36,7 @@ COMMANDS = {
     "supersede": ("newton.runtime.cli.curating:supersede", "Put a new statement in the place of a fact."),
     "retract": ("newton.runtime.cli.curating:retract", "Say that a fact was never true."),
     "forget": ("newton.runtime.cli.curating:forget", "Forget memories for good."),
+    "erase": ("newton.runtime.cli.erase:erase", "Take away all that is told of somebody, or an agent."),
     "decide": ("newton.runtime.cli.decide:decide", "Record a decision, with what speaks for and against it."),
     "think": ("newton.runtime.cli.decisions:think", "Add a thought to an open decision."),
     "done": ("newton.runtime.cli.decisions:done", "Say that what was decided is done."),
@@ -45,6 +47,9 @@ COMMANDS = {
     "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
     "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
+    "reembed": ("newton.runtime.cli.reembed:reembed", "Let another embedding model take over."),
+    "backup": ("newton.runtime.cli.backing:backup", "Copy everything of every agent into a folder."),
+    "restore": ("newton.runtime.cli.backing:restore", "Put a backup in the place of the data."),
     "agents": ("newton.runtime.cli.agents:agents", "List the agents of this database."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
@@ -135,6 +140,7 @@ BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
+    "door": ("newton.bench.door:command", "What HTTP adds to a context, and what one daemon bears."),
     "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
     "soak": ("newton.bench.soak:command", "A day of the daemon's jobs in minutes."),
 }

@@ -157,15 +157,15 @@ async def _backlog(newton: Newton) -> Finding:
         what = f"{backlog.waiting} memories wait for their vectors and are found by words until then"
         return Finding("note", what, "`newton chat` or the next import makes them.")
     if strangers:
-        what = f"{strangers} memories have vectors of another model and are found by words alone"
-        return Finding("note", what, "`newton jobs run lifecycle` makes theirs anew.")
+        what = f"{strangers} memories are found by the vectors of another model than that of your settings"
+        return Finding("note", what, "`newton reembed` has that of your settings take over.")
     return Finding("ok", "every memory has its vector")
 
 
 async def _strangers(tx: Tx, newton: Newton) -> int:
-    if newton.embedder is None:
+    if newton.configured is None:
         return 0
-    return await outbox.strangers(tx, agent_id=newton.agent_id, model_id=model_id(newton.embedder.identity))
+    return await outbox.strangers(tx, agent_id=newton.agent_id, model_id=model_id(newton.configured.identity))
 
 
 async def _model(chosen: Settings) -> Finding:

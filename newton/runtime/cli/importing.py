@@ -8,13 +8,16 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from newton.errors import InputError
+from newton.memory.outbox import Outbox
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.transfer.importing import Report
-from newton.runtime.wiring import opened
+from newton.runtime.transfer.whole import is_whole, verified
+from newton.runtime.wiring import carrier, opened
 
 MOST_SHOWN = 20
 CHUNK = 1024 * 1024
+LONGEST_HEADER = 100_000
 
 
 async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
@@ -49,6 +52,9 @@ async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> i
 
       {"type":"document","ref":"handbook","title":"…","format":"markdown","content":"# …"}
 
+    What `newton export` wrote is taken in as a whole, into an agent that has not begun yet: the one that it names, or
+    --agent.
+
     A line that cannot be taken is reported with its number, the others go in, and the exit status is 2.
 
     Parameters
@@ -57,8 +63,10 @@ async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> i
         The file to import.
     """
     lines = _lines(file)
+    if lines is not None and _whole(file):
+        return await _take(file, lines, agent=agent, json=json)
     async with opened(settings(agent)) as newton:
-        with _progress() as progress:
+        with progress_bar() as progress:
             task = progress.add_task("importing", total=lines)
             report = await newton.importer().run(file, progress=lambda done: progress.advance(task, done))
     if json:
@@ -88,7 +96,29 @@ def _lines(file: Path) -> int | None:
         raise InputError(f"{file} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
 
 
-def _progress() -> Progress:
+def _whole(file: Path) -> bool:
+    with file.open("rb") as opened_file:
+        return is_whole(opened_file.readline(LONGEST_HEADER))
+
+
+async def _take(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
+    """An agent as it was exported."""
+    with file.open("rb") as whole:
+        named = agent or verified(whole).agent
+        async with opened(settings(named), as_found=True) as newton:
+            with progress_bar() as progress:
+                task = progress.add_task("importing", total=lines)
+                header = await carrier(newton).take(whole, progress=lambda done: progress.advance(task, done))
+            drained = await Outbox(newton.db, newton.embedder, newton.agent_id).drain() if newton.embedder else None
+    memories = header.counts.get("memory.memories", 0)
+    if json:
+        show.as_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})
+    else:
+        print(f"The agent {named} has {memories} memories, as on {header.at:%Y-%m-%d %H:%M}.")
+    return 0
+
+
+def progress_bar() -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 

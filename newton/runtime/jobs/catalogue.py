@@ -24,6 +24,10 @@ def running(minds: Minds) -> Run:
 
     async def run(claimed: Claimed) -> Outcome:
         known = job(claimed.name)
-        return await within(known.act(await minds.of(claimed.agent)), seconds=known.seconds)
+        newton = await minds.of(claimed.agent)
+        outcome = await within(known.act(newton), seconds=known.seconds)
+        if known.name == memories.REEMBED and outcome.did:
+            await minds.renew(newton)  # another model may answer from now on
+        return outcome
 
     return run

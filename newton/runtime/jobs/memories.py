@@ -10,12 +10,15 @@ from newton.errors import SpendError
 from newton.heart.lifecycle.engine import Living
 from newton.memory import outbox
 from newton.memory.outbox import Backlog, Drained
+from newton.memory.reembedding import reembed as made_anew
 from newton.memory.transitions import Step
 from newton.runtime.jobs.job import Act, Job, counted
 from newton.runtime.jobs.queue import Outcome
 from newton.runtime.jobs.schedule import daily, minutely
 from newton.runtime.wiring import Newton
 
+REEMBED = "reembed"
+EMBEDDED_ANEW = 5_000  # memories a run: some minutes with the model that ships
 NO_MODEL = "no model is set to ask"
 SPENT = "the model's tokens of today are spent"
 
@@ -48,12 +51,15 @@ def embedded(drained: Drained, left: Backlog) -> Outcome:
     return Outcome(because="nothing waited for a vector")
 
 
-async def requeue(newton: Newton) -> Outcome:
-    put = await newton.upkeep("job requeue").requeue()
-    if not put:
+async def reembed(newton: Newton) -> Outcome:
+    """The model of the settings takes over from the one by which memories are found, at most so many at a time."""
+    if newton.configured is None or newton.embedder is newton.configured:
         return Outcome(because="every vector is of the model that is set")
-    many = counted(put, "memory", "memories")
-    return Outcome(because=f"{many} had vectors of another model alone", did={"memories": put})
+    done = await made_anew(
+        newton.db, newton.configured, agent_id=newton.agent_id, now=newton.clock.now(), most=EMBEDDED_ANEW
+    )
+    why = "another model is set" if done.down is None else f"another model is set, and {done.down}"
+    return Outcome(because=why, did={"memories": done.embedded, "taken_over": int(done.active)})
 
 
 async def summarise(newton: Newton) -> Outcome:
@@ -141,7 +147,7 @@ SCHEDULES = {
     "summarise": minutely(10),
     "extract": minutely(30),
     "compress": minutely(60),
-    "requeue": daily(3),
+    REEMBED: minutely(10),
     "generalise": daily(3, 10),
 }
 
@@ -150,7 +156,7 @@ JOBS = (
     _job("summarise", summarise, "Brings the summaries of sessions up to date."),
     _job("extract", extract, "Has the model read conversations that none has read."),
     _job("compress", compress, "Has the model tell long lines shorter."),
-    _job("requeue", requeue, "Has embedded again what only another model has embedded."),
+    _job(REEMBED, reembed, "Has the embedding model that is set take over from another one."),
     _job("generalise", generalise, "Tells in few what has grown too many."),
     *(living(kind) for kind in STATES),
 )

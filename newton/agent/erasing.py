@@ -1,0 +1,107 @@
+"""Erasing whoever asks for it: all that somebody said or that is told of them, or an agent as a whole."""
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from uuid import UUID
+
+from newton.brain import decisions
+from newton.clock import Clock
+from newton.db.pool import Database, Tx
+from newton.db.queries import load
+from newton.errors import ConflictError, InputError
+from newton.heart import identity
+from newton.heart.identity import Hand
+from newton.heart.naming import key
+from newton.memory.forgetting import forget
+from newton.memory.hygiene import clean
+from newton.memory.memory import Teller, digest
+from newton.memory.representations import Count
+
+SQL = load("newton.agent", "erasing.sql")
+
+TOKEN = 8  # letters
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Going:
+    """What would go: memories with kind and short form, decisions that lose their words, lines of the identity."""
+
+    names: tuple[str, ...]
+    memories: Sequence[tuple[UUID, str, str]]
+    decisions: Sequence[UUID]
+    tenets: Sequence[UUID]
+
+    @property
+    def token(self) -> str:
+        """Tells this from anything else that would go: who gives it has seen it."""
+        ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
+        return digest(*self.names, *(str(one) for one in ids)).hex()[:TOKEN]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Erasing:
+    """For one agent, by a person at the door `origin`."""
+
+    agent_id: UUID
+    origin: str
+    db: Database
+    clock: Clock
+    count: Count
+
+    async def going(self, subject: str) -> Going:
+        """What would go with a subject, under every name that is known of it."""
+        async with self.db.work(self.agent_id) as tx:
+            return await self._going(tx, subject)
+
+    async def erase(self, subject: str, *, token: str, because: str) -> Going:
+        """Takes it away for good, in one unit of work that notes it first. Returns what went.
+
+        What was made from it goes too. Raises ConflictError when `token` is of something else than what would go now.
+        """
+        async with self.db.work(self.agent_id) as tx:
+            found = await self._going(tx, subject)
+            if token != found.token:
+                raise ConflictError(
+                    "What would go is not what was shown.",
+                    hint="Look at it again without --confirm, and give its token.",
+                )
+            by, why = self._by(), clean(because, what="reason")
+            for decision_id in found.decisions:
+                await decisions.erase(tx, decision_id, because=why, by=by, count=self.count)
+            if found.memories:
+                await forget(tx, [one[0] for one in found.memories], derived=True, because=why, by=by)
+            for tenet_id in found.tenets:
+                await self._unsay(tx, tenet_id, Hand(by=by, count=self.count, because=why))
+            return found
+
+    async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:
+        held = {one.tenet_id for one in await identity.written(tx, agent_id=self.agent_id) if one.words}
+        if tenet_id in held:  # it may have gone with another one of the same words
+            await identity.erase(tx, str(tenet_id), hand=hand)
+
+    async def wipe(self) -> None:
+        """Takes the agent away with all that it is; who may speak for it stays."""
+        async with self.db.work(self.agent_id) as tx:
+            await SQL["wipe"].run(tx, agent_id=self.agent_id)
+
+    async def _going(self, tx: Tx, subject: str) -> Going:
+        said = clean(subject, what="subject")
+        rows = await SQL["aliases"].all(tx, agent_id=self.agent_id, key=key(said))
+        others = [name for row in rows for name in (row["name"], *row["aliases"])]
+        names = tuple(sorted({said, *others}))
+        keys = list({one for name in names for one in (key(name), name.casefold(), name.lower())})
+        pattern = rf"(^|\W)({'|'.join(re.escape(name) for name in names)})(\W|$)"
+        about = await SQL["about"].all(tx, agent_id=self.agent_id, keys=keys, pattern=pattern)
+        tenets = await SQL["tenets"].all(tx, agent_id=self.agent_id, pattern=pattern)
+        if not about and not tenets:
+            raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
+        return Going(
+            names=names,
+            memories=[tuple(row) for row in about if row["kind"] != "decision"],
+            decisions=[row["memory_id"] for row in about if row["kind"] == "decision"],
+            tenets=[row["tenet_id"] for row in tenets],
+        )
+
+    def _by(self) -> Teller:
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")

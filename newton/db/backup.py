@@ -1,0 +1,267 @@
+"""Backups: the whole database in a folder, made while others write, verified, and brought back or not at all."""
+
+import asyncio
+import json
+import os
+import pwd
+import shutil
+import subprocess
+import uuid
+from collections.abc import Generator, Mapping
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import unquote, urlsplit, urlunsplit
+
+import asyncpg
+
+from newton import __version__
+from newton.db import manifest
+from newton.db.door import prepare
+from newton.db.embedded import ENVIRONMENT, EmbeddedServer, unused
+from newton.db.manifest import Manifest
+from newton.db.place import Place, binaries
+from newton.db.pool import APP_ROLE, WORKER_ROLE, connecting, working
+from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
+from newton.settings import Settings
+
+BASE, NOTES, DUMP = "base", "ledger", "dump"
+CENSUS = "select part, rows from runtime.census()"
+HAS_CENSUS = "select to_regprocedure('runtime.census()') is not null"
+# A dump names them, and they belong to the server. The migrations make them in the same words.
+ROLE = """
+do $$
+begin
+    create role %s login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
+exception
+    when duplicate_object or unique_violation then null;
+end
+$$
+"""
+HAS_SCHEMA = "select to_regclass('runtime.schema_migrations') is not null"
+
+
+class Counted(NamedTuple):
+    """The version of the server, and how many rows each table has."""
+
+    version: str
+    rows: dict[str, int]
+
+
+class Restored(NamedTuple):
+    """What was brought back, the rows there are now, and where what was there before lies, if anything was."""
+
+    manifest: Manifest
+    rows: Mapping[str, int]
+    replaced: Path | None
+
+
+async def backup(settings: Settings, folder: Path, *, now: datetime) -> Manifest:
+    """Copies everything into a folder that is not there yet. The folder appears once it is whole and verified.
+
+    Others may write meanwhile; it holds what was committed by the time it ended. Raises ConflictError for a folder that
+    is there, and DatabaseError when the copy cannot be made.
+    """
+    with _appearing(folder) as partial:
+        version, rows = await (_dump(settings, partial) if settings.database_url else _base(settings, partial))
+        written = Manifest(
+            kind="dump" if settings.database_url else "base",
+            made_at=now,
+            newton=__version__,
+            postgres=version,
+            rows=rows,
+            files=await asyncio.to_thread(manifest.hashes, partial),
+        )
+        manifest.write(partial, written)
+    return written
+
+
+@contextmanager
+def _appearing(folder: Path) -> Generator[Path]:
+    """A folder that is there once all is in it."""
+    if folder.exists():
+        raise ConflictError(f"{folder} is there already.", hint="Name a folder that is not.")
+    partial = folder.with_name(f".{folder.name}.{uuid.uuid4().hex[:8]}.part")
+    try:
+        partial.mkdir(mode=0o700, parents=True)
+        yield partial
+        os.sync()
+        partial.rename(folder)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written: {error.strerror}.", hint="Name another folder.") from None
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
+
+
+async def restore(settings: Settings, folder: Path, *, schema: Path, replace: bool) -> Restored:
+    """Puts a backup in the place of the data. Nothing is touched before all of the backup is verified.
+
+    What was there is kept beside. Raises ConflictError when there is data and it is not to be replaced, and
+    DatabaseError when the backup does not start; then everything is as it was.
+    """
+    found = await asyncio.to_thread(manifest.verified, folder)
+    if (found.kind == "dump") != (settings.database_url is not None):
+        raise InputError(
+            f"It is a backup of {'an external' if found.kind == 'dump' else 'the embedded'} database.",
+            hint="Set DATABASE_URL to restore a dump, and unset it for the embedded server.",
+        )
+    if settings.database_url:
+        url = settings.database_url.get_secret_value()
+        return await _load(url, folder, found, schema=schema, replace=replace)
+    return await _unpack(settings.home, folder, found, schema=schema, replace=replace)
+
+
+async def census(dsn: str) -> Counted:
+    """What the role of that connection string sees of its database."""
+    with connecting():
+        conn = await asyncpg.connect(dsn, timeout=10)
+    try:
+        with working(conn):
+            rows = await conn.fetch(CENSUS) if await conn.fetchval(HAS_CENSUS) else []
+            version = await conn.fetchval("show server_version")
+            return Counted(version, {row["part"]: row["rows"] for row in rows})
+    finally:
+        await conn.close()
+
+
+async def _base(settings: Settings, into: Path) -> Counted:
+    server = await asyncio.to_thread(EmbeddedServer.start, settings.home)
+    try:
+        # the noted ends of the ledgers first: the ledgers that are copied go on from them
+        if (settings.home / NOTES).is_dir():
+            shutil.copytree(settings.home / NOTES, into / NOTES)
+        version, rows = await census(server.dsn("postgres"))
+        flags = ("-X", "stream", "--checkpoint=fast", "--manifest-checksums=SHA256")
+        where = ("-h", str(server.place.sockets), "-U", "postgres", "-D", str(into / BASE))
+        await _ran(server.place.binaries / "pg_basebackup", *where, *flags)
+        await _sound(server.place.binaries, into / BASE)
+    finally:
+        await asyncio.to_thread(server.stop)
+    return Counted(version, rows)
+
+
+async def _sound(programs: Path, base: Path) -> None:
+    """Holds the copy against the list that the server sent with it, and reads its log from end to end."""
+    listed = json.loads((base / "backup_manifest").read_text(encoding="utf-8"))
+    here = await asyncio.to_thread(manifest.hashes, base)
+    if wrong := [file["Path"] for file in listed["Files"] if here.get(file["Path"]) != file["Checksum"]]:
+        raise DatabaseError(f"The copy of {wrong[0]} is not what the server sent.", hint="Check the disk.")
+    for part in listed["WAL-Ranges"]:
+        ends = ("-s", part["Start-LSN"], "-e", part["End-LSN"], "-t", str(part["Timeline"]))
+        await _ran(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
+
+
+async def _unpack(home: Path, folder: Path, found: Manifest, *, schema: Path, replace: bool) -> Restored:
+    with unused(home) as place:
+        here = place.data.exists()
+        if here and not replace:
+            raise ConflictError(f"There is data under {place.base}.", hint="Give --replace; it is kept beside.")
+        aside = place.base / f"postgres.replaced-{found.made_at:%Y%m%d}-{uuid.uuid4().hex[:8]}"
+        fresh = await asyncio.to_thread(_copied, folder / BASE, place)
+        swaps = [(place.data, fresh, aside), (home / NOTES, _notes(folder, home), home / aside.name)]
+        _swap(swaps)
+    try:
+        rows = await _tried(home, schema)
+    except (NewtonError, asyncio.CancelledError):
+        with unused(home):
+            failed = [(now, then, now.with_name(f"{aside.name}.failed")) for now, _, then in swaps]
+            _swap(failed)
+            for _, _, useless in failed:
+                shutil.rmtree(useless, ignore_errors=True)
+        raise
+    return Restored(found, rows, aside if here else None)
+
+
+def _swap(places: list[tuple[Path, Path, Path]]) -> None:
+    """What is at each place goes aside, and what is fresh takes it, if there is such."""
+    for place, fresh, aside in places:
+        if place.exists():
+            place.rename(aside)
+        if fresh.exists():
+            fresh.rename(place)
+
+
+def _copied(base: Path, place: Place) -> Path:
+    """A copy of the server's files beside its place, which belongs to whoever runs it."""
+    partial = place.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
+    shutil.copytree(base, partial)
+    owner = pwd.getpwnam(place.user) if place.user else None
+    for path in (partial, *partial.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+        if owner:
+            os.chown(path, owner.pw_uid, owner.pw_gid)
+    return partial
+
+
+def _notes(folder: Path, home: Path) -> Path:
+    fresh = home / f"{NOTES}.{uuid.uuid4().hex[:8]}.part"
+    if (folder / NOTES).is_dir():
+        shutil.copytree(folder / NOTES, fresh)
+    return fresh
+
+
+async def _tried(home: Path, schema: Path) -> dict[str, int]:
+    """The rows of a database that has started and is at this version."""
+    server = await asyncio.to_thread(EmbeddedServer.start, home)
+    try:
+        await prepare(server.dsn("postgres"), schema=schema)
+        return (await census(server.dsn("postgres"))).rows
+    finally:
+        await asyncio.to_thread(server.stop)
+
+
+async def _dump(settings: Settings, into: Path) -> Counted:
+    assert settings.database_url
+    url = settings.database_url.get_secret_value()
+    version, rows = await census(url)
+    await _client(url, "pg_dump", "--format=custom", "--no-owner", f"--file={into / DUMP}")
+    return Counted(version, rows)
+
+
+async def _load(url: str, folder: Path, found: Manifest, *, schema: Path, replace: bool) -> Restored:
+    """All of it in one transaction, so that what was there stays until it works."""
+    with connecting():
+        conn = await asyncpg.connect(url, timeout=10)
+    try:
+        with working(conn):
+            if await conn.fetchval(HAS_SCHEMA) and not replace:
+                raise ConflictError("There is data in the database.", hint="Give --replace; then it is gone.")
+            for role in (APP_ROLE, WORKER_ROLE):
+                await conn.execute(ROLE % role)
+    finally:
+        await conn.close()
+    flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")
+    await _client(url, "pg_restore", *flags, str(folder / DUMP))
+    await prepare(url, schema=schema)
+    return Restored(found, (await census(url)).rows, None)
+
+
+async def _client(url: str, program: str, *flags: str) -> None:
+    """A program of PostgreSQL's on an external database. The password goes by its environment, which others of the
+    machine do not see."""
+    parts = urlsplit(url)
+    user, at, host = parts.netloc.rpartition("@")
+    name, _, password = user.partition(":")
+    plain = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, parts.query, ""))
+    secret = {"PGPASSWORD": unquote(password)} if password else {}
+    try:
+        await _ran(binaries() / program, f"--dbname={plain}", *flags, **secret)
+    except DatabaseError as error:
+        own = f"{program} {' '.join(flags)}"
+        raise DatabaseError(error.what, hint=f"Run `{own}` of the server's own version, as a superuser.") from None
+
+
+async def _ran(program: Path, *words: str, **more: str) -> None:
+    done = await asyncio.to_thread(
+        subprocess.run,
+        [str(program), *words],
+        env={**ENVIRONMENT, **more},
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if done.returncode:
+        said = " ".join(done.stderr.split()) or f"it ended with {done.returncode}"
+        raise DatabaseError(f"{program.name} failed: {said}.", hint="See that the disk has room and the server runs.")

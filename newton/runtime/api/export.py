@@ -1,0 +1,40 @@
+"""Everything that an agent is, as a file."""
+
+import tempfile
+from collections.abc import Generator
+from functools import partial
+from typing import IO
+
+from fastapi import APIRouter
+from fastapi.responses import StreamingResponse
+
+from newton.runtime.api.caller import Admin
+from newton.runtime.wiring import carrier
+
+router = APIRouter(prefix="/v1", tags=["export"])
+
+MEDIA = "application/x-ndjson"
+CHUNK = 256 * 1024
+
+
+@router.get(
+    "/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {MEDIA: {"schema": {"type": "string"}}}, "description": "One JSON object a line."}},
+)
+async def export(caller: Admin) -> StreamingResponse:
+    """The agent as it stands at this moment; `newton import` takes it in.
+
+    It is written down before it is sent, so that a slow reader keeps no transaction open.
+    """
+    file = tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the last who reads it)
+    header = await carrier(caller.newton).export(file)
+    named = f"{caller.newton.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
+    told = {"Content-Disposition": f'attachment; filename="{named}"', "Content-Length": str(file.tell())}
+    return StreamingResponse(_chunks(file), media_type=MEDIA, headers=told)
+
+
+def _chunks(file: IO[bytes]) -> Generator[bytes]:
+    with file:
+        file.seek(0)
+        yield from iter(partial(file.read, CHUNK), b"")

@@ -1,0 +1,55 @@
+"""`newton backup` and `newton restore`."""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.clock import SystemClock
+from newton.content.shipped import shipped
+from newton.db import backup as backups
+from newton.runtime.cli import show
+from newton.runtime.cli.options import AsJson, settings
+
+
+async def backup(
+    folder: Annotated[Path, Parameter(help="Where to; it must not be there yet.")], *, json: AsJson = False
+) -> None:
+    """Copy everything, of every agent, into a folder, while others may write.
+
+    Of the embedded server it is a base backup with its log, of an external database a dump. Each file is verified and
+    its hash noted. The backup is not encrypted.
+
+    Example: newton backup /backups/2026-11-21
+    """
+    made = await backups.backup(settings(), folder, now=SystemClock().now())
+    if json:
+        show.as_json(made.model_dump(mode="json", exclude={"files"}))
+    else:
+        print(f"{folder} has {_rows(made.rows)}. `newton restore {folder}` brings them back.")
+
+
+async def restore(
+    folder: Annotated[Path, Parameter(help="The folder of a backup.")],
+    *,
+    replace: Annotated[bool, Parameter(negative=(), help="Put it in the place of data that is there.")] = False,
+    json: AsJson = False,
+) -> None:
+    """Put a backup in the place of the data, after all of it was verified. Stop `newton serve` before.
+
+    Example: newton restore /backups/2026-11-21
+    """
+    done = await backups.restore(settings(), folder, schema=shipped("schema"), replace=replace)
+    if json:
+        aside = str(done.replaced) if done.replaced else None
+        show.as_json({"made_at": done.manifest.made_at.isoformat(), "rows": dict(done.rows), "replaced": aside})
+        return
+    print(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_rows(done.rows)}.")
+    if done.replaced:
+        print(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
+
+
+def _rows(rows: Mapping[str, int]) -> str:
+    memories, agents = rows.get("memory.memories", 0), rows.get("runtime.agents", 0)
+    return f"{memories} memories of {agents} agents"

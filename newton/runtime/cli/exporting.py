@@ -1,0 +1,50 @@
+"""`newton export`."""
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+from cyclopts import Parameter
+
+from newton.errors import InputError
+from newton.runtime.cli import show
+from newton.runtime.cli.importing import progress_bar
+from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.transfer.whole import Header
+from newton.runtime.wiring import Newton, carrier, opened
+
+File = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
+
+
+async def export(file: File, *, agent: Agent = None, json: AsJson = False) -> None:
+    """Write everything that one agent is to a file of NDJSON, as it stands at this moment.
+
+    `newton import FILE` brings it into an agent that has not begun yet, here or elsewhere. The file is not encrypted.
+
+    Example: newton export ana.ndjson --agent ana
+    """
+    async with opened(settings(agent)) as newton:
+        if str(file) == "-":
+            await carrier(newton).export(sys.stdout.buffer)
+            return
+        header = await _written(newton, file)
+    if json:
+        show.as_json(header.model_dump(mode="json"))
+    else:
+        print(f"{sum(header.counts.values())} rows of the agent {header.agent} are in {file}.")
+
+
+async def _written(newton: Newton, file: Path) -> Header:
+    """The file is there as a whole, or not at all; others of this machine cannot read it."""
+    partial = file.with_name(f"{file.name}.part")
+    try:
+        partial.touch(mode=0o600)
+        with partial.open("wb") as out, progress_bar() as progress:
+            task = progress.add_task("exporting", total=None)
+            header = await carrier(newton).export(out, progress=lambda done: progress.advance(task, done))
+        partial.replace(file)
+    except OSError as error:
+        raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Name another file.") from None
+    finally:
+        partial.unlink(missing_ok=True)
+    return header

@@ -1,0 +1,97 @@
+"""Erasing a subject: of fifty marks in everything told of them none is left, and the chain still verifies."""
+
+from dataclasses import replace
+from itertools import islice
+from uuid import UUID
+
+import pytest
+
+from newton.agent.erasing import Erasing
+from newton.brain import ledger
+from newton.brain.chain import Head
+from newton.clock import SteppedClock
+from newton.cognition.request import Request
+from newton.db.pool import Database
+from newton.dialogue import abridging, closing, sessions
+from newton.dialogue.artifacts import Writer
+from newton.dialogue.lines import Line
+from newton.errors import ConflictError, InputError
+from newton.heart import entities, episodes, facts, identity
+from newton.heart.facts import Statement
+from newton.heart.identity import Hand
+from newton.memory.outbox import Outbox
+from newton.providers.offline import HashEmbedder
+from tests.db.deciding import REDIS, recorded
+from tests.db.world import contexts, live, told
+from tests.support import NOON, count, ground, teller
+from tests.system.lines import everything
+
+MARKS = [f"zq{number:02}mark" for number in range(50)]
+
+
+def erasing(db: Database, agent: UUID) -> Erasing:
+    return Erasing(agent_id=agent, origin="cli", db=db, clock=SteppedClock(NOON), count=count)
+
+
+async def marked(db: Database, agent: UUID) -> None:
+    """Mira in all that can tell of her, with a mark each."""
+    by, left = teller(agent), iter(MARKS)
+    async with db.work(agent) as tx:
+        about = [Statement(ref=m, content=f"She keeps {m}", at=NOON, subject="Mira") for m in islice(left, 15)]
+        named = [Statement(ref=m, content=f"Ask Mira for {m}", at=NOON) for m in islice(left, 5)]
+        await facts.learn(tx, [*about, *named], ground=ground(by), count=count)
+        session_id = await sessions.session(tx, agent_id=agent, ref="hall", now=NOON)
+        own = [Line(role="user", name="Mira", content=f"I have {next(left)}", said_at=NOON) for _ in range(15)]
+        of = [Line(role="user", content=f"Mira wants {next(left)}", said_at=NOON) for _ in range(5)]
+        await sessions.append(tx, [*own, *of], session_id=session_id, by=by, count=count)
+        await Writer(session_id=session_id, by=by, count=count).note(tx)
+        await closing.close(tx, session_id=session_id, by=by, count=count)
+        await episodes.keep(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], by=by, count=count)
+        line = await tx.fetchval("select memory_id from memory.memories where summary like '%Mira wants%' limit 1")
+        await abridging.keep(tx, "long", f"short {next(left)}", of=line, most=10, by=by)
+        for mark in islice(left, 4):
+            await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), by=by)
+        for mark in left:
+            await identity.add(tx, "value", f"Always greet Mira with {mark}", hand=Hand(by=by, count=count))
+        await entities.read(tx, by=by, count=count)
+    await Outbox(db, HashEmbedder(), agent).drain()
+    for mark in MARKS[::10]:
+        await contexts(db).build(Request(agent_id=agent, input=f"what of Mira and {mark}?", tokens=500))
+
+
+async def left(db: Database, agent: UUID) -> set[str]:
+    dump = "\n".join(await everything(db, agent))
+    return {mark for mark in MARKS if mark in dump}
+
+
+async def test_of_an_erased_subject_no_mark_is_left_and_the_chain_verifies(db: Database) -> None:
+    # S8
+    ana = await live(db, "ana")
+    before = len(await everything(db, ana))
+    await marked(db, ana)
+    assert await left(db, ana) == set(MARKS)
+    going = await erasing(db, ana).going("mira")
+    assert "Mira" in going.names and len(going.decisions) == 4 and going.tenets
+    with pytest.raises(ConflictError, match="shown"):
+        await erasing(db, ana).erase("mira", token="00000000", because="asked for")
+    assert await left(db, ana) == set(MARKS), "looking takes nothing away"
+    await erasing(db, ana).erase("mira", token=going.token, because="asked for")
+    assert await left(db, ana) == set()
+    async with db.work(ana) as tx:
+        assert isinstance(await ledger.verify(tx, agent_id=ana, noted=None), Head)
+        assert await tx.fetchval("select count(*) from memory.forgotten where because = 'asked for'") >= 40
+        assert await tx.fetchval("select count(*) from memory.memories where full_text like '%kettle is blue%'") == 1
+    assert len(await everything(db, ana)) > before / 2
+    with pytest.raises(InputError, match="Nothing"):
+        await erasing(db, ana).going("mira")
+
+
+async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -> None:
+    ana, ben = await live(db, "ana"), await live(db, "ben")
+    other = await everything(db, ben)
+    await erasing(db, ana).wipe()
+    async with db.work(ana) as tx:
+        names = [row[0] for row in await tx.fetch("select runtime.parts()::text")]
+        full = {name for name in names if await tx.fetchval(f"select count(*) from {name}")}
+    assert full == {"runtime.agents", "runtime.tokens"}
+    assert await everything(db, ben) == other
