@@ -67,7 +67,7 @@ async def command(
         await vacuum(here.owner)
         async with _daemon(here) as client:
             inside, outside = await _alternately(here, client, told.questions)
-            load = await _loaded(client, await _some(here), told.questions, rate=rate, seconds=seconds)
+            load = await _loaded(client, await _some(here, told.questions), told.questions, rate=rate, seconds=seconds)
         written = await receipt(here, began, data_sha256=str(SEED), budgets=[BUDGET], vectors=vectors)
     whole = [ms for took in load.took.values() for ms in took]
     show_or_print(
@@ -151,12 +151,9 @@ def _asked(
             return lambda: client.context(question, tokens=BUDGET)
 
 
-async def _some(here: Ground) -> list[str]:
-    async with here.newton.db.work(here.newton.agent_id) as tx:
-        rows = await tx.fetch(
-            "select memory_id from memory.memories where agent_id = $1 limit 500", here.newton.agent_id
-        )
-    return [str(row[0]) for row in rows]
+async def _some(here: Ground, questions: Sequence[str]) -> list[str]:
+    found = [(await here.newton.verbs("bench").recall(question, most=50)).found for question in questions[:10]]
+    return [str(one.memory_id) for some in found for one in some]
 
 
 @asynccontextmanager
