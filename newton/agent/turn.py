@@ -1,64 +1,86 @@
 """One turn: context, model, record. What the person said is kept before the model is asked, so nothing can lose it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from newton.agent.bearing import listen
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
+from newton.agent.holding import held
+from newton.agent.keeping import Keeping, Replied
 from newton.agent.quoting import quoted
-from newton.agent.sending import Draft, Letter, in_view, spoken
-from newton.agent.speaking import Limits, Speaking
+from newton.agent.rounds import OWN, Rounds
+from newton.agent.sending import Draft, Letter, described, in_view, messages, spoken, worked
+from newton.agent.speaking import Limits, Shares, Speaking
+from newton.agent.tools import Toolbox, offered
 from newton.clock import Clock
-from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
-from newton.cognition.bundles import AnsweredBy, Served
+from newton.cognition.bundles import AnsweredBy
 from newton.cognition.context import Contexts
 from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
-from newton.cognition.workingset import Sitting
-from newton.db.pool import Database, Tx
-from newton.dialogue import log, sessions
-from newton.dialogue.artifacts import Writer
+from newton.db.pool import Database
+from newton.dialogue import log
+from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line
+from newton.dialogue.view import Shown
 from newton.errors import CensoredError, ProviderError
-from newton.heart.identity import Hand, Proposal, Spot
-from newton.memory import store
-from newton.memory.hygiene import clean, mended
-from newton.memory.memory import Teller, Trust, least
+from newton.heart.identity import Proposal
+from newton.memory.hygiene import clean
+from newton.memory.memory import Trust, least_of
 from newton.memory.representations import Count
-from newton.providers.chat import ChatModel
+from newton.providers.chat import Call, ChatModel, Finish, Manner, Reply, ToolModel
 
 ORIGIN = "chat"
 FORBIDDEN = "A censor forbids this input."
 UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
-SILENCE = "…"  # what is kept of a reply without a word
+OWN_SHARE = 8  # our own tools may take this part of what a model reads, or it gets none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a program that asks wants besides an answer: the manner of it, instructions of its own before the context,
+    at most so many tokens, and signs by which it finds lines again, of a reply's words and calls."""
+
+    manner: Manner = field(default_factory=Manner)
+    instructions: str = ""
+    reply: int | None = None
+    sign: Callable[[str, Sequence[Call]], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What goes into a turn."""
+    """What goes into a turn. `earlier` are lines before the text that the session may not have yet, and `ref` is the
+    caller's id of the text. When `kept`, the text is in the session already, and `earlier` is what came of it."""
 
     session_id: UUID
     text: str
     frame: str | None = None
+    ref: str | None = None
+    earlier: Sequence[Line] = ()
+    kept: bool = False
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory.
 
-    `proposed` is what the person seems to want from now on; it waits for their yes.
+    `calls` are for whoever asked to answer, `tokens` what the model read and wrote, in all its rounds. `proposed` is
+    what the person seems to want from now on; it waits for their yes.
     """
 
     text: str
     given: Refreshed
     degraded: str | None = None
     quoted: bool = False
+    forbidden: bool = False
+    calls: Sequence[Call] = ()
+    finish: Finish = "stop"
+    tokens: tuple[int, int] = (0, 0)
     proposed: Sequence[Proposal] = ()
 
     @property
@@ -78,34 +100,33 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
-    """A context, and what the model is asked with it; or why it is not asked. `heard` is the least trust of what the
-    conversation tells it from outside, None when that is nothing."""
+    """A context, and what the model is asked with it, and how; or why it is not asked."""
 
     given: Refreshed
     draft: Draft | None = None
     letter: Letter | None = None
+    rounds: Rounds | None = None
     degraded: str | None = None
-    heard: Trust | None = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
-    """What is being answered: its place in the session, and the context that goes with it."""
-
-    session_id: UUID
-    given: Refreshed
-    asked: int | None
-    heard: Trust | None = None
+    asked: int | None = None
 
     @property
-    def outside(self) -> Trust | None:
-        """The least trust of all that the model is told from outside."""
-        return _least((self.heard, *self.given.bundle.outside))
+    def replies(self) -> Sequence[Reply]:
+        return self.rounds.replies if self.rounds else ()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return self.rounds.calls if self.rounds else ()
+
+    @property
+    def heard(self) -> Trust | None:
+        """The least trust of all that the model was told from outside."""
+        return least_of((self.rounds and self.rounds.heard, *self.given.bundle.outside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Takes turns for one agent. `model` is None when no model is set."""
+    """Takes turns for one agent; `origin` names the door. `model` is None when no model is set, and without `tools` it
+    gets none of ours."""
 
     agent_id: UUID
     db: Database
@@ -117,20 +138,34 @@ class Turns:
     model: ChatModel | None
     limits: Limits
     sizes: Sizes = USUAL
+    origin: str = ORIGIN
+    tools: Toolbox | None = None
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
-        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
-        text = clean(said.text, what="message")
-        ruling = await self.gate.check(text, "input")
-        ready = await (self._unasked(said, text, FORBIDDEN) if ruling.blocks else self._prepared(said, text))
-        degraded = ready.degraded
-        asked, proposed = await self._hear(said.session_id, text, heed=not ruling.blocks)
-        turn = _Turn(session_id=said.session_id, given=ready.given, asked=asked, heard=ready.heard)
+        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then.
+
+        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end.
+        """
+        said = replace(said, text=clean(said.text, what="message"))
+        async with held(self.db, agent_id=self.agent_id, session_id=said.session_id):
+            await self._keeping(said).begin(said.earlier)
+            async with aclosing(self._taken(said)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    async def _taken(self, said: Said) -> AsyncGenerator[str | Answer]:
+        keeping, ruling = self._keeping(said), await self.gate.check(said.text, "input")
+        ready = await (self._unasked(said, FORBIDDEN) if ruling.blocks else self._prepared(said))
+        degraded, proposed = ready.degraded, ()
+        if not said.kept:
+            line = Line(role="user", content=said.text, said_at=self.clock.now(), ref=said.ref)
+            asked, proposed = await keeping.hear(line, heed=not ruling.blocks)
+            ready = replace(ready, asked=asked)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
-            if ready.draft and ready.letter:
-                async with aclosing(self.gate.watched(self.speaking.stream(ready.draft, ready.letter))) as stream:
+            if ready.draft and ready.letter and ready.rounds:
+                async with aclosing(ready.rounds.stream(ready.draft, ready.letter)) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
@@ -140,32 +175,25 @@ class Turns:
             degraded = stopped = error.what
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
-            if pieces:
-                await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
-        if quoting := not pieces:
-            turn = turn if stopped else replace(turn, given=await self._quotable(said, text, ready))
-            pieces = [stopped or quoted(turn.given.bundle)]
+            if pieces or ready.calls:
+                await asyncio.shield(keeping.reply(_replied(said, ready, "".join(pieces), "model")))
+        if quoting := not pieces and not ready.calls:
+            ready = ready if stopped else replace(ready, given=await self._quotable(said, ready))
+            pieces = [stopped or quoted(ready.given.bundle)]
             yield pieces[0]
-            await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
-        await self._note(said.session_id, turn.given.bundle)
+            await keeping.reply(_replied(said, ready, pieces[0], "censor" if stopped else "memory"))
+        await keeping.note(ready.given.bundle)
         yield Answer(
             text="".join(pieces),
-            given=turn.given,
+            given=ready.given,
             degraded=degraded,
             quoted=quoting and stopped is None,
+            forbidden=stopped is not None,
+            calls=ready.calls,
+            finish=_finish(ready, degraded),
+            tokens=_spent(ready.replies),
             proposed=proposed,
         )
-
-    async def _note(self, session_id: UUID, bundle: Bundle) -> None:
-        """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
-        next one."""
-        async with self.db.work(self.agent_id) as tx:
-            shown = [item.memory_id for item in bundle.items]
-            await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
-            await workingset.hold(tx, shown, at=self._sitting(session_id))
-        writer = Writer(session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes)
-        async with self.db.work(self.agent_id) as tx:
-            await writer.note(tx)
 
     @property
     def speaking(self) -> Speaking:
@@ -178,40 +206,95 @@ class Turns:
             limits=self.limits,
         )
 
-    async def _prepared(self, said: Said, text: str) -> _Prepared:
-        tokens = self.count(text)
-        if why := await self.speaking.why_not(tokens):
-            return await self._unasked(said, text, why)
-        shares = await self.speaking.shares()
+    def _keeping(self, said: Said) -> Keeping:
+        return Keeping(
+            agent_id=self.agent_id,
+            session_id=said.session_id,
+            origin=self.origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            sizes=self.sizes,
+            capacity=self.limits.working,
+        )
+
+    async def _prepared(self, said: Said) -> _Prepared:
+        wanted = (said.terms and said.terms.reply) or self.limits.reply
+        limits = replace(self.limits, reply=min(wanted, self.limits.reply))
+        speaking = replace(self.speaking, limits=limits)
+        if why := await speaking.why_not(self.count(said.text)):
+            return await self._unasked(said, why)
+        shares = await speaking.shares()
         view = await self.compacting.view(said.session_id, most=shares.conversation)
         end = max((item.last for item in view), default=-1)
-        talk = shares.talk(spoken(view, count=self.count), tokens, count=self.count)
-        request = replace(self._request(said, text, in_view(said.session_id, talk, end=end)), tokens=shares.context)
-        given = await Refreshing(contexts=self.contexts).for_turn(request)
-        draft = Draft(context=given.bundle.text, view=talk, text=text, tokens=tokens, marks=shares.marks)
+        before, since = self._cut(said, view, shares)
+        draft = self._draft(said, since, shares)
+        talk = shares.talk(before, draft.tokens + draft.besides(count=self.count), count=self.count)
+        request = self._request(said, in_view(said.session_id, [*talk, *since], end=end))
+        given = await Refreshing(contexts=self.contexts).for_turn(replace(request, tokens=shares.context))
+        draft = replace(draft, context=given.bundle.text, view=talk)
         letter = draft.letter(shares.usable, count=self.count)
-        if why := await self.speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
-            return await self._unasked(said, text, why)
+        if why := await speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
+            return await self._unasked(said, why)
         async with self.db.work(self.agent_id) as tx:
-            told = await log.outside(tx, talk, agent_id=self.agent_id, session_id=said.session_id)
-        return _Prepared(given=given, draft=draft, letter=letter, heard=_least(told))
+            told = await log.outside(tx, [*talk, *since], agent_id=self.agent_id, session_id=said.session_id)
+        rounds = self._rounds(said, speaking, room=shares.usable, heard=least_of((*told, *given.bundle.outside)))
+        return _Prepared(given=given, draft=draft, letter=letter, rounds=rounds)
 
-    async def _unasked(self, said: Said, text: str, why: str) -> _Prepared:
+    def _cut(self, said: Said, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
+        """What stood before the input, and what has come of it already, which takes half of what is read at most."""
+        shown = worked(view, own=OWN, count=self.count) if said.terms else spoken(view, count=self.count)
+        inputs = [place for place, item in enumerate(shown) if item.asks]
+        if not said.kept or not inputs:
+            return shown, []
+        place = inputs[-1]
+        since = fitted(shown[place:], most=shares.usable // 2, count=self.count, marks=shares.marks)
+        return shown[:place], [item for item in since if not item.asks]
+
+    def _draft(self, said: Said, since: Sequence[Shown], shares: Shares) -> Draft:
+        terms = said.terms or Terms()
+        own = offered(without=frozenset(tool.name for tool in terms.manner.tools))
+        fits = described(Manner(tools=own), count=self.count) * OWN_SHARE <= shares.usable
+        with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
+        return Draft(
+            context="",
+            view=(),
+            text=said.text,
+            tokens=self.count(said.text),
+            marks=shares.marks,
+            instructions=terms.instructions,
+            behind=messages(since),
+            manner=replace(terms.manner, tools=(*terms.manner.tools, *own)) if with_own else terms.manner,
+        )
+
+    def _rounds(self, said: Said, speaking: Speaking, *, room: int, heard: Trust | None) -> Rounds:
+        return Rounds(
+            speaking=speaking,
+            gate=self.gate,
+            clock=self.clock,
+            tools=self.tools and self.tools.of(said.session_id),
+            theirs=said.terms.manner if said.terms else Manner(),
+            room=room,
+            keep=self._keeping(said).keep,
+            heard=heard,
+        )
+
+    async def _unasked(self, said: Said, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
-        bundle = await self.contexts.build(self._request(said, text, None))
+        bundle = await self.contexts.build(self._request(said, None))
         return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
 
-    async def _quotable(self, said: Said, text: str, ready: _Prepared) -> Refreshed:
+    async def _quotable(self, said: Said, ready: _Prepared) -> Refreshed:
         """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
         earlier input: what answers this one may not be in them."""
         if ready.draft is None:
             return ready.given
-        return (await self._unasked(said, text, "")).given
+        return (await self._unasked(said, "")).given
 
-    def _request(self, said: Said, text: str, in_view: InView | None) -> Request:
+    def _request(self, said: Said, in_view: InView | None) -> Request:
         return Request(
             agent_id=self.agent_id,
-            input=text,
+            input=said.text,
             tokens=self.limits.context,
             adapt=True,
             frame=said.frame,
@@ -219,62 +302,25 @@ class Turns:
             in_view=in_view,
         )
 
-    async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> None:
-        """A reply that only quotes memories stays in the log, but does not become a memory once more. One that may
-        repeat what was told from outside is a memory that is believed no more than that."""
-        line = Line(
-            role="assistant",
-            content=mended(text).strip() or SILENCE,
-            said_at=self.clock.now(),
-            memorable=by == "model",
-            heard=turn.outside,
-        )
-        async with self.db.work(self.agent_id) as tx:
-            replied = await self._append(tx, turn.session_id, line)
-            if turn.asked is not None and replied is not None:
-                await bundles.served(tx, self._served(turn, turn.asked, replied, by))
 
-    def _served(self, turn: _Turn, asked: int, replied: int, by: AnsweredBy) -> Served:
-        return Served(
-            agent_id=self.agent_id,
-            session_id=turn.session_id,
-            bundle_id=turn.given.bundle.bundle_id,
-            at=self.clock.now(),
-            how=turn.given.how,
-            because=turn.given.because,
-            answered_by=by,
-            asked=asked,
-            replied=replied,
-        )
-
-    async def _hear(self, session_id: UUID, text: str, *, heed: bool) -> tuple[int | None, Sequence[Proposal]]:
-        """Keeps what the person said; returns its place in the session and what is now proposed for the identity.
-        Nothing else of a turn proposes anything: no reply, and nothing that was recalled for it."""
-        by = self._by()
-        async with self.db.work(self.agent_id) as tx:
-            place = await self._append(tx, session_id, Line(role="user", content=text, said_at=by.now))
-            if place is None or not heed:
-                return place, ()
-            hand = Hand(by=by, count=self.count)
-            return place, await listen(tx, text, Spot(session_id, place), hand=hand)
-
-    async def _append(self, tx: Tx, session_id: UUID, line: Line) -> int | None:
-        """The line's place in the session; None when it stands there already, word for word at the same moment."""
-        placed = await sessions.append(
-            tx, [line], session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes
-        )
-        await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
-        return placed[0].position if placed else None
-
-    def _sitting(self, session_id: UUID) -> Sitting:
-        return Sitting(
-            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
-        )
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+def _replied(said: Said, ready: _Prepared, text: str, by: AnsweredBy) -> Replied:
+    sign = said.terms.sign(text, ready.calls) if said.terms and said.terms.sign else None
+    return Replied(
+        text=text,
+        by=by,
+        given=ready.given,
+        asked=ready.asked,
+        heard=ready.heard,
+        calls=ready.calls if by == "model" else (),
+        sign=sign,
+    )
 
 
-def _least(tiers: Iterable[Trust | None]) -> Trust | None:
-    known: list[Trust] = [tier for tier in tiers if tier]
-    return least(known) if known else None
+def _finish(ready: _Prepared, degraded: str | None) -> Finish:
+    if ready.replies and degraded is None:
+        return ready.replies[-1].finish
+    return "interrupted" if degraded and ready.replies else "stop"
+
+
+def _spent(replies: Sequence[Reply]) -> tuple[int, int]:
+    return sum(reply.input_tokens for reply in replies), sum(reply.output_tokens for reply in replies)

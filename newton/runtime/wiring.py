@@ -20,6 +20,7 @@ from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.tasks import Tasks
+from newton.agent.tools import Toolbox
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
@@ -256,7 +257,18 @@ class Newton:
             compacting=self.compacting(tell),
         )
 
-    def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
+    def toolbox(self, origin: str) -> Toolbox:
+        return Toolbox(
+            verbs=self.verbs(origin),
+            curation=self.curation(origin),
+            deciding=self.deciding(origin),
+            tasks=self.tasks(origin),
+            gate=self.gate(origin),
+        ).heard(())
+
+    def turns(
+        self, model: "ChatModel | None", *, origin: str = "chat", tell: Callable[[Event], None] = lambda event: None
+    ) -> Turns:
         return Turns(
             agent_id=self.agent_id,
             db=self.db,
@@ -264,10 +276,12 @@ class Newton:
             count=self.count,
             contexts=self.contexts,
             compacting=self.compacting(tell),
-            gate=self.gate("chat"),
+            gate=self.gate(origin),
             model=model,
             limits=limits(self.settings),
             sizes=sizes(self.settings),
+            origin=origin,
+            tools=self.toolbox("agent"),
         )
 
 

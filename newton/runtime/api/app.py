@@ -3,7 +3,7 @@
 from fastapi import FastAPI
 
 from newton import __version__
-from newton.runtime.api import health, memories, problems
+from newton.runtime.api import health, memories, openai, problems
 from newton.runtime.minds import Minds
 
 
@@ -20,6 +20,6 @@ def create(minds: Minds, *, operator_token: str) -> FastAPI:
     app.state.minds = minds
     app.state.operator_token = operator_token
     problems.install(app)
-    for routes in (health, memories):
+    for routes in (health, memories, openai):
         app.include_router(routes.router)
     return app
