@@ -153,7 +153,7 @@ class Toolbox:
         except DatabaseError:
             raise
         except NewtonError as error:
-            return Told({"error": error.what, "hint": error.hint}, error=True)
+            return Told({"error": error.what, "hint": error.hint, "code": error.code}, error=True)
 
     async def _checked(self, kind: "Kind", form: Form) -> str | None:
         """What a censor warns of. Raises CensoredError for what it forbids; nothing was done then."""

@@ -17,6 +17,7 @@ from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
+from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
@@ -75,7 +76,9 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
             return
-        server = _Server(_config(create(Minds(newton), operator_token=token), listen))
+        app = create(Minds(newton), operator_token=token)
+        await stack.enter_async_context(mounted(app, [listen.host], any_host=listen.behind_proxy))
+        server = _Server(_config(app, listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[door]))
             tell(f"Newton serves {listen.url(door)}. The operator's token is in {settings.home / operator.FILE}.")

@@ -40,7 +40,8 @@ def assistant(text: str) -> Message:
 async def said(talk: Talk, *messages: Message, session: str | None = None, **more: Any) -> Any:
     headers = {"X-Newton-Session": session} if session else {}
     async with talk.client(**headers) as client:
-        return await client.chat.completions.create(model="newton", messages=list(messages), **more)
+        answer: Any = await client.chat.completions.create(model="newton", messages=list(messages), **more)
+        return answer
 
 
 async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
@@ -101,8 +102,9 @@ async def test_a_conversation_that_is_sent_whole_is_kept_once_and_an_edited_one_
     assert sorted(logs[one][len(logs[one]) - 1] for one in logs) == ["Four.", "Hello again.", "Two."]
 
 
-def begun_as(messages: list[Message]) -> list[tuple[str, Any]]:
-    return [(one["role"], one.get("content")) for one in messages]
+def begun_as(messages: list[Message]) -> list[tuple[str, object]]:
+    plain: list[Any] = list(messages)
+    return [(one["role"], one["content"]) for one in plain]
 
 
 async def test_two_conversations_of_a_token_are_two_sessions(talk: Talk) -> None:
