@@ -2,7 +2,7 @@
 
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +21,8 @@ class Talk:
     daemon: Daemon
     behind: Endpoint
     dsn: str
-    script: list[Respond] = field(default_factory=list[Respond])
+    script: list[Respond]
+    usual: list[Respond]
 
     def client(self, token: str | None = None, **headers: str) -> openai.AsyncOpenAI:
         """The client of OpenAI, pointed at Newton."""
@@ -62,6 +63,11 @@ class Talk:
         self.script[:] = responses
         self.behind.asked.clear()
 
+    def always(self, respond: Respond) -> None:
+        """From now on it answers so."""
+        self.usual[:] = [respond]
+        self.plays()
+
     def asked(self, place: int = -1) -> dict[str, Any]:
         """What the model was sent."""
         return self.behind.asked[place]
@@ -74,11 +80,12 @@ class Talk:
 @asynccontextmanager
 async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[Talk]:
     script: list[Respond] = []
+    usual: list[Respond] = [says(["Fine."])]
 
     async def respond(wire: Wire) -> None:
-        await (script.pop(0) if script else says(["Fine."]))(wire)
+        await (script.pop(0) if script else usual[0])(wire)
 
     async with endpoint(respond) as behind:
         address = {"OPENAI_BASE_URL": behind.url, "OPENAI_MODEL": "scripted"}
         with daemon(home, NEWTON_EMBEDDING="none", **address, **env) as made:
-            yield Talk(made, behind, dsn, script)
+            yield Talk(made, behind, dsn, script, usual)

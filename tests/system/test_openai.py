@@ -40,8 +40,8 @@ def assistant(text: str) -> Message:
 async def said(talk: Talk, *messages: Message, session: str | None = None, **more: Any) -> Any:
     headers = {"X-Newton-Session": session} if session else {}
     async with talk.client(**headers) as client:
-        answer: Any = await client.chat.completions.create(model="newton", messages=list(messages), **more)
-        return answer
+        create: Any = client.chat.completions.create
+        return await create(model="newton", messages=list(messages), **more)
 
 
 async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
