@@ -258,31 +258,12 @@ class Newton:
         )
 
     def toolbox(self, origin: str) -> Toolbox:
-        return Toolbox(
-            verbs=self.verbs(origin),
-            curation=self.curation(origin),
-            deciding=self.deciding(origin),
-            tasks=self.tasks(origin),
-            gate=self.gate(origin),
-        ).heard(())
+        return _toolbox(self, origin)
 
     def turns(
         self, model: "ChatModel | None", *, origin: str = "chat", tell: Callable[[Event], None] = lambda event: None
     ) -> Turns:
-        return Turns(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            contexts=self.contexts,
-            compacting=self.compacting(tell),
-            gate=self.gate(origin),
-            model=model,
-            limits=limits(self.settings),
-            sizes=sizes(self.settings),
-            origin=origin,
-            tools=self.toolbox("agent"),
-        )
+        return _turns(self, model, origin, tell)
 
 
 @asynccontextmanager
@@ -364,6 +345,33 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
         window=settings.window_tokens,
         tell=tell,
+    )
+
+
+def _toolbox(newton: Newton, origin: str) -> Toolbox:
+    return Toolbox(
+        verbs=newton.verbs(origin),
+        curation=newton.curation(origin),
+        deciding=newton.deciding(origin),
+        tasks=newton.tasks(origin),
+        gate=newton.gate(origin),
+    ).heard(())
+
+
+def _turns(newton: Newton, model: "ChatModel | None", origin: str, tell: Callable[[Event], None]) -> Turns:
+    return Turns(
+        agent_id=newton.agent_id,
+        db=newton.db,
+        clock=newton.clock,
+        count=newton.count,
+        contexts=newton.contexts,
+        compacting=newton.compacting(tell),
+        gate=newton.gate(origin),
+        model=model,
+        limits=limits(newton.settings),
+        sizes=sizes(newton.settings),
+        origin=origin,
+        tools=newton.toolbox("agent"),
     )
 
 
