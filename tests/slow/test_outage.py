@@ -74,16 +74,15 @@ async def test_an_outage_costs_no_write_and_ends_by_itself(
     talk: Talk, way: str, record_property: Callable[[str, object], None]
 ) -> None:
     # R8
-    await talk.post("/v1/memories", {"content": "The ferry is called Artemis."}, **{"X-Newton-Agent": way})
+    of = {"X-Newton-Agent": way}
+    await talk.post("/v1/memories", {"content": "The ferry is called Artemis."}, **of)
     talk.always(WAYS[way])
 
     async def one(number: int) -> list[Any]:
         answers: list[Any] = []
         for time in range(TIMES):
             answers.append(await asked(talk, way, f"{number}", f"What is ferry {time} called ({way})?"))
-            kept = await talk.post(
-                "/v1/memories", {"content": f"{way}: cup {number} {time} is white."}, **{"X-Newton-Agent": way}
-            )
+            kept = await talk.post("/v1/memories", {"content": f"Cup {number} {time} is white."}, **of)
             assert kept.status_code == 201
         return answers
 
@@ -92,10 +91,10 @@ async def test_an_outage_costs_no_write_and_ends_by_itself(
     assert [answer.status_code for answer in answers] == [200] * firsts
     assert all(answer.json()["newton"]["degraded"] for answer in answers)
     assert all("Artemis" in answer.json()["choices"][0]["message"]["content"] for answer in answers)
-    assert len(talk.behind.asked) <= 1.1 * firsts
-    lines = await talk.fetch(
-        "select 1 from dialogue.messages where content like $1", f"What is ferry % called ({way})?"
-    )
+    tried = len(talk.behind.asked)
+    assert tried <= 1.1 * firsts
+    sql = "select 1 from dialogue.messages where content like $1"
+    lines = await talk.fetch(sql, f"What is ferry % called ({way})?")
     assert len(lines) == firsts
     talk.always(says(["Back."]))
     began, back = monotonic(), False
@@ -104,4 +103,5 @@ async def test_an_outage_costs_no_write_and_ends_by_itself(
         back = answer["newton"]["degraded"] is None
         await asyncio.sleep(0.5)
     assert back
+    record_property("requests", tried)
     record_property("back_after_s", round(monotonic() - began, 1))

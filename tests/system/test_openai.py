@@ -10,7 +10,7 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
 
-from tests.endpoint import Wire, calls_tools, fails, says
+from tests.endpoint import calls_tools, fails, says
 from tests.system.scripted import Talk, talking
 
 WEATHER: Any = {
@@ -165,21 +165,6 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
         picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
         with pytest.raises(openai.BadRequestError):
             await client.chat.completions.create(model="newton", messages=[picture])
-
-
-async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_remembered(
-    home: Path, behind: str
-) -> None:
-    async with talking(home, behind, OPENAI_API_KEY="k") as own:
-        own.plays(refuses_tools, says(["Plain."]), says(["Plain again."]))
-        first = await said(own, user("Hi there."), session="toolless")
-        again = await said(own, user("And now?"), session="toolless")
-        assert [one.choices[0].message.content for one in (first, again)] == ["Plain.", "Plain again."]
-        assert ["tools" in body for body in own.behind.asked] == [True, False, False]
-
-
-async def refuses_tools(wire: Wire) -> None:
-    await wire.send(400, {"error": {"message": "scripted does not support tools"}})
 
 
 async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> None:

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, Manner, Reply, Tool
 from newton.providers.openai_models import OpenAIChat, OpenAIEmbedder, client
 from newton.settings import Settings, load
-from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
+from tests.endpoint import Endpoint, Respond, Wire, calls_tools, chunk, embeds, endpoint, fails, hangs, says
 from tests.support import NOON
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
@@ -343,3 +343,39 @@ async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
         model = OpenAIEmbedder(settings(server.url, llm_timeout=0.3))
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
             await model.embed(["a"])
+
+
+LOOK = Manner(tools=(Tool("look", {"name": "look", "parameters": {"type": "object"}}),), wishes={"temperature": 0.0})
+
+
+async def answered(model: OpenAIChat) -> Reply:
+    """What it answers when it may call a tool."""
+    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, manner=LOOK) if isinstance(one, Reply)]
+    return reply
+
+
+async def test_a_model_calls_the_tools_it_is_given() -> None:
+    async with endpoint(calls_tools(("c1", "look", {"at": "the sea"}), text="I look.")) as server:
+        reply = await answered(OpenAIChat(settings(server.url)))
+    assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
+    assert (reply.text, reply.finish, reply.input_tokens) == ("I look.", "stop", 20)
+    assert server.asked[0]["tools"] == [{"type": "function", "function": LOOK.tools[0].function}]
+    assert server.asked[0]["temperature"] == 0.0
+
+
+async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_remembered() -> None:
+    async def refuses(wire: Wire) -> None:
+        await wire.send(400, {"error": {"message": "tiny does not support tools"}})
+
+    async with endpoint(refuses, says(["Plain."])) as server:
+        model = OpenAIChat(settings(server.url))
+        assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
+    assert ["tools" in body for body in server.asked] == [True, False, False]
+
+
+async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:
+    # R8: attempts, the second ones included
+    async with endpoint(fails(500)) as server:
+        said = [str((await heard(server))[2]) for _ in range(12)]
+    assert len(server.asked) <= 10
+    assert "left alone" in said[-1]
