@@ -7,8 +7,10 @@ NewtonError
 ├── ForbiddenError      the caller's token may not do that
 ├── TooLargeError       the caller sends more than is read
 ├── BusyError           too much is asked at once
+├── DeadlineError       it takes longer than anything may
 ├── NotFoundError       the caller named a thing that does not exist
 ├── ConflictError       the request contradicts what is stored
+│   └── AtWorkError     ... or is being done at this moment
 ├── CensoredError       a censor forbids it
 ├── GuardedError        a guardrail forbids the decision
 ├── DatabaseError       the database cannot be reached or started
@@ -55,12 +57,20 @@ class BusyError(NewtonError):
     code = "busy"
 
 
+class DeadlineError(NewtonError):
+    code = "deadline"
+
+
 class NotFoundError(NewtonError):
     code = "not_found"
 
 
 class ConflictError(NewtonError):
     code = "conflict"
+
+
+class AtWorkError(ConflictError):
+    code = "at_work"
 
 
 class CensoredError(NewtonError):

@@ -214,6 +214,10 @@ def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
 def _refuse_unknown(name: str, *, shown: str, known: set[str]) -> None:
     if name in FIELDS:
         return
+    if name.lower() in FIELDS:
+        raise ConfigError(
+            f"{shown} is not a setting.", hint=f"In a file it is written in small letters: {name.lower()}."
+        )
     near = difflib.get_close_matches(shown.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
     raise ConfigError(f"{shown} is not a setting.", hint=hint)

@@ -27,6 +27,7 @@ create table dialogue.messages (
     content text not null,
     calls jsonb check (jsonb_typeof(calls) = 'array'),
     answers text check (answers <> ''),
+    aside boolean not null,
     tokens integer not null check (tokens > 0),
     said_at timestamptz not null,
     recorded_at timestamptz not null,
@@ -45,6 +46,7 @@ create index messages_calls_idx on dialogue.messages (agent_id, session_id, posi
 comment on column dialogue.messages.tokens is 'Of the content and the calls, counted once, when it was said.';
 comment on column dialogue.messages.calls is 'What tools are called with it: {id, name, arguments} each.';
 comment on column dialogue.messages.answers is 'The id of the call that a tool''s words answer.';
+comment on column dialogue.messages.aside is 'Newton''s own words, because no model had any: sent to no model, and no memory.';
 comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
 
 comment on table dialogue.messages is 'A line becomes a memory of kind exchange with thread = session_id and place = position.';

@@ -148,6 +148,58 @@ begin
         and d.session_id = m.thread
         and d.position = m.place;
 
+    -- what a tool put out may say again what it was called with, and the call has no memory of its own
+    update dialogue.messages as d
+    set
+        calls = (
+            select
+                jsonb_agg(
+                    case
+                        when c.value ->> 'id' = given.answers
+                            then jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}')
+                        else c.value
+                    end
+                )
+            from jsonb_array_elements(d.calls) as c
+        )
+    from memory.memories as m
+    join dialogue.messages as given on given.agent_id = own and given.session_id = m.thread and given.position = m.place
+    where
+        m.agent_id = own
+        and m.memory_id = any(gone)
+        and m.kind = 'exchange'
+        and d.agent_id = own
+        and d.session_id = given.session_id
+        and d.position < given.position
+        and d.calls @> jsonb_build_array(jsonb_build_object('id', given.answers));
+
+    -- what Newton quoted of it, by the context that it quoted from, and by the words where that context is gone
+    update dialogue.messages as d
+    set content = '[forgotten]', tokens = 1
+    where
+        d.agent_id = own
+        and d.aside
+        and (
+            exists (
+                select
+                from cognition.turns as t
+                join cognition.bundles as b on b.agent_id = own and b.bundle_id = t.bundle_id
+                where
+                    t.agent_id = own
+                    and t.session_id = d.session_id
+                    and t.replied = d.position
+                    and b.memory_ids && gone
+            )
+            or exists (
+                select
+                from memory.memories as m
+                where
+                    m.agent_id = own
+                    and m.memory_id = any(gone)
+                    and strpos(d.content, regexp_replace(m.summary, '^\[[0-9-]+\] ', '')) > 0
+            )
+        );
+
     -- what was heard in it and never accepted goes too; what a person took into the identity is theirs to erase
     select array_agg(t.tenet_id) into unsaid
     from heart.tenets as t

@@ -1,16 +1,18 @@
 """What tests share: a moment, and short ways to say things."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
 from newton import ids
+from newton.agent.sending import SAID
 from newton.db.pool import Tx
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.memory import Teller, Trust
+from newton.providers.chat import ChatMessage
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANA = ids.agent_id("ana")
@@ -49,3 +51,10 @@ async def part(tx: Tx) -> AsyncGenerator[None]:
         end = "release savepoint part"
     finally:
         await tx.execute(end)
+
+
+def apart(prompt: Sequence[ChatMessage]) -> tuple[str, list[tuple[str, str]]]:
+    """What a model was told of what is known, and what was said to it with who said it."""
+    system, *talk, last = prompt
+    known, _, said = last.text.rpartition(SAID)
+    return system.text + known, [*((one.role, one.text) for one in talk), (last.role, said)]

@@ -14,7 +14,7 @@ from newton.dialogue.compaction.events import Completed, Event, Failed, Progress
 from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, Threshold, allowed
 from newton.dialogue.entries import Run
 from newton.dialogue.log import Read
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, outermost
+from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, covered, outermost
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
 from newton.memory.representations import Count
@@ -73,6 +73,20 @@ class Compacting:
             async with self.db.work(self.agent_id) as tx:
                 await entries.release(tx, holder, agent_id=self.agent_id, session_id=session_id)
         return work.read.view
+
+    async def preview(self, session_id: UUID, *, most: int) -> Sequence[Shown]:
+        """What `view` would come to without a model. Nothing is written, and nobody is told."""
+        alone, none = replace(self, model=None, tell=_unheard), Allowance(calls=0)
+        read = await self._read(session_id)
+        for strategy in self.preset.strategies:
+            for _ in range(ROUNDS):
+                sight = self._sight(read, most)
+                blocks = [block for block in strategy.plan(sight) if allowed(block, sight) is None]
+                told = [await alone._entry(strategy, block, session_id, none) for block in blocks]
+                if not any(told):
+                    break
+                read = replace(read, view=covered(read.view, [entry for entry in told if entry]))
+        return read.view
 
     async def _compacted(self, work: _Work) -> None:
         for strategy in self.preset.strategies:
@@ -223,3 +237,7 @@ class Compacting:
                 exhausted=exhausted,
             )
         )
+
+
+def _unheard(event: Event) -> None:
+    """What is only tried is told to nobody."""

@@ -1,7 +1,8 @@
 """What a person or a program may do with the conversations of an agent, beside talking."""
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 from uuid import UUID
 
@@ -9,7 +10,7 @@ from newton.agent.compacting import Compacting
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.branches import Branch, Checkpoint, Excerpt
+from newton.dialogue.branches import Branch, Checkpoint, Excerpt, Injection
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.entries import Listed, Tally
 from newton.dialogue.lines import Line, Placed
@@ -17,6 +18,8 @@ from newton.dialogue.view import Shown, cost
 from newton.errors import InputError, NotFoundError
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
+
+INJECTED = 4  # this part of the room for a conversation is for lines of others at most
 
 
 class Seen(NamedTuple):
@@ -27,9 +30,22 @@ class Seen(NamedTuple):
     logged: int
 
 
+class Preview(NamedTuple):
+    """What would be sent in so many tokens of `room`, and what it costs; what all lines cost; how many of them an entry
+    stands for, how many are left out, and how many messages are cut."""
+
+    view: Sequence[Shown]
+    tokens: int
+    logged: int
+    room: int
+    shorter: int
+    left_out: int
+    cut: int
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conversations:
-    """For one agent. Sessions are called by their refs."""
+    """For one agent. Sessions are called by their refs. `room` is what a conversation may cost in a request."""
 
     agent_id: UUID
     origin: str
@@ -37,36 +53,77 @@ class Conversations:
     clock: Clock
     count: Count
     compacting: Compacting
+    room: int
 
     async def list(self) -> Sequence[Branch]:
-        """Every session, the latest last."""
+        """Every session, the one that was used last comes last."""
         async with self.db.work(self.agent_id) as tx:
             return await branches.branches(tx, agent_id=self.agent_id)
 
+    async def known(self, ref: str) -> bool:
+        """Whether a session of that name has begun."""
+        try:
+            async with self.db.work(self.agent_id) as tx:
+                await self._session(tx, ref)
+        except NotFoundError:
+            return False
+        return True
+
     async def append(self, ref: str, lines: Sequence[Line]) -> Sequence[Placed]:
-        """Adds lines that the session does not have; it is begun if there is none. Raises as sessions.append does."""
+        """Adds lines that the session does not have; it is begun if there is none. Raises as sessions.append does.
+
+        Of lines without a ref that are alike each counts, and the same lines given again are there already.
+        """
         async with self.db.work(self.agent_id) as tx:
             session_id = await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
-            return await sessions.append(tx, lines, session_id=session_id, by=self._by(), count=self.count)
+            return await sessions.append(tx, _counted(lines), session_id=session_id, by=self._by(), count=self.count)
 
-    async def log(self, ref: str) -> Sequence[Placed]:
-        """Every line, those of its ancestors included."""
+    async def log(self, ref: str, *, first: int = 0, last: int = log.END) -> Sequence[Placed]:
+        """Every line, or those from one place to another, those of its ancestors included."""
         async with self.db.work(self.agent_id) as tx:
-            whole = [log.Stretch(0, log.END)]
-            return await log.lines(tx, whole, agent_id=self.agent_id, session_id=await self._session(tx, ref))
+            part = [log.Stretch(first, last)]
+            return await log.lines(tx, part, agent_id=self.agent_id, session_id=await self._session(tx, ref))
 
-    async def view(self, ref: str, *, most: int | None = None) -> Seen:
-        """What a model would be shown now. With `most` it is made shorter where that is due, and never costs more."""
+    async def view(self, ref: str) -> Seen:
+        """The session as it is shown now, however long."""
         async with self.db.work(self.agent_id) as tx:
             session_id = await self._session(tx, ref)
             logged = await log.size(tx, agent_id=self.agent_id, session_id=session_id)
-            read = await log.read(tx, agent_id=self.agent_id, session_id=session_id)
-        view = read.view
-        if most is not None:
-            if most < 1:
-                raise InputError(f"A view of {most} tokens holds nothing.", hint="Give 1 or more.")
-            view = fitted(await self.compacting.view(session_id, most=most), most=most, count=self.count)
+            view = (await log.read(tx, agent_id=self.agent_id, session_id=session_id)).view
         return Seen(view, cost(view), logged)
+
+    async def preview(self, ref: str, *, most: int | None = None) -> Preview:
+        """What a request in `most` tokens, or in the room there is, would be sent, made shorter without a model where
+        that is due. Writes nothing. Raises InputError when so few hold no line."""
+        room = self._room(most)
+        async with self.db.work(self.agent_id) as tx:
+            session_id = await self._session(tx, ref)
+            logged = await log.size(tx, agent_id=self.agent_id, session_id=session_id)
+        whole = await self.compacting.preview(session_id, most=room)
+        sent = fitted(whole, most=room, count=self.count)
+        if whole and (not sent or cost(sent) > room):
+            hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
+            raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
+        words = {item.first: item.text for item in whole if item.kind != "injected"}
+        told = [item for item in sent if item.kind not in ("injected", "left_out")]
+        return Preview(
+            view=sent,
+            tokens=cost(sent),
+            logged=logged,
+            room=room,
+            shorter=len(_places(item for item in told if item.entry_id)),
+            left_out=len(_places(whole) - _places(told)),
+            cut=sum(item.text != words[item.first] for item in told),
+        )
+
+    async def compact(self, ref: str, *, most: int | None = None) -> tuple[Seen, Seen]:
+        """Makes the session shorter where that is due in so many tokens, or in the room there is: before and after."""
+        room = self._room(most)
+        before = await self.view(ref)
+        async with self.db.work(self.agent_id) as tx:
+            session_id = await self._session(tx, ref)
+        await self.compacting.view(session_id, most=room)
+        return before, await self.view(ref)
 
     async def entries(self, ref: str) -> Sequence[Listed]:
         """Every entry that was made, dropped ones too, by its place."""
@@ -79,7 +136,8 @@ class Conversations:
         async with self.db.work(self.agent_id) as tx:
             session_id = await self._session(tx, ref)
             known = await entries.listed(tx, agent_id=self.agent_id, session_id=session_id)
-            entry_id = _picked(which, [one.entry.entry_id for one in known], ref)
+            sought = _Sought(ref, "entry", "entries", f"entries {ref}")
+            entry_id = _picked(which, [one.entry.entry_id for one in known], sought)
             return len(await entries.restore(tx, entry_id, session_id=session_id, by=self._by()))
 
     async def checkpoint(self, ref: str, name: str) -> Checkpoint:
@@ -96,19 +154,47 @@ class Conversations:
         async with self.db.work(self.agent_id) as tx:
             return await branches.branch(tx, new, parent_id=await self._session(tx, ref), at=at, by=self._by())
 
-    async def inject(self, ref: str, other: str, *, first: int, last: int) -> int:
-        """Shows lines of another session in this one, behind its last line; returns how many."""
+    async def inject(self, ref: str, other: str, *, first: int, last: int) -> Injection:
+        """Shows lines of another session in this one, behind its last line, until they are taken out again. Raises as
+        branches.inject does."""
         async with self.db.work(self.agent_id) as tx:
             excerpt = Excerpt(ref=other, session_id=await self._session(tx, other), first=first, last=last)
             return await branches.inject(
-                tx, excerpt, session_id=await self._session(tx, ref), by=self._by(), count=self.count
+                tx,
+                excerpt,
+                session_id=await self._session(tx, ref),
+                by=self._by(),
+                count=self.count,
+                most=self.room // INJECTED,
             )
+
+    async def injections(self, ref: str) -> Sequence[Injection]:
+        """The lines of other sessions that are shown in this one."""
+        async with self.db.work(self.agent_id) as tx:
+            return await branches.injections(tx, agent_id=self.agent_id, session_id=await self._session(tx, ref))
+
+    async def eject(self, ref: str, which: str) -> Injection:
+        """Takes an injection out again, named by the end of its id. Raises NotFoundError for an unknown one."""
+        async with self.db.work(self.agent_id) as tx:
+            session_id = await self._session(tx, ref)
+            known = {
+                one.injection_id: one
+                for one in await branches.injections(tx, agent_id=self.agent_id, session_id=session_id)
+            }
+            injection_id = _picked(which, list(known), _Sought(ref, "injection", "injections", f"eject {ref}"))
+            await branches.eject(tx, injection_id, session_id=session_id, by=self._by())
+            return known[injection_id]
 
     async def tallies(self, ref: str | None = None) -> Sequence[Tally]:
         """How compactions went, by strategy; of one session, or of all."""
         async with self.db.work(self.agent_id) as tx:
             session_id = await self._session(tx, ref) if ref else None
             return await entries.tallies(tx, agent_id=self.agent_id, session_id=session_id)
+
+    def _room(self, most: int | None) -> int:
+        if most is not None and most < 1:
+            raise InputError(f"A view of {most} tokens holds nothing.", hint="Give 1 or more.")
+        return most or self.room
 
     async def _session(self, tx: Tx, ref: str) -> UUID:
         return await sessions.known(tx, agent_id=self.agent_id, ref=ref)
@@ -117,12 +203,37 @@ class Conversations:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
 
 
-def _picked(which: str, known: Sequence[UUID], ref: str) -> UUID:
+class _Sought(NamedTuple):
+    """What is named by the end of its id: in which session, what one and several are called, and what lists them."""
+
+    ref: str
+    one: str
+    many: str
+    listed: str
+
+
+def _picked(which: str, known: Sequence[UUID], sought: _Sought) -> UUID:
     end = which.replace("-", "").lower()
-    meant = [entry_id for entry_id in known if end and entry_id.hex.endswith(end)]
+    meant = [one for one in known if end and one.hex.endswith(end)]
     if len(meant) == 1:
         return meant[0]
-    hint = f"`newton sessions entries {ref}` lists them."
     if meant:
-        raise InputError(f"The ids of {len(meant)} entries end in {which!r}.", hint="Give more of it.")
-    raise NotFoundError(f"The session {ref!r} has no entry {which!r}.", hint=hint)
+        raise InputError(f"The ids of {len(meant)} {sought.many} end in {which!r}.", hint="Give more of it.")
+    raise NotFoundError(
+        f"The session {sought.ref!r} has no {sought.one} {which!r}.",
+        hint=f"`newton sessions {sought.listed}` lists them.",
+    )
+
+
+def _counted(lines: Sequence[Line]) -> list[Line]:
+    """Lines without a ref that are alike, told apart by how often they came before."""
+    seen = Counter[str]()
+    told: list[Line] = []
+    for line in lines:
+        told.append(line if line.ref or line.nth else replace(line, nth=seen[line.own_ref]))
+        seen[line.own_ref] += 1
+    return told
+
+
+def _places(view: Iterable[Shown]) -> set[int]:
+    return {place for item in view if item.kind != "injected" for place in range(item.first, item.last + 1)}

@@ -26,10 +26,10 @@ class Hindsight:
     frames: Mapping[str, Frame]
     profiles: Mapping[str, Profile]
 
-    async def recent(self, most: int) -> list[Listed]:
-        """The latest bundles, the last first."""
+    async def recent(self, most: int, *, before: UUID | None = None) -> list[Listed]:
+        """The latest bundles, or the latest before that one, the last first."""
         async with self.db.work(self.agent_id) as tx:
-            return await bundles.recent(tx, agent_id=self.agent_id, most=most)
+            return await bundles.recent(tx, agent_id=self.agent_id, most=most, before=before)
 
     async def why(self, given: str) -> Account:
         """The bundle with all its candidates as they were then."""

@@ -92,7 +92,7 @@ class Rounds:
         beside the calls are kept with the reply."""
         whole = tuple(call._replace(arguments=mended(call.arguments)) for call in calls)
         at = self.clock.now()
-        await self.keep([Line(role="assistant", content="", said_at=at, calls=whole, memorable=False)])
+        await self.keep([Line(role="assistant", content="", said_at=at, calls=whole, aside=True)])
         messages = [ChatMessage("assistant", text, tuple(calls))]
         for number, (call, stopped) in enumerate(calls.items()):
             told = TOO_MANY if number >= MOST_AT_ONCE else stopped or await self._used(call)
@@ -110,4 +110,4 @@ class Rounds:
 
 def answered(call: Call, words: str, *, at: datetime) -> Line:
     """What came of a call that was done here, as it stands in the log. It is no memory: it may only repeat some."""
-    return Line(role="tool", name=call.name, content=words, said_at=at, answers=call.id, memorable=False)
+    return Line(role="tool", name=call.name, content=words, said_at=at, answers=call.id, aside=True)

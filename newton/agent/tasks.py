@@ -8,7 +8,7 @@ from uuid import UUID
 from newton.agent.bearing import PERSONAL
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
-from newton.dialogue import tasks
+from newton.dialogue import sessions, tasks
 from newton.dialogue.stack import Task, Tree
 from newton.memory.memory import Teller
 from newton.memory.representations import Count
@@ -33,6 +33,12 @@ class Tasks:
     def of(self, session_id: UUID) -> "Tasks":
         """The same for that session."""
         return replace(self, session_id=session_id)
+
+    async def ref(self) -> str:
+        """What the session is called."""
+        return await self._done(
+            lambda tx, session_id, by: sessions.ref_of(tx, agent_id=by.agent_id, session_id=session_id)
+        )
 
     async def tree(self) -> Tree:
         return await self._done(lambda tx, session_id, by: tasks.tree(tx, agent_id=by.agent_id, session_id=session_id))

@@ -1,4 +1,4 @@
-"""One turn: context, model, record. What the person said is kept before the model is asked, so nothing can lose it."""
+"""One turn: record, context, model, record. What the person said is kept before anything else, so nothing loses it."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
 from newton.agent.holding import held
-from newton.agent.keeping import Keeping, Replied
+from newton.agent.keeping import Heard, Keeping, Replied
 from newton.agent.quoting import quoted
 from newton.agent.rounds import OWN, Rounds
 from newton.agent.sending import Draft, Letter, described, in_view, messages, spoken, worked
@@ -36,6 +36,7 @@ from newton.providers.chat import Call, ChatModel, Finish, Manner, Reply, ToolMo
 
 ORIGIN = "chat"
 FORBIDDEN = "A censor forbids this input."
+BLANK = "The model answered without a word."
 UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
 OWN_SHARE = 8  # our own tools may take this part of what a model reads, or it gets none
 
@@ -67,7 +68,8 @@ class Said:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory.
+    """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory;
+    `failed`, whether a model was set and should have, `forbidden`, whether a censor stopped it.
 
     `calls` are for whoever asked to answer, `tokens` what the model read and wrote, in all its rounds. `proposed` is
     what the person seems to want from now on; it waits for their yes.
@@ -77,6 +79,7 @@ class Answer:
     given: Refreshed
     degraded: str | None = None
     quoted: bool = False
+    failed: bool = False
     forbidden: bool = False
     calls: Sequence[Call] = ()
     finish: Finish = "stop"
@@ -91,11 +94,12 @@ class Answer:
     @property
     def caveat(self) -> str | None:
         """What to know about the answer besides its words."""
-        if self.degraded is None:
-            return None
-        if self.quoted:
-            return f"{self.degraded} This answer only quotes memory."
-        return None if self.degraded == FORBIDDEN else f"{self.degraded} The answer breaks off there."
+        return None if self.degraded in (None, FORBIDDEN) else f"{self.degraded} {self.shortcoming}"
+
+    @property
+    def shortcoming(self) -> str:
+        """What a degraded answer is instead of a whole one."""
+        return "This answer only quotes memory." if self.quoted else "The answer breaks off there."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +111,6 @@ class _Prepared:
     letter: Letter | None = None
     rounds: Rounds | None = None
     degraded: str | None = None
-    asked: int | None = None
 
     @property
     def replies(self) -> Sequence[Reply]:
@@ -146,21 +149,20 @@ class Turns:
 
         Turns of a session wait for each other, in whatever process; raises BusyError when one does not end.
         """
-        said = replace(said, text=clean(said.text, what="message"))
+        text = clean(said.text, what="message")
         async with held(self.db, agent_id=self.agent_id, session_id=said.session_id):
-            await self._keeping(said).begin(said.earlier)
-            async with aclosing(self._taken(said)) as pieces:
+            keeping = self._keeping(said)
+            line = None if said.kept else Line(role="user", content=text, said_at=self.clock.now(), ref=said.ref)
+            heard = await asyncio.shield(keeping.hear(text, line, said.earlier))
+            async with aclosing(self._taken(said, heard, keeping)) as pieces:
                 async for piece in pieces:
                     yield piece
 
-    async def _taken(self, said: Said) -> AsyncGenerator[str | Answer]:
-        keeping, ruling = self._keeping(said), await self.gate.check(said.text, "input")
-        ready = await (self._unasked(said, FORBIDDEN) if ruling.blocks else self._prepared(said))
-        degraded, proposed = ready.degraded, ()
-        if not said.kept:
-            line = Line(role="user", content=said.text, said_at=self.clock.now(), ref=said.ref)
-            asked, proposed = await keeping.hear(line, heed=not ruling.blocks)
-            ready = replace(ready, asked=asked)
+    async def _taken(self, said: Said, heard: Heard, keeping: Keeping) -> AsyncGenerator[str | Answer]:
+        ruling = await self.gate.check(heard.text, "input")
+        proposed = () if ruling.blocks else await keeping.heed(heard)
+        ready = await (self._unasked(said, heard, FORBIDDEN) if ruling.blocks else self._prepared(said, heard))
+        degraded = ready.degraded
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
@@ -175,19 +177,21 @@ class Turns:
             degraded = stopped = error.what
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
-            if pieces or ready.calls:
-                await asyncio.shield(keeping.reply(_replied(said, ready, "".join(pieces), "model")))
-        if quoting := not pieces and not ready.calls:
-            ready = ready if stopped else replace(ready, given=await self._quotable(said, ready))
+            replied = _replied(said, heard, ready, "".join(pieces), "model")
+            spoke = await asyncio.shield(keeping.reply(replied))
+        if not spoke:
+            degraded = degraded or BLANK
+            ready = ready if stopped else replace(ready, given=await self._quotable(said, heard, ready))
             pieces = [stopped or quoted(ready.given.bundle)]
             yield pieces[0]
-            await keeping.reply(_replied(said, ready, pieces[0], "censor" if stopped else "memory"))
+            await keeping.reply(_replied(said, heard, ready, pieces[0], "censor" if stopped else "memory"))
         await keeping.note(ready.given.bundle)
         yield Answer(
             text="".join(pieces),
             given=ready.given,
             degraded=degraded,
-            quoted=quoting and stopped is None,
+            quoted=not spoke and stopped is None,
+            failed=self.model is not None and degraded is not None and stopped is None,
             forbidden=stopped is not None,
             calls=ready.calls,
             finish=_finish(ready, degraded),
@@ -218,40 +222,41 @@ class Turns:
             capacity=self.limits.working,
         )
 
-    async def _prepared(self, said: Said) -> _Prepared:
+    async def _prepared(self, said: Said, heard: Heard) -> _Prepared:
         wanted = (said.terms and said.terms.reply) or self.limits.reply
         limits = replace(self.limits, reply=min(wanted, self.limits.reply))
         speaking = replace(self.speaking, limits=limits)
-        if why := await speaking.why_not(self.count(said.text)):
-            return await self._unasked(said, why)
+        if why := await speaking.why_not(self.count(heard.text)):
+            return await self._unasked(said, heard, why)
         shares = await speaking.shares()
-        view = await self.compacting.view(said.session_id, most=shares.conversation)
+        whole = await self.compacting.view(said.session_id, most=shares.conversation)
+        before, since = self._cut(said, heard, whole, shares)
+        view = whole if said.kept else [item for item in whole if heard.place is None or item.first < heard.place]
         end = max((item.last for item in view), default=-1)
-        before, since = self._cut(said, view, shares)
-        draft = self._draft(said, since, shares)
+        draft = self._draft(said, heard, since, shares)
         talk = shares.talk(before, draft.tokens + draft.besides(count=self.count), count=self.count)
-        request = self._request(said, in_view(said.session_id, [*talk, *since], end=end))
+        sent = replace(in_view(said.session_id, [*talk, *since], end=end), inherited=tuple(heard.origins))
+        request = self._request(said, heard, sent)
         given = await Refreshing(contexts=self.contexts).for_turn(replace(request, tokens=shares.context))
         draft = replace(draft, context=given.bundle.text, view=talk)
         letter = draft.letter(shares.usable, count=self.count)
         if why := await speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
-            return await self._unasked(said, why)
+            return await self._unasked(said, heard, why)
         async with self.db.work(self.agent_id) as tx:
             told = await log.outside(tx, [*talk, *since], agent_id=self.agent_id, session_id=said.session_id)
         rounds = self._rounds(said, speaking, room=shares.usable, heard=least_of((*told, *given.bundle.outside)))
         return _Prepared(given=given, draft=draft, letter=letter, rounds=rounds)
 
-    def _cut(self, said: Said, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
+    def _cut(self, said: Said, heard: Heard, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
         """What stood before the input, and what has come of it already, which takes half of what is read at most."""
         shown = worked(view, own=OWN, count=self.count) if said.terms else spoken(view, count=self.count)
-        inputs = [place for place, item in enumerate(shown) if item.asks]
-        if not said.kept or not inputs:
-            return shown, []
-        place = inputs[-1]
+        if not said.kept:
+            return [item for item in shown if heard.place is None or item.first < heard.place], []
+        place = next((place for place in reversed(range(len(shown))) if shown[place].asks), len(shown))
         since = fitted(shown[place:], most=shares.usable // 2, count=self.count, marks=shares.marks)
         return shown[:place], [item for item in since if not item.asks]
 
-    def _draft(self, said: Said, since: Sequence[Shown], shares: Shares) -> Draft:
+    def _draft(self, said: Said, heard: Heard, since: Sequence[Shown], shares: Shares) -> Draft:
         terms = said.terms or Terms()
         own = offered(without=frozenset(tool.name for tool in terms.manner.tools))
         fits = described(Manner(tools=own), count=self.count) * OWN_SHARE <= shares.usable
@@ -259,8 +264,8 @@ class Turns:
         return Draft(
             context="",
             view=(),
-            text=said.text,
-            tokens=self.count(said.text),
+            text=heard.text,
+            tokens=self.count(heard.text),
             marks=shares.marks,
             instructions=terms.instructions,
             behind=messages(since),
@@ -279,22 +284,23 @@ class Turns:
             heard=heard,
         )
 
-    async def _unasked(self, said: Said, why: str) -> _Prepared:
+    async def _unasked(self, said: Said, heard: Heard, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
-        bundle = await self.contexts.build(self._request(said, None))
+        bundle = await self.contexts.build(self._request(said, heard, None))
         return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
 
-    async def _quotable(self, said: Said, ready: _Prepared) -> Refreshed:
+    async def _quotable(self, said: Said, heard: Heard, ready: _Prepared) -> Refreshed:
         """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
         earlier input: what answers this one may not be in them."""
         if ready.draft is None:
             return ready.given
-        return (await self._unasked(said, "")).given
+        return (await self._unasked(said, heard, "")).given
 
-    def _request(self, said: Said, in_view: InView | None) -> Request:
+    def _request(self, said: Said, heard: Heard, in_view: InView | None) -> Request:
         return Request(
             agent_id=self.agent_id,
-            input=said.text,
+            input=heard.text,
+            itself=heard.memory_id,
             tokens=self.limits.context,
             adapt=True,
             frame=said.frame,
@@ -303,13 +309,13 @@ class Turns:
         )
 
 
-def _replied(said: Said, ready: _Prepared, text: str, by: AnsweredBy) -> Replied:
+def _replied(said: Said, heard: Heard, ready: _Prepared, text: str, by: AnsweredBy) -> Replied:
     sign = said.terms.sign(text, ready.calls) if said.terms and said.terms.sign else None
     return Replied(
         text=text,
         by=by,
         given=ready.given,
-        asked=ready.asked,
+        asked=heard.place,
         heard=ready.heard,
         calls=ready.calls if by == "model" else (),
         sign=sign,

@@ -12,12 +12,15 @@ from newton.agent.extraction import Harvest, extract
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
 from newton.db.pool import Database, Tx
+from newton.dialogue import artifacts
+from newton.dialogue.artifacts import Writer
+from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import ConfigError
 from newton.heart import entities
 from newton.heart.comparing import Bounds, compare
 from newton.heart.generalising import generalise
 from newton.heart.lifecycle import engine
-from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.engine import Ground, Living
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
 from newton.memory.memory import Teller
@@ -33,10 +36,17 @@ AT_ONCE = 64
 
 
 class Lived(NamedTuple):
-    """What the daily job did: the steps it took, and how many old contexts it let go of."""
+    """What the daily upkeep did: the steps it took, and how many old contexts it let go of."""
 
     steps: Sequence[Step]
     expired: int
+
+
+class Released(NamedTuple):
+    """How many contexts were let go of, and how many sessions have nothing at hand any more."""
+
+    contexts: int
+    sessions: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,6 +64,7 @@ class Upkeep:
     embedder: "Embedder | None"
     asking: Asking | None
     working_days: int = 30
+    sizes: Sizes = USUAL
 
     async def settle(self, most: int | None = AT_ONCE) -> Drained:
         """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
@@ -79,29 +90,52 @@ class Upkeep:
             after = read.last
 
     async def lifecycle(self, *, dry: bool = False) -> Lived:
-        """The daily job: joins facts that say the same, generalises what has grown too many, takes every step that is
-        due, empties the working sets that nobody touches any more, and lets go of contexts that are too old. Returns
-        all steps taken, or with `dry` those that the record asks for as it is."""
+        """All of the daily upkeep, one part after the other: joins facts that say the same, generalises what has grown
+        too many, takes every step that is due, and lets go of what is too old. Returns all steps taken, or with `dry`
+        those that the record asks for as it is."""
         if dry:
             return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
         began = self.clock.now()
-        if self.embedder:
-            await Outbox(self.db, self.embedder, self.agent_id).requeue()
+        await self.requeue()
         await self.settle(most=None)
-        await generalise(self.db, self._ground(), count=self.count)
-        await engine.live(self.db, self._ground())
+        await self.generalise()
+        await self.live()
         async with self.db.work(self.agent_id) as tx:
-            await workingset.lapse(tx, agent_id=self.agent_id, before=began - timedelta(days=self.working_days))
+            released = await self.release(tx)
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
-            expired = await self._expire(tx)
-        return Lived([change.step for change in changed], expired)
+        return Lived([change.step for change in changed], released.contexts)
 
-    async def _expire(self, tx: Tx) -> int:
+    async def requeue(self) -> int:
+        """Has embedded what only another model has embedded; how many memories those are."""
+        return await Outbox(self.db, self.embedder, self.agent_id).requeue() if self.embedder else 0
+
+    async def generalise(self) -> int:
+        """Tells in few what has grown too many; how many facts that concerned."""
+        return await generalise(self.db, self._ground(), count=self.count)
+
+    async def live(self, kind: Living | None = None) -> list[Step]:
+        """Takes every step that is due, of memories of that kind, beyond the caps, or of all."""
+        return await engine.live(self.db, self._ground(), only=kind)
+
+    async def release(self, tx: Tx) -> Released:
+        """Lets go of contexts that are too old, and of what sessions had at hand that nobody touches any more."""
+        now, agent_id = self.clock.now(), self.agent_id
+        sets = await workingset.lapse(tx, agent_id=agent_id, before=now - timedelta(days=self.working_days))
         if not self.bundle_days:
-            return 0
-        before = self.clock.now() - timedelta(days=self.bundle_days)
-        return await bundles.expire(tx, agent_id=self.agent_id, before=before)
+            return Released(0, sets)
+        before = now - timedelta(days=self.bundle_days)
+        return Released(await bundles.expire(tx, agent_id=agent_id, before=before), sets)
+
+    async def summarise(self) -> int:
+        """Brings summaries up to date that doors have left behind; of how many sessions."""
+        async with self.db.work(self.agent_id) as tx:
+            late = await artifacts.behind(tx, agent_id=self.agent_id, sizes=self.sizes, most=AT_ONCE)
+        for session_id in late:
+            writer = Writer(session_id=session_id, by=self._ground().by, count=self.count, sizes=self.sizes)
+            async with self.db.work(self.agent_id) as tx:
+                await writer.note(tx)
+        return len(late)
 
     async def extract(self) -> Harvest:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""

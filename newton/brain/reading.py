@@ -11,7 +11,7 @@ from uuid import UUID
 from newton.brain import ledger
 from newton.brain.chain import Written
 from newton.brain.choice import Choice, Judged, ReasonKind, Stakes, Standing, Verdict
-from newton.brain.quality import PARTS
+from newton.brain.quality import PARTS, score
 from newton.brain.stating import Review, choice_of, review_of
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -25,7 +25,10 @@ MOST_LINKS = 100
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which decisions are asked for. `due`: open, and the date to look again has passed; those are listed first-due."""
+    """Which decisions are asked for. `due`: open, and the date to look again has passed; those are listed first-due.
+
+    `before` is the last one of the page before, of those that are listed the latest first.
+    """
 
     due: bool = False
     open: bool = False
@@ -33,6 +36,7 @@ class Filter:
     stakes: Stakes | None = None
     outcome: Verdict | None = None
     tag: str | None = None
+    before: UUID | None = None
     most: int = 50
 
 
@@ -106,6 +110,48 @@ class Whole:
         given = cast("Mapping[str, float]", self.body["quality"])
         return {name: given[name] for name in sorted(given, key=list(PARTS).index)}
 
+    def as_json(self) -> dict[str, Any]:
+        """The public form: what every door answers."""
+        return {
+            "decision_id": str(self.memory.memory_id),
+            "state": self.memory.state,
+            **{name: value for name, value in self.body.items() if name != "quality"},
+            "quality": {"score": score(self.quality), "parts": dict(self.quality)},
+            **_stated(self.choice),
+            **_came_of_it(self.review),
+            "thoughts": [{"at": note.at.isoformat(), "text": note.text} for note in self.thoughts],
+            "amendments": [
+                {"at": note.at.isoformat(), "text": note.text, "tags": note.tags, **note.body}
+                for note in self.amendments
+            ],
+            "links": [
+                {"decision_id": str(edge.memory_id), "link": edge.link, "other_id": str(edge.other_id)}
+                for edge in self.edges
+            ],
+        }
+
+
+def _stated(choice: Choice | None) -> dict[str, Any]:
+    """The words of a choice; null when they were erased."""
+    return {
+        "description": choice and choice.description,
+        "context": choice and choice.context,
+        "alternatives": choice and choice.alternatives,
+        "reasons": choice and [{"kind": reason.kind, "text": reason.text} for reason in choice.reasons],
+        "tags": choice and choice.tags,
+        "expected": choice and choice.expected,
+        "reviewed_by": choice and choice.reviewed_by,
+    }
+
+
+def _came_of_it(given: Review | None) -> dict[str, Any]:
+    return {
+        "outcome": given and given.verdict,
+        "lesson": given and given.lesson,
+        "reviewed_at": given and given.at.isoformat(),
+        "how": given and given.how,
+    }
+
 
 async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> list[Listed]:
     """The decisions asked for: those due by their dates, others the latest first."""
@@ -119,6 +165,7 @@ async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> li
         stakes=wanted.stakes,
         outcome=wanted.outcome,
         tag=wanted.tag,
+        before=wanted.before,
         most=wanted.most,
     )
     return [Listed(**row) for row in rows]

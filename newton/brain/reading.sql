@@ -1,4 +1,4 @@
--- name: listed(agent_id, now, due, open, category, stakes, outcome, tag, most)
+-- name: listed(agent_id, now, due, open, category, stakes, outcome, tag, before, most)
 select
     d.decision_id, m.state, t.words ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
     d.frame, d.look_again_at, d.outcome, d.reviewed_at, d.how,
@@ -28,11 +28,17 @@ where
             limit 1
         )
     )
+    and (
+        $9::uuid is null
+        or (d.decided_at, d.decision_id) < (
+            select p.decided_at, p.decision_id from brain.decisions as p where p.agent_id = $1 and p.decision_id = $9
+        )
+    )
 order by
     case when $3 then d.look_again_at end,
     d.decided_at desc,
     d.decision_id desc
-limit $9;
+limit $10;
 
 -- name: categories(agent_id)
 -- Every category with how many decisions and how many of them were judged.

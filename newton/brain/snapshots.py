@@ -45,6 +45,12 @@ async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
     )
 
 
+async def last_judged(tx: Tx, *, agent_id: UUID) -> int:
+    """How many decisions had an outcome when the last snapshot was taken."""
+    row = await SQL["last_judged"].one(tx, agent_id=agent_id)
+    return row["judged"] if row else 0
+
+
 async def advice(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> Advice | None:
     """What the latest snapshot, or the latest by a moment, advises; None when it advises nothing."""
     row = await SQL["latest"].one(tx, agent_id=agent_id, moment=moment)

@@ -10,3 +10,10 @@ from brain.snapshots
 where agent_id = $1 and ($2::timestamptz is null or at <= $2)
 order by seq desc
 limit 1;
+
+-- name: last_judged(agent_id)
+select judged
+from brain.snapshots
+where agent_id = $1
+order by seq desc
+limit 1;

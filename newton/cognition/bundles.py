@@ -164,9 +164,9 @@ async def stored(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> Stored:
     return Stored(**plain, trace=trace, candidates=candidates, focus=focus)
 
 
-async def recent(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
-    """The latest ones, the last first."""
-    return [Listed(**row) for row in await SQL["recent"].all(tx, agent_id=agent_id, most=most)]
+async def recent(tx: Tx, *, agent_id: UUID, most: int, before: UUID | None = None) -> list[Listed]:
+    """The latest ones, or the latest before that one, the last first."""
+    return [Listed(**row) for row in await SQL["recent"].all(tx, agent_id=agent_id, before=before, most=most)]
 
 
 async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, Remembered]:

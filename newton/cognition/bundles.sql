@@ -49,13 +49,20 @@ where
     )
 limit $3;
 
--- name: recent(agent_id, most)
+-- name: recent(agent_id, before, most)
 select b.bundle_id, b.created_at, b.as_of, s.ref as session, b.frame, b.tokens, b.budget, b.input
 from cognition.bundles as b
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
-where b.agent_id = $1
+where
+    b.agent_id = $1
+    and (
+        $2::uuid is null
+        or (b.created_at, b.bundle_id) < (
+            select p.created_at, p.bundle_id from cognition.bundles as p where p.agent_id = $1 and p.bundle_id = $2
+        )
+    )
 order by b.created_at desc, b.bundle_id desc
-limit $2;
+limit $3;
 
 -- name: sources(agent_id, memory_ids)
 -- What each was made from, or is known by: of an episode the lines of its session.

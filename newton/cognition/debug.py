@@ -7,18 +7,26 @@ import json
 from collections.abc import Sequence
 
 from newton.cognition.bundle import Bundle, Considered
+from newton.memory.representations import one_line
+
+MOST_WORDS = 60  # characters of an item
 
 
 def debug_lines(bundle: Bundle) -> list[str]:
     """A line each for passages of documents, for what the web said, and for all else; only for what there is.
 
-    The lines hold ids, figures and addresses; words of memories are not among them.
+    Each item is told by its id and figures, and by its first words.
     """
     web = [c for c in bundle.items if c.kind == "artifact" and c.scored.found.trust == "web"]
     passages = [c for c in bundle.items if c.kind == "passage"]
     rest = [c for c in bundle.items if c not in web and c not in passages]
     told = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
     return [_line(name, bundle, items) for name, items in told if items]
+
+
+def _beginning(text: str) -> str:
+    words = one_line(text)
+    return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 2]} …"
 
 
 def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
@@ -33,8 +41,9 @@ def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
                 "detail": c.detail,
                 "tokens": c.tokens,
                 "score": round(c.score, 4),
+                "text": _beginning(c.text),
             }
             for c in items
         ],
     }
-    return f": {name} {json.dumps(plain)}"
+    return f": {name} {json.dumps(plain, ensure_ascii=False)}"

@@ -240,10 +240,11 @@ class Sources:
         )
 
     async def _hidden(self, request: Request) -> Sequence[UUID]:
+        itself = [request.itself] if request.itself else []
         if request.filters == NO_FILTERS:
-            return ()
+            return itself
         async with self.db.work(request.agent_id) as tx:
-            return await filters.hidden(tx, request.filters, agent_id=request.agent_id)
+            return [*itself, *await filters.hidden(tx, request.filters, agent_id=request.agent_id)]
 
     async def _stack(self, request: Request, reading: _Reading) -> Stack:
         """Where the work of the session stands. The search waits for it, so it may take half as long at most."""

@@ -247,7 +247,12 @@ def _much(current: Current, request: Request, now: _Now) -> str | None:
     if now.around.missing:
         return "what always stands in it could not be compared"
     alike = replace(
-        request, input=searched.input, frame=searched.frame, in_view=searched.in_view, tokens=searched.tokens
+        request,
+        input=searched.input,
+        frame=searched.frame,
+        in_view=searched.in_view,
+        itself=searched.itself,
+        tokens=searched.tokens,
     )
     if request.tokens > searched.tokens or alike != searched or request.filters != NO_FILTERS:
         return "another context is asked for"

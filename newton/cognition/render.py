@@ -28,6 +28,8 @@ TITLES: Mapping[str, str] = {
     "note": "Note",
 }
 
+LASTING = ("identity", "censors")
+
 # In these sections what is of a day stands under it, and does not say it again.
 BY_DAY = frozenset({"episodes"})
 
@@ -42,6 +44,18 @@ class Block:
 
 def header(layer: str) -> str:
     return f"## {TITLES[layer]}\n" if TITLES[layer] else ""
+
+
+def halves(context: str) -> tuple[str, str]:
+    """The sections of a context that hold whatever the input is, and those that were made for it.
+
+    >>> halves("## Identity\\n- I am Ada.\\n## Note\\n- Be sure.\\n")
+    ('## Identity\\n- I am Ada.\\n', '## Note\\n- Be sure.\\n')
+    """
+    lines = context.splitlines(keepends=True)
+    lasting = {header(layer) for layer in LASTING}
+    end = next((n for n, line in enumerate(lines) if line.startswith("## ") and line not in lasting), len(lines))
+    return "".join(lines[:end]), "".join(lines[end:])
 
 
 def headers(count: Count) -> dict[str, int]:

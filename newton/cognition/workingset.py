@@ -64,9 +64,11 @@ async def hold(tx: Tx, memory_ids: Sequence[UUID], *, at: Sitting) -> list[UUID]
 
 
 async def hold_lines(tx: Tx, places: Sequence[int], *, at: Sitting) -> list[UUID]:
-    """The lines at these places of the session were said. Returns what had to leave for them."""
+    """The lines at these places of the session were said. Returns the memories that they became."""
     rows = await SQL["of_lines"].all(tx, agent_id=at.agent_id, session_id=at.session_id, places=list(places))
-    return await hold(tx, [row["memory_id"] for row in rows], at=at)
+    memory_ids = [row["memory_id"] for row in rows]
+    await hold(tx, memory_ids, at=at)
+    return memory_ids
 
 
 async def held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:
@@ -80,9 +82,9 @@ async def vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
-async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> None:
-    """Empties the working sets of sessions in which nothing was touched from that moment on."""
-    await SQL["lapse"].run(tx, agent_id=agent_id, before=before)
+async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+    """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
+    return len(await SQL["lapse"].all(tx, agent_id=agent_id, before=before))
 
 
 async def last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:

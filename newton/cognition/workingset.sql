@@ -48,13 +48,18 @@ where agent_id = $1 and session_id = $2 and memory_id = any($3::uuid[]);
 
 -- name: lapse(agent_id, before)
 -- Working sets of sessions in which nothing was touched since.
-delete from cognition.working as w
-where
-    w.agent_id = $1
-    and not exists (
-        select from cognition.working as o
-        where o.agent_id = $1 and o.session_id = w.session_id and o.accessed_at >= $2
-    );
+with gone as (
+    delete from cognition.working as w
+    where
+        w.agent_id = $1
+        and not exists (
+            select from cognition.working as o
+            where o.agent_id = $1 and o.session_id = w.session_id and o.accessed_at >= $2
+        )
+    returning w.session_id
+)
+select distinct session_id
+from gone;
 
 -- name: last_session(agent_id)
 select s.session_id, s.ref

@@ -11,7 +11,7 @@ import asyncpg
 from newton.concurrency import together
 from newton.db.embedded import EmbeddedServer
 from newton.db.migrate import migrate, read
-from newton.db.pool import APP_ROLE, Database, connecting, working
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connecting, working
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
@@ -24,12 +24,14 @@ async def open_database(settings: Settings, *, schema: Path, for_long: bool = Fa
     embedded server that dies is started again by whoever has it `for_long`."""
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        async with _pool(owner=url, app=url, schema=schema) as database:
+        await prepare(url, schema=schema)
+        async with _pool(url, worker=url) as database:
             yield database
         return
     server = await _started(settings.home)
     try:
-        async with _pool(owner=server.dsn("postgres"), app=server.dsn(APP_ROLE), schema=schema) as database:
+        await prepare(server.dsn("postgres"), schema=schema)
+        async with _pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
             if for_long:
                 async with _kept_alive(server):
                     yield database
@@ -79,9 +81,8 @@ def _stop(starting: "Future[EmbeddedServer]") -> None:
 
 
 @asynccontextmanager
-async def _pool(*, owner: str, app: str, schema: Path) -> AsyncGenerator[Database]:
-    await prepare(owner, schema=schema)
-    database = await Database.open(app)
+async def _pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
+    database = await Database.open(app, worker=worker)
     try:
         yield database
     finally:

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 # What a store takes: a connection on which its caller has begun a unit of work.
 Tx: TypeAlias = "asyncpg.Connection[asyncpg.Record] | PoolConnectionProxy[asyncpg.Record]"
 
-APP_ROLE = "newton_app"
+APP_ROLE, WORKER_ROLE = "newton_app", "newton_worker"
 # A statement without arguments, so that it can go to the server in one message with the one that begins the work.
 SCOPE = """
 select
@@ -27,8 +27,10 @@ select
     set_config('random_page_cost', '1.1', true),
     set_config('enable_mergejoin', 'off', true)
 """
+ACROSS = "select set_config('role', '{role}', true)"
 MOMENT = "select pg_current_snapshot()::text"
 CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
+WORKERS = 3  # connections to the queue: one claims, one renews, one is spare. They wait for nobody else's work.
 ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
 T = TypeVar("T")
@@ -49,20 +51,27 @@ async def begin(tx: Tx, agent: UUID) -> None:
     most of the rows, reads the whole table instead of the covering index, at twice the time. And it is kept from merge
     joins: of the words of a search it expects many more than there are, and would sort thousands of rows for a few.
     """
+    await _begin_as(tx, APP_ROLE, SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int)))
+
+
+async def _begin_as(tx: Tx, role: str, scope: str) -> None:
     try:
-        await tx.execute(f"begin;{SCOPE.format(role=APP_ROLE, agent=UUID(int=agent.int))}")
+        await tx.execute(f"begin;{scope}")
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaError(
-            f"The database user may not work as {APP_ROLE}: {error}.",
-            hint=f"Let the owner of the database run `grant {APP_ROLE} to` that user.",
+            f"The database user may not work as {role}: {error}.",
+            hint=f"Let the owner of the database run `grant {role} to` that user.",
         ) from error
 
 
 @asynccontextmanager
-async def _begun(tx: Tx, agent: UUID) -> AsyncGenerator[None]:
+async def _begun(tx: Tx, agent: UUID | None) -> AsyncGenerator[None]:
     end = "rollback"
     try:
-        await begin(tx, agent)
+        if agent is None:
+            await _begin_as(tx, WORKER_ROLE, ACROSS.format(role=WORKER_ROLE))
+        else:
+            await begin(tx, agent)
         yield
         end = "commit"
     finally:
@@ -84,25 +93,19 @@ async def _nothing_to_reset(connection: Tx) -> None:
 
 
 class Database:
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]") -> None:
-        self._pool = pool
+    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", queue: "asyncpg.Pool[asyncpg.Record]") -> None:
+        self._pool, self._queue = pool, queue
 
     @classmethod
-    async def open(cls, dsn: str, *, size: int = 8) -> "Database":
-        """Connects. Raises DatabaseError when the server does not answer within ten seconds."""
+    async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
+        """Connects. `worker` is for a user of its own that sees the queue; no connection is made with it before it is
+        needed. Raises DatabaseError when the server does not answer within ten seconds."""
         with connecting():
-            pool = await asyncpg.create_pool(
-                dsn,
-                min_size=1,
-                max_size=size,
-                init=_vectors,
-                reset=_nothing_to_reset,
-                timeout=CONNECT_SECONDS,
-                command_timeout=STATEMENT_SECONDS,
-            )
-        return cls(pool)
+            pool = await _pool(dsn, least=1, most=size)
+            return cls(pool, await _pool(worker or dsn, least=0, most=WORKERS))
 
     async def close(self) -> None:
+        await self._queue.close()
         await self._pool.close()
 
     @asynccontextmanager
@@ -111,17 +114,29 @@ class Database:
 
         Raises DatabaseError when the database fails to do it, or chose it to end a deadlock.
         """
+        async with self._unit(self._pool, agent) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def across(self) -> AsyncGenerator[Tx]:
+        """One unit of work on the queue and the names of all agents, as a role to which there is nothing else. Raises
+        DatabaseError as `work` does."""
+        async with self._unit(self._queue, None) as tx:
+            yield tx
+
+    @asynccontextmanager
+    async def _unit(self, pool: "asyncpg.Pool[asyncpg.Record]", agent: UUID | None) -> AsyncGenerator[Tx]:
         assert not in_unit_of_work(), "a unit of work is already open; pass its connection down"
         mark = _inside.set(True)
         try:
             with connecting():
-                tx = await self._pool.acquire()
+                tx = await pool.acquire()
             try:
                 with working(tx):
                     async with _begun(tx, agent):
                         yield tx
             finally:
-                await self._pool.release(tx)
+                await pool.release(tx)
         finally:
             _inside.reset(mark)
 
@@ -151,6 +166,40 @@ class Database:
             return await work(tx)
 
 
+async def _pool(dsn: str, *, least: int, most: int) -> "asyncpg.Pool[asyncpg.Record]":
+    return await asyncpg.create_pool(
+        dsn,
+        min_size=least,
+        max_size=most,
+        init=_vectors,
+        reset=_nothing_to_reset,
+        timeout=CONNECT_SECONDS,
+        command_timeout=STATEMENT_SECONDS,
+    )
+
+
+class Joined(Database):
+    """The database within a unit of work that is open: whatever is done through it lands with that one, or not at all.
+
+    Nobody who asks a model may be given one.
+    """
+
+    def __init__(self, tx: Tx, agent: UUID) -> None:
+        self._tx, self._agent = tx, agent
+
+    @asynccontextmanager
+    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
+        assert agent == self._agent, "the unit of work is another agent's"
+        yield self._tx
+
+    async def moment(self) -> str:
+        return await self._tx.fetchval(MOMENT)
+
+    async def retried(self, agent: UUID, work: Callable[[Tx], Awaitable[T]]) -> T:
+        async with self.work(agent) as tx:
+            return await work(tx)
+
+
 FAILURES = (
     asyncpg.PostgresConnectionError,
     asyncpg.OperatorInterventionError,  # it was shut down, has crashed, or cancelled the statement
@@ -176,7 +225,7 @@ def connecting() -> Generator[None]:
         ) from None
     except TimeoutError as error:
         raise _unreachable(f"no answer within {CONNECT_SECONDS} seconds") from error
-    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError) as error:
+    except (OSError, asyncpg.PostgresError, asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         raise _unreachable(str(error)) from error
 
 
@@ -196,7 +245,7 @@ def working(tx: Tx) -> Generator[None]:
         ) from error
     except (OSError, *FAILURES) as error:
         raise _failed(str(error)) from error
-    except asyncpg.InterfaceError as error:
+    except (asyncpg.InterfaceError, asyncpg.InternalClientError) as error:
         if _ended(tx):
             raise _failed("it ended the connection") from error
         raise

@@ -274,6 +274,12 @@ class Writer:
         )
 
 
+async def behind(tx: Tx, *, agent_id: UUID, sizes: Sizes, most: int) -> list[UUID]:
+    """Sessions that want a summary of what was said since the last one, at most so many."""
+    rows = await SQL["behind"].all(tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, most=most)
+    return [row["session_id"] for row in rows]
+
+
 async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
     """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
     rows = await SQL["candidates"].all(

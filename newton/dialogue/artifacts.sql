@@ -65,6 +65,44 @@ left join memory.memories as x
 order by m.position desc
 limit $4;
 
+-- name: behind(agent_id, lines, tokens, most)
+-- Sessions of which so many lines, or lines of so many tokens, were said since the last that their summary covers, or that
+-- one was made for which they begin with; the last ones first.
+select s.session_id
+from dialogue.sessions as s
+cross join lateral (
+    select greatest(
+        coalesce(s.parent_position, -1),
+        (
+            select max(a.last_position)
+            from dialogue.artifacts as a
+            where a.agent_id = $1 and a.session_id = s.session_id and a.type = 'summary'
+        )
+    ) as position
+) as told
+cross join lateral (
+    select count(*) as lines, sum(m.tokens) as tokens
+    from (
+        select tokens
+        from dialogue.messages
+        where agent_id = $1 and session_id = s.session_id and position > told.position
+        order by position
+        limit $2
+    ) as m
+) as since
+where
+    s.agent_id = $1
+    and (since.lines >= $2 or since.tokens > $3)
+    and exists (
+        select
+        from dialogue.messages as m
+        join memory.memories as x
+            on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+        where m.agent_id = $1 and m.session_id = s.session_id and m.position > told.position and m.role <> 'tool'
+    )
+order by s.created_at desc, s.session_id
+limit $4;
+
 -- name: candidates(agent_id, session_id, model_id, embedding, input, moment, hidden, most)
 -- The artifacts of a conversation nearest to an input, so many by meaning and so many by its words, the rarer the more;
 -- a branch has those of what it begins with. At a moment that is over, what was there then and in the state of then.

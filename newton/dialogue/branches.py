@@ -28,13 +28,29 @@ class Checkpoint(NamedTuple):
 
 
 class Branch(NamedTuple):
-    """A session, and where it leaves its parent when it has one."""
+    """A session, and where it leaves its parent when it has one; its lines, those of its ancestors included, when the
+    last one was added, and the first words of a person in it."""
 
     session_id: UUID
     ref: str
     created_at: datetime
     parent: str | None
     parent_position: int | None
+    lines: int
+    used_at: datetime
+    began: str | None
+
+
+class Injection(NamedTuple):
+    """Lines of the session `ref`, both ends included, that are shown behind a place of another; and their tokens."""
+
+    injection_id: UUID
+    place: int
+    ref: str
+    first: int
+    last: int
+    tokens: int
+    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,37 +105,67 @@ async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by:
     return session_id
 
 
-async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, by: Teller, count: Count) -> int:
-    """Shows lines of another session behind the last line of this one; returns how many.
+async def inject(
+    tx: Tx, excerpt: Excerpt, *, session_id: UUID, by: Teller, count: Count, most: int = log.END
+) -> Injection:
+    """Shows lines of another session behind the last line of this one. All that is shown so may cost `most` tokens.
 
-    Raises NotFoundError when there are none, and InputError when this session has no line to show them behind.
+    Raises NotFoundError for lines that are not there, and InputError for the session's own, for what costs more, and
+    when this session has no line to show them behind.
     """
     await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
     place = await _end(tx, session_id=session_id, by=by)
+    if excerpt.session_id == session_id:
+        raise InputError(
+            f"{excerpt.ref} shows its own lines already.",
+            hint="`newton sessions restore` brings back those that were made shorter.",
+        )
+    await _ensure_there(tx, excerpt, by=by)
     part = log.Stretch(excerpt.first, excerpt.last)
     lines = await log.lines(tx, [part], agent_id=by.agent_id, session_id=excerpt.session_id)
-    if not lines:
+    tokens = count(log.told(excerpt.ref, lines))
+    shown = await injections(tx, agent_id=by.agent_id, session_id=session_id)
+    _ensure_fits(tokens, sum(one.tokens for one in shown), most=most)
+    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, by.now)
+    own = {"agent_id": by.agent_id, "session_id": session_id, "other_id": excerpt.session_id, "now": by.now}
+    given = {name: value for name, value in made._asdict().items() if name not in ("ref", "at")}
+    await SQL["inject"].run(tx, **own, **given)
+    return made
+
+
+async def injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injection]:
+    """Those that are shown in a session."""
+    return [Injection(*row) for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id)]
+
+
+async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, by: Teller) -> None:
+    """Shows these lines in the session no more. Branches that began with them keep theirs."""
+    await SQL["eject"].run(
+        tx, agent_id=by.agent_id, session_id=session_id, injection_id=injection_id, now=by.now, origin=by.origin
+    )
+
+
+async def _ensure_there(tx: Tx, excerpt: Excerpt, *, by: Teller) -> None:
+    end = await log.end(tx, agent_id=by.agent_id, session_id=excerpt.session_id)
+    if not 0 <= excerpt.first <= excerpt.last <= end:
+        has = f"they are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
-            f"{excerpt.ref} has no lines from {excerpt.first} to {excerpt.last}.",
+            f"{excerpt.ref} has no lines from {excerpt.first} to {excerpt.last}: {has}.",
             hint=f"`newton sessions log {excerpt.ref}` shows their numbers.",
         )
-    await SQL["inject"].run(
-        tx,
-        agent_id=by.agent_id,
-        session_id=session_id,
-        injection_id=new_id(),
-        place=place,
-        other_id=excerpt.session_id,
-        first=lines[0].position,
-        last=lines[-1].position,
-        tokens=count(log.told(excerpt.ref, lines)),
-        now=by.now,
-    )
-    return len(lines)
+
+
+def _ensure_fits(tokens: int, shown: int, *, most: int) -> None:
+    if shown + tokens > most:
+        beside = f", beside {shown:,} that are injected already" if shown else ""
+        raise InputError(
+            f"These lines cost {tokens:,} tokens{beside}; {most:,} is the most, a part of the room for a conversation.",
+            hint="Give fewer lines, or take others out with `newton sessions eject`.",
+        )
 
 
 async def branches(tx: Tx, *, agent_id: UUID) -> list[Branch]:
-    """Every session, the latest last."""
+    """Every session, the one that was used last comes last."""
     return [Branch(*row) for row in await SQL["branches"].all(tx, agent_id=agent_id)]
 
 

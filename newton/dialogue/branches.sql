@@ -39,15 +39,60 @@ insert into dialogue.injections (
 )
 select $1, $2, i.injection_id, i.place, i.other_id, i.first_position, i.last_position, i.tokens, i.at
 from dialogue.injections as i
-where i.agent_id = $1 and i.session_id = $3 and i.place <= $4;
+where
+    i.agent_id = $1
+    and i.session_id = $3
+    and i.place <= $4
+    and not exists (
+        select
+        from dialogue.ejections as e
+        where e.agent_id = $1 and e.session_id = $3 and e.injection_id = i.injection_id
+    );
+
+-- name: injections(agent_id, session_id)
+-- Those that are shown.
+select i.injection_id, i.place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.at
+from dialogue.injections as i
+join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
+where
+    i.agent_id = $1
+    and i.session_id = $2
+    and not exists (
+        select
+        from dialogue.ejections as e
+        where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
+    )
+order by i.place, i.injection_id;
+
+-- name: eject(agent_id, session_id, injection_id, now, origin)
+insert into dialogue.ejections (agent_id, session_id, injection_id, at, origin)
+values ($1, $2, $3, $4, $5)
+on conflict do nothing;
 
 -- name: branches(agent_id)
--- Sessions with where each begins, the latest last.
-select s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position
+-- Sessions with where each begins, how many lines it has, when one was added last, and how a person began it; the one that
+-- was used last comes last.
+select
+    s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position,
+    1 + coalesce(l.position, s.parent_position, -1) as lines, coalesce(l.recorded_at, s.created_at) as used_at, f.began
 from dialogue.sessions as s
 left join dialogue.sessions as p on p.agent_id = $1 and p.session_id = s.parent_id
+left join lateral (
+    select position, recorded_at
+    from dialogue.messages
+    where agent_id = $1 and session_id = s.session_id
+    order by position desc
+    limit 1
+) as l on true
+left join lateral (
+    select left(content, 1000) as began
+    from dialogue.messages
+    where agent_id = $1 and session_id = s.session_id and role = 'user'
+    order by position
+    limit 1
+) as f on true
 where s.agent_id = $1
-order by s.created_at, s.session_id;
+order by used_at, s.created_at, s.session_id;
 
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
 -- A branch is shown what its parent is shown up to where it leaves it: dropped entries come along with their being so.

@@ -40,7 +40,8 @@ TRUST_OF_ROLE: dict[Role, Trust] = {"user": "user", "assistant": "agent", "syste
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """One message. `ref` is the caller's id of it; `memorable` is false for what only repeats memories.
+    """One message. `ref` is the caller's id of it; `aside` is true of what Newton itself says where no model spoke: a
+    quote of memory, or why there is no answer. It is in the log, is sent to no model and becomes no memory.
 
     `calls` are the tools that an assistant calls with it, and `answers` is the id of the call that a tool's words
     answer; a message that calls may have no words. `nth` tells apart lines without a ref that are alike in everything,
@@ -53,7 +54,7 @@ class Line:
     said_at: datetime
     name: str | None = None
     ref: str | None = None
-    memorable: bool = True
+    aside: bool = False
     calls: tuple[Call, ...] = ()
     answers: str | None = None
     nth: int = 0

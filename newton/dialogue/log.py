@@ -28,6 +28,14 @@ class Stretch(NamedTuple):
     bare: bool = False
 
 
+class Origin(NamedTuple):
+    """A session that a branch descends from, and the lines of it that the branch begins with."""
+
+    session_id: UUID
+    first: int
+    last: int
+
+
 class Seen(NamedTuple):
     """What a view was made of: the entries that are shown, and how many memories the agent had been told to forget."""
 
@@ -90,6 +98,12 @@ async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id:
     return [placed(row, session_id) for row in rows]
 
 
+async def origins(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Origin]:
+    """The sessions that a branch descends from; none of one that is no branch."""
+    rows = await SQL["origins"].all(tx, agent_id=agent_id, session_id=session_id)
+    return [Origin(*row) for row in rows]
+
+
 async def outside(tx: Tx, view: Sequence[Shown], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
     """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
     own = [item for item in view if item.kind != "injected"]
@@ -131,6 +145,7 @@ def placed(row: Record, session_id: UUID) -> Placed:
             content=row["content"],
             said_at=row["said_at"],
             ref=row["ref"],
+            aside=row["aside"],
             calls=tuple(Call(**call) for call in json.loads(calls)) if calls else (),
             answers=row["answers"],
         ),

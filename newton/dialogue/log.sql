@@ -63,8 +63,8 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.tokens, m.said_at,
-    m.calls, m.answers
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.aside, m.tokens,
+    m.said_at, m.calls, m.answers
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
 cross join lateral (
@@ -79,11 +79,23 @@ cross join lateral (
 ) as m
 order by m.position;
 
+-- name: origins(agent_id, session_id)
+select ancestor_id, first_position, last_position
+from dialogue.lineage
+where agent_id = $1 and session_id = $2;
+
 -- name: injections(agent_id, session_id)
 select i.place, i.other_id, i.first_position, i.last_position, i.tokens, s.ref
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
-where i.agent_id = $1 and i.session_id = $2
+where
+    i.agent_id = $1
+    and i.session_id = $2
+    and not exists (
+        select
+        from dialogue.ejections as e
+        where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
+    )
 order by i.place, i.injection_id;
 
 -- name: end(agent_id, session_id)
@@ -116,7 +128,15 @@ with shown as (
     union all
     select i.other_id, i.first_position, i.last_position
     from dialogue.injections as i
-    where i.agent_id = $1 and i.session_id = $2 and i.place = any($5::integer[])
+    where
+        i.agent_id = $1
+        and i.session_id = $2
+        and i.place = any($5::integer[])
+        and not exists (
+            select
+            from dialogue.ejections as e
+            where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
+        )
 ),
 told as (
     select s.session_id, s.first, s.last

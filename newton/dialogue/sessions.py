@@ -46,6 +46,13 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     return row["session_id"]
 
 
+async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
+    """What the caller calls a session that has begun."""
+    row = await SQL["ref_of"].one(tx, agent_id=agent_id, session_id=session_id)
+    assert row is not None
+    return row["ref"]
+
+
 async def append(
     tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count, sizes: Sizes = USUAL
 ) -> list[Placed]:
@@ -66,7 +73,7 @@ async def append(
     ]
     rows = json.dumps([_row(p, by.now) for p in placed])
     await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
-    memory_ids = {p.position: new_id() for p in placed if p.line.memorable and p.line.content}
+    memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
         exchange(p, memory_id=memory_ids[p.position], by=by, count=count, call=calls.get(p.line.answers or ""))
@@ -165,6 +172,7 @@ def _row(placed: Placed, now: datetime) -> dict[str, object]:
         "role": line.role,
         "name": line.name,
         "content": line.content,
+        "aside": line.aside,
         "calls": [call._asdict() for call in line.calls] or None,
         "answers": line.answers,
         "tokens": placed.tokens,

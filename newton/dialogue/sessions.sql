@@ -8,8 +8,13 @@ select session_id
 from dialogue.sessions
 where agent_id = $1 and ref = $2;
 
+-- name: ref_of(agent_id, session_id)
+select ref
+from dialogue.sessions
+where agent_id = $1 and session_id = $2;
+
 -- name: known_lines(agent_id, session_id, refs)
-select position, ref, role, name, content, tokens, said_at, calls, answers
+select position, ref, role, name, content, aside, tokens, said_at, calls, answers
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
@@ -47,12 +52,12 @@ where c.value ->> 'id' = any($3::text[]);
 
 -- name: insert_lines(agent_id, session_id, lines)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, calls, answers, tokens, said_at, recorded_at
+    agent_id, session_id, position, ref, role, name, content, aside, calls, answers, tokens, said_at, recorded_at
 )
 select
-    $1, $2, d.position, d.ref, d.role, d.name, d.content, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens, d.said_at,
-    d.recorded_at
+    $1, $2, d.position, d.ref, d.role, d.name, d.content, d.aside, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens,
+    d.said_at, d.recorded_at
 from jsonb_to_recordset($3::jsonb) as d (
-    position integer, ref text, role text, name text, content text, calls jsonb, answers text, tokens integer,
-    said_at timestamptz, recorded_at timestamptz
+    position integer, ref text, role text, name text, content text, aside boolean, calls jsonb, answers text,
+    tokens integer, said_at timestamptz, recorded_at timestamptz
 );

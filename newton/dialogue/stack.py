@@ -138,7 +138,12 @@ class Tree:
 
     def within(self, of: UUID) -> list[Task]:
         """Its subtasks and theirs, each before its own."""
-        return [one for child in self.children(of) for one in (child, *self.within(child.task_id))]
+        found: list[Task] = []
+        waiting = list(reversed(self.children(of)))
+        while waiting:
+            found.append(waiting.pop())
+            waiting += reversed(self.children(found[-1].task_id))
+        return found
 
     def at_hand(self) -> Task:
         """The current task. Raises InputError when there is none."""

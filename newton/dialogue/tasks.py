@@ -25,6 +25,7 @@ from newton.memory.representations import Count, one_line
 SQL = load("newton.dialogue", "tasks.sql")
 
 MOST_GOAL, MOST_WORDS = 1_000, 10_000  # characters
+DEEPEST = 50  # levels: a context tells the way from the root to the current task
 OUTCOMES: dict[str, Outcome] = {"complete": "success", "failed": "failure"}
 
 
@@ -38,15 +39,22 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     """Where a task was pushed last; before any was, the session that began last. Raises NotFoundError."""
     row = await SQL["latest_session"].one(tx, agent_id=agent_id)
     if row is None:
-        raise NotFoundError("There is no session yet.", hint="`newton tasks push GOAL --session NAME` begins one.")
+        raise NotFoundError(
+            "There is no session yet.", hint="`newton tasks push GOAL --session NAME --new` begins one."
+        )
     return row["session_id"]
 
 
 async def push(tx: Tx, goal: str, *, session_id: UUID, by: Teller, instead_of: UUID | None = None) -> Task:
-    """A new current task, under the one that was current; without such, a root."""
+    """A new current task, under the one that was current; without such, a root. Raises InputError too deep down."""
     goal = _said(goal, "goal", MOST_GOAL)
     known = await _locked(tx, session_id=session_id, by=by)
     parent = known.current
+    if parent and parent.depth + 1 >= DEEPEST:
+        raise InputError(
+            f"Tasks stand {DEEPEST} levels deep at most, and the current one, {parent.number}, is on the last.",
+            hint="`newton tasks pop RESULT` ends it; what comes next may stand beside it.",
+        )
     task = Task(
         task_id=new_id(),
         number=len(known.tasks) + 1,

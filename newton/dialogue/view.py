@@ -131,7 +131,10 @@ class Turn(NamedTuple):
 
 
 def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[Injected] = ()) -> list[Shown]:
-    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps."""
+    """The view: every line once, by itself or by the block that covers it. The log is in its order, without gaps.
+
+    Asides are not shown: what stands before them stands for their places too, so that the view has no gap.
+    """
     blocks = {block.first: block for block in outermost(entries)}
     aside: dict[int, list[Injected]] = {}
     for one in injected:
@@ -142,10 +145,27 @@ def shown(log: Sequence[Placed], entries: Sequence[Entry], injected: Sequence[In
         if placed.position <= covered:
             continue
         block = blocks.get(placed.position)
-        view.append(_block(block, placed) if block else _line(placed))
+        if block or not placed.line.aside:
+            view.append(_block(block, placed) if block else _line(placed))
+        elif view and view[-1].kind != "injected":
+            view[-1] = view[-1]._replace(last=placed.position)
         covered = block.last if block else placed.position
         view += [_aside(one) for place in range(placed.position, covered + 1) for one in aside.get(place, ())]
     return view
+
+
+def covered(view: Sequence[Shown], entries: Sequence[Entry]) -> list[Shown]:
+    """The view with these entries in the place of what they cover, as it will be shown when they are kept."""
+    made = {entry.first: entry for entry in outermost(entries)}
+    told: list[Shown] = []
+    last = -1
+    for item in view:
+        if item.last <= last and item.kind != "injected":
+            continue
+        entry = made.get(item.first) if item.kind != "injected" else None
+        told.append(_instead(entry, item) if entry else item)
+        last = entry.last if entry else last
+    return told
 
 
 def outermost(entries: Sequence[E]) -> list[E]:
@@ -229,17 +249,22 @@ def _line(placed: Placed) -> Shown:
 
 
 def _block(entry: Entry, placed: Placed) -> Shown:
+    return _instead(entry, _line(placed))
+
+
+def _instead(entry: Entry, item: Shown) -> Shown:
+    """The entry as it is shown in the place of what begins with this; a mask is of this alone and keeps its role."""
     masked = entry.kind == "mask"
     return Shown(
-        role=placed.line.role if masked else _ROLES[entry.kind],
+        role=item.role if masked else _ROLES[entry.kind],
         text=entry.text,
         tokens=entry.tokens + MESSAGE_TOKENS,
         first=entry.first,
         last=entry.last,
         kind=entry.kind,
-        name=placed.line.name if masked else None,
-        calls=in_short(placed.line.calls) if masked else (),
-        answers=placed.line.answers if masked else None,
+        name=item.name if masked else None,
+        calls=in_short(item.calls) if masked else (),
+        answers=item.answers if masked else None,
         entry_id=entry.entry_id,
     )
 

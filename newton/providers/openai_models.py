@@ -2,14 +2,13 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TypeVar, cast
 
-import numpy as np
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.completion_create_params import ResponseFormat
@@ -17,26 +16,21 @@ from openai.types.shared_params import FunctionDefinition
 from pydantic import BaseModel
 
 from newton.errors import ProviderError, WindowError
-from newton.providers import forming, tokens
+from newton.providers import forming
 from newton.providers.breaker import Breaker, breaker_of
 from newton.providers.chat import ChatMessage, Manner, Reply, wire
-from newton.providers.embedding import Vector, unit
-from newton.providers.hearing import Heard, Received
+from newton.providers.hearing import Heard
 from newton.settings import Settings
 
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
+NO_KEY = "none"  # for a server that needs none
 SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
-
-# What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
-EMBED_TEXTS = 256
-EMBED_TEXT_TOKENS = 8_000
-EMBED_REQUEST_TOKENS = 250_000
 
 T = TypeVar("T")
 
 _PASSING = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-_FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
+FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
 _AWAY = (*_PASSING, TimeoutError, ValueError)  # what speaks for an outage; a refusal is an answer
 # What servers say that cannot be given tools.
 _TOOLLESS = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
@@ -85,7 +79,7 @@ class Endpoint:
         return await tried(ask, deadline=deadline, again=may, failed=self.note)
 
     def explained(self, error: Exception) -> ProviderError:
-        """The failure in words that help. Neither key nor prompt is in them, nor the endpoint's words: it may quote."""
+        """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
         if _overflows(error):
             return WindowError(
                 f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
@@ -94,13 +88,14 @@ class Endpoint:
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
                 status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-                return ProviderError(what.format(**words, status=status), hint=hint.format(**words))
+                said = _said(error, key=self.client.api_key)
+                return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
         return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 
 
 def client(settings: Settings) -> openai.AsyncOpenAI:
-    """The connection. A local server needs no key, but the protocol wants one."""
-    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else "none"
+    """The connection. The protocol wants a key, though a local server needs none."""
+    key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
     return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
 
@@ -168,6 +163,32 @@ def _overflows(error: Exception) -> bool:
 _TOO_LONG = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
 
 
+def _said(error: Exception, *, key: str) -> str:
+    """What the endpoint says of its failure, as a sentence to follow ours; nothing where a key or a model was wrong,
+    for it quotes them then, and nothing from a brace on, where it quotes what was sent."""
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING):
+        return ""
+    body = cast("object", error.body)
+    told = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
+    if not isinstance(told, str) or told.lstrip().startswith("<"):
+        return ""
+    told = told if key == NO_KEY else told.replace(key, "[key]")
+    line = next((one for one in told.splitlines() if one.strip()), "").partition("{")[0]
+    plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
+    safe = _KEYS.sub(_hidden, plain)
+    return f" It says: {safe if len(safe) <= MOST_SAID else safe[: MOST_SAID - 2] + ' …'}" if safe else ""
+
+
+def _hidden(found: re.Match[str]) -> str:
+    """A word that may be a key, or a part of one; a long word without a digit is none."""
+    return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
+
+
+MOST_SAID = 200  # characters
+_QUOTING = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+_KEYS = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
+
+
 class OpenAIChat:
     """A ChatModel. Asking twice is for a reply that has not begun; one that breaks off is not begun again."""
 
@@ -212,7 +233,7 @@ class OpenAIChat:
                 async for chunk in chunks:
                     if piece := heard.take(chunk):
                         yield piece
-        except _FAILURES as error:
+        except FAILURES as error:
             failure = error
         reply = heard.reply(model=self._endpoint.model)
         broken = heard.nothing or reply.finish == "interrupted"
@@ -294,15 +315,6 @@ class OpenAIChat:
         return ProviderError(f"The model {self._endpoint.model} answered nothing.", hint=hint)
 
 
-class _Row(Received):
-    index: int
-    embedding: list[float]
-
-
-class _Rows(Received):
-    data: list[_Row]
-
-
 async def _chunks(
     begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
 ) -> AsyncGenerator[ChatCompletionChunk]:
@@ -314,70 +326,6 @@ async def _chunks(
             if chunk is None:
                 return
             yield chunk
-
-
-class OpenAIEmbedder:
-    """An Embedder. Of a text of more than 8,000 tokens it sees the beginning."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._endpoint = Endpoint(
-            client=client(settings),
-            model=settings.embedding_model,
-            setting="NEWTON_EMBEDDING_MODEL",
-            seconds=settings.llm_timeout,
-        )
-        self.dimensions = settings.embedding_dimensions
-        self.identity = f"{settings.embedding_model}/{self.dimensions}"
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """As Embedder says, in requests of at most 256 texts, each with the whole deadline."""
-        requests = await asyncio.to_thread(lambda: list(_requests(texts)))
-        return [vector for request in requests for vector in await self._embedded(request)]
-
-    async def _embedded(self, texts: list[str]) -> list[Vector]:
-        deadline = self._endpoint.deadline()
-        try:
-            answer = await self._endpoint.tried(lambda: self._asked(texts), deadline=deadline)
-            rows = sorted(_Rows.model_validate(answer).data, key=lambda row: row.index)
-        except _FAILURES as error:
-            self._endpoint.note(error)
-            raise self._endpoint.explained(error) from None
-        self._endpoint.note(None)
-        self._check([len(row.embedding) for row in rows], texts=len(texts))
-        vectors = np.array([row.embedding for row in rows], dtype=np.float64)
-        if not np.isfinite(vectors).all():
-            raise self._endpoint.explained(ValueError())
-        return unit(vectors)
-
-    async def _asked(self, texts: list[str]) -> object:
-        return await self._endpoint.client.embeddings.create(
-            model=self._endpoint.model, input=texts, dimensions=self.dimensions, encoding_format="float"
-        )
-
-    def _check(self, lengths: Sequence[int], *, texts: int) -> None:
-        if len(lengths) != texts:
-            what = f"The embedding model {self._endpoint.model} gave {len(lengths)} vectors for {texts} texts."
-            raise ProviderError(what, hint="Ask again, or set NEWTON_EMBEDDING_MODEL to another.")
-        if wrong := set(lengths) - {self.dimensions}:
-            what = f"The embedding model {self._endpoint.model} gave vectors of {wrong.pop()} numbers."
-            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that; {self.dimensions} was asked."
-            raise ProviderError(what, hint=hint)
-
-
-def _requests(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, in portions that the endpoint takes. It refuses an empty text, so that becomes a space."""
-    request: list[str] = []
-    used = 0
-    for text in texts:
-        readable = tokens.clip(text, most=EMBED_TEXT_TOKENS) or " "
-        cost = tokens.count(readable)
-        if request and (len(request) == EMBED_TEXTS or used + cost > EMBED_REQUEST_TOKENS):
-            yield request
-            request, used = [], 0
-        request.append(readable)
-        used += cost
-    if request:
-        yield request
 
 
 # The first that fits speaks.

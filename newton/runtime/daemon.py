@@ -12,11 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import uvicorn
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
+from newton.runtime.api.bodies import LOOPBACK
+from newton.runtime.jobs.catalogue import SCHEDULES, running
+from newton.runtime.jobs.work import Worker
 from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton, opened
@@ -24,19 +28,28 @@ from newton.settings import Settings
 
 DRAIN_SECONDS = 8
 BACKLOG = 512
+STALLED_SECONDS = 20  # a reader that takes nothing for so long is dropped
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
-LOOPBACK = {"127.0.0.1", "::1", "localhost"}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listen:
-    """Where the daemon is spoken to. Beyond loopback only with TLS, or behind a proxy that has it."""
+    """Where the daemon is spoken to. Beyond loopback only with TLS, or behind a proxy that has it.
+
+    `also` are other names under which it may be called.
+    """
 
     host: str = "127.0.0.1"
     port: int = 8700
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
+    also: tuple[str, ...] = ()
+
+    @property
+    def hosts(self) -> frozenset[str]:
+        """The names under which it may be called."""
+        return LOOPBACK | {self.host.lower(), *(name.lower() for name in self.also)}
 
     def url(self, door: socket.socket) -> str:
         """Where it is reached; with port 0 the system has chosen one."""
@@ -55,7 +68,30 @@ class Listen:
         return self
 
 
-class _Server(uvicorn.Server):
+class _Protocol(H11Protocol):
+    """Drops who reads nothing: what is not taken would be kept for them, and the connection with it, for ever."""
+
+    _stalled: asyncio.TimerHandle | None = None
+
+    def pause_writing(self) -> None:
+        super().pause_writing()
+        self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+
+    def resume_writing(self) -> None:
+        super().resume_writing()
+        self._heed()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._heed()
+        super().connection_lost(exc)
+
+    def _heed(self) -> None:
+        if self._stalled is not None:
+            self._stalled.cancel()
+            self._stalled = None
+
+
+class Server(uvicorn.Server):
     """Leaves signals to the daemon."""
 
     @contextmanager
@@ -68,7 +104,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     hears of where it serves and of its end."""
     listen.checked()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
-    token, door = operator.token_of(settings.home), _door(listen)
+    token, taken = operator.token_of(settings.home), door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, stop.set)
@@ -76,14 +112,17 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
             return
-        app = create(Minds(newton), operator_token=token)
-        await stack.enter_async_context(mounted(app, [listen.host], any_host=listen.behind_proxy))
-        server = _Server(_config(app, listen))
+        minds = Minds(newton)
+        app = create(minds, operator_token=token, hosts=listen.hosts)
+        await stack.enter_async_context(mounted(app))
+        server = Server(config(app, listen))
         async with together() as tasks:
-            serving = tasks.create_task(server.serve(sockets=[door]))
-            tell(f"Newton serves {listen.url(door)}. The operator's token is in {settings.home / operator.FILE}.")
+            serving = tasks.create_task(server.serve(sockets=[taken]))
+            tasks.create_task(Worker(newton.db, running(minds)).work(SCHEDULES, stop))
+            tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
             tell("Newton ends what it has begun, and leaves.")
+            app.state.board.close()
             server.should_exit = True
             await serving
 
@@ -104,7 +143,7 @@ async def _opened(
     return None
 
 
-def _door(listen: Listen) -> socket.socket:
+def door(listen: Listen) -> socket.socket:
     """The socket, taken before anything else is begun. Raises ConfigError when it cannot be had."""
     try:
         return socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)
@@ -119,7 +158,8 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def _config(app: object, listen: Listen) -> uvicorn.Config:
+def config(app: object, listen: Listen) -> uvicorn.Config:
+    """How the server treats its connections."""
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]  # an ASGI application of another package's type
         host=listen.host,
@@ -129,6 +169,7 @@ def _config(app: object, listen: Listen) -> uvicorn.Config:
         ssl_version=ssl.PROTOCOL_TLS_SERVER,
         log_config=None,
         access_log=False,
+        http=_Protocol,
         lifespan="off",
         server_header=False,
         proxy_headers=listen.behind_proxy,

@@ -43,6 +43,11 @@ class Minds:
             self._at_hand.move_to_end(known)
             return self._at_hand[known]
 
+    @property
+    def at_hand(self) -> list[Newton]:
+        """Those that were asked for of late."""
+        return [self.first, *self._at_hand.values()]
+
     async def ready(self) -> bool:
         """Whether the database answers."""
         try:

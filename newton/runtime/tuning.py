@@ -5,9 +5,26 @@ from datetime import timedelta
 from newton.agent.speaking import Limits
 from newton.cognition.earlier import Selecting
 from newton.dialogue.condensing import Sizes
+from newton.dialogue.window import rooms
 from newton.errors import ConfigError
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.settings import Settings
+
+
+def check(given: Settings) -> None:
+    """Raises ConfigError for settings of which one has the other do nothing. What was not set gives way instead."""
+    if "conversation_tokens" in given.model_fields_set and given.conversation_tokens > given.window_tokens:
+        raise ConfigError(
+            f"A conversation of {given.conversation_tokens:,} tokens is more than a window of {given.window_tokens:,}.",
+            hint="Set NEWTON_CONVERSATION_TOKENS below NEWTON_WINDOW_TOKENS, or leave it out.",
+        )
+    looked_at = selecting(given).candidates
+    if "rag_final_top_k" in given.model_fields_set and given.rag_final_top_k > looked_at:
+        raise ConfigError(
+            f"{given.rag_final_top_k} artifacts cannot go into a context when {looked_at} are looked at.",
+            hint="Set NEWTON_RAG_FINAL_TOP_K below NEWTON_RAG_TOP_K_MAX or NEWTON_RAG_RE_RANK_TOP_N.",
+        )
+    sizes(given)
 
 
 def limits(given: Settings) -> Limits:
@@ -20,6 +37,12 @@ def limits(given: Settings) -> Limits:
         window=given.window_tokens,
         working=given.working_tokens,
     )
+
+
+def room(given: Settings) -> int:
+    """What a conversation may cost in a request, by our own count."""
+    most = limits(given)
+    return rooms(most.window, reply=most.reply, conversation=most.conversation, context=most.context).conversation
 
 
 def thresholds(given: Settings) -> Thresholds:

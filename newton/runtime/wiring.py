@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
-from newton.agent.asking import Asking
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
 from newton.agent.conversations import Conversations
@@ -56,7 +55,7 @@ from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
 from newton.runtime.models import asking, loaded, web
 from newton.runtime.transfer.importing import Importer
-from newton.runtime.tuning import limits, selecting, sizes, thresholds
+from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -207,12 +206,10 @@ class Newton:
             bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
             embedder=self.embedder,
-            asking=self._asking(),
+            asking=asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count),
             working_days=self.settings.working_days,
+            sizes=sizes(self.settings),
         )
-
-    def _asking(self) -> Asking | None:
-        return asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count)
 
     @property
     def thresholds(self) -> Thresholds:
@@ -255,6 +252,7 @@ class Newton:
             clock=self.clock,
             count=self.count,
             compacting=self.compacting(tell),
+            room=room(self.settings),
         )
 
     def toolbox(self, origin: str) -> Toolbox:
@@ -270,8 +268,8 @@ class Newton:
 async def opened(settings: Settings, *, for_long: bool = False) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
     for a process that outlives its database server."""
-    profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
+    check(settings)
+    outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:

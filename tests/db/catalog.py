@@ -14,6 +14,7 @@ APPEND_ONLY = {
     "dialogue.lineage",
     "dialogue.checkpoints",
     "dialogue.injections",
+    "dialogue.ejections",
     "dialogue.compactions",
     "dialogue.task_steps",
     "heart.events",
@@ -54,6 +55,9 @@ FIXED = {
     "heart.censors": {"memory_id", "sense", "trigger", "action", "reason", "domain", "threshold"},
     "heart.procedures": {"memory_id", "name", "version", "description", "core", "triggers"},
     "heart.proposals": {"tenet_id"},
+    "runtime.jobs": {"job_id", "name", "slot", "epoch", "holder", "started_at"},
+    "runtime.events": {"number", "type", "at", "payload"},
+    "runtime.answers": {"key", "request", "status", "answer", "at"},
     "runtime.tokens": {"token_id", "name", "scope", "hash", "created_at", "expires_at"},
     "heart.activations": {"memory_id", "activation_id", "at", "place"},
 }  # fmt: skip
@@ -86,8 +90,12 @@ join pg_attribute as there on there.attrelid = k.confrelid and there.attnum = k.
 where k.contype = 'f' and k.conrelid::regclass::text = any($1)
 """
 
+# The worker sees the queue and the names of the agents, and nothing else.
+ACROSS = {"runtime.jobs", "runtime.agents"}
+
 POLICIES = """
 select polrelid::regclass::text as name, polname as policy, polpermissive as permissive,
+    polroles = array['newton_worker'::regrole::oid] as across,
     pg_get_expr(polqual, polrelid) as using, pg_get_expr(polwithcheck, polrelid) as checked
 from pg_policy
 """
@@ -100,6 +108,11 @@ from pg_attribute as a
 join pg_class as c on c.oid = a.attrelid
 join pg_namespace as n on n.oid = c.relnamespace
 where n.nspname = any($1) and c.relkind in ('r', 'p') and a.attnum > 0 and not a.attisdropped
+"""
+
+REACHED = """
+select has_any_column_privilege('newton_worker', $1, 'SELECT, INSERT, UPDATE')
+    or has_table_privilege('newton_worker', $1, 'DELETE, TRUNCATE, TRIGGER, REFERENCES')
 """
 
 EXPECTED_POLICY = "(agent_id = (NULLIF(current_setting('newton.agent_id'::text, true), ''::text))::uuid)"
@@ -159,7 +172,7 @@ async def _policies(conn: Tx) -> list[str]:
         exact = row["using"] == EXPECTED_POLICY and row["checked"] in (None, EXPECTED_POLICY)
         if exact:
             closed.add(row["name"])
-        elif row["permissive"]:
+        elif row["permissive"] and not (row["across"] and row["name"] in ACROSS):
             found.append(f"{row['name']}: policy {row['policy']} lets others in")
     agents = await _agent_tables(conn)
     return found + [f"{name}: no policy reads newton.agent_id" for name in agents if name not in closed]
@@ -187,6 +200,8 @@ async def _rights(conn: Tx) -> list[str]:
             "select r from unnest($2::text[]) as r where has_table_privilege('newton_app', $1, r)", name, forbidden
         )
         found += [f"{name}: newton_app may {row['r']}" for row in held]
+        if name not in ACROSS and await conn.fetchval(REACHED, name):
+            found.append(f"{name}: newton_worker has a right to it")
     return found
 
 

@@ -69,7 +69,7 @@ async def test_facts_are_sentences_that_the_two_said_and_are_kept_once(tx: Tx) -
     session_id = await began(tx)
     await say(tx, session_id, "Nice day. We decided to use Postgres.", name="Ana")
     await say(tx, session_id, "We must never use MySQL.", role="tool")
-    quoting = Line(role="assistant", content="We decided on Redis.", said_at=NOON, memorable=False)
+    quoting = Line(role="assistant", content="We decided on Redis.", said_at=NOON, aside=True)
     await sessions.append(tx, [quoting], session_id=session_id, by=teller(), count=count)
     await note(tx, session_id)
     await note(tx, session_id)

@@ -22,7 +22,8 @@ async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
 
 async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
     excerpt = Excerpt(ref="other", session_id=other_id, first=first, last=last)
-    return await branches.inject(tx, excerpt, session_id=session_id, by=teller(), count=count)
+    made = await branches.inject(tx, excerpt, session_id=session_id, by=teller(), count=count)
+    return made.last - made.first + 1
 
 
 async def test_a_branch_goes_on_from_a_line_and_copies_none(tx: Tx) -> None:
@@ -206,12 +207,35 @@ async def test_injected_lines_are_shown_whatever_is_told_of_the_lines_around(tx:
 
 async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
     here, other, empty = await session(tx, "here", *TALK), await session(tx, "other", *TALK), await session(tx, "empty")
-    for first, last in ((12, 20), (5, 4), (-5, -1)):
-        with pytest.raises(NotFoundError, match="no lines from"):
+    for first, last in ((12, 20), (5, 4), (-5, -1), (-1, 1), (10, 12), (10, 500)):
+        with pytest.raises(NotFoundError, match=r"no lines from .* they are numbered 0 to 11"):
             await inject(tx, here, other, first, last)
-    assert await inject(tx, here, other, 10, 99) == 2, "as far as it goes"
+    with pytest.raises(NotFoundError, match="it is empty"):
+        await inject(tx, here, empty, 0, 0)
+    with pytest.raises(InputError, match="its own lines already"):
+        await inject(tx, here, here, 0, 1)
     with pytest.raises(InputError, match="no line yet"):
         await inject(tx, empty, other, 0, 1)
+
+
+async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(tx: Tx) -> None:
+    here, other = await session(tx, "here", *TALK[:4]), await session(tx, "other", *TALK)
+    before = await view(tx, here)
+    excerpt = Excerpt(ref="other", session_id=other, first=0, last=3)
+    made = await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count)
+    child = await branch(tx, here, "child")
+    for most in (made.tokens, 2 * made.tokens - 1):
+        with pytest.raises(InputError, match=r"beside .* injected already"):
+            await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=most)
+    assert await branches.injections(tx, agent_id=ANA, session_id=here) == [made]
+    for _ in range(2):
+        await branches.eject(tx, made.injection_id, session_id=here, by=teller())
+        assert await view(tx, here) == before
+        assert await branches.injections(tx, agent_id=ANA, session_id=here) == []
+    await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=made.tokens)
+    assert "injected" in {item.kind for item in await view(tx, child)}, "a branch keeps what it began with"
+    other_child = await branch(tx, here, "other child")
+    assert len(await branches.injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"
 
 
 # --- forgetting ---

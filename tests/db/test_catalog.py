@@ -28,6 +28,15 @@ BAD = {
         " create policy open on memory.bad using (true)",
         "memory.bad: policy open lets others in",
     ),
+    "a policy for the worker beside the real one": (
+        "create table memory.bad (agent_id uuid not null primary key); call runtime.isolate('memory.bad');"
+        " create policy worker on memory.bad to newton_worker using (true)",
+        "memory.bad: policy worker lets others in",
+    ),
+    "something of a memory for the worker": (
+        "grant select (micro) on memory.memories to newton_worker",
+        "memory.memories: newton_worker has a right to it",
+    ),
     "agent not first in the key": (
         "create table memory.bad (agent_id uuid not null, id uuid, primary key (id, agent_id));"
         " call runtime.isolate('memory.bad')",
@@ -133,14 +142,16 @@ async def faults_with(dsn: str, made: str) -> Sequence[str]:
         await conn.close()
 
 
-async def test_the_application_role_can_bypass_nothing(shared: str) -> None:
+@pytest.mark.parametrize("name", ["newton_app", "newton_worker"])
+async def test_a_role_that_works_can_bypass_nothing(shared: str, name: str) -> None:
     conn = await owner(shared)
     try:
         role = await conn.fetchrow(
             "select rolsuper, rolbypassrls, rolcreaterole, rolcreatedb, rolreplication, rolcanlogin"
-            " from pg_roles where rolname = 'newton_app'"
+            " from pg_roles where rolname = $1",
+            name,
         )
-        member_of = await conn.fetchval("select count(*) from pg_auth_members where member = 'newton_app'::regrole")
+        member_of = await conn.fetchval("select count(*) from pg_auth_members where member = $1::text::regrole", name)
     finally:
         await conn.close()
     assert role is not None

@@ -125,7 +125,7 @@ async def test_a_line_is_believed_as_its_role_is(tx: Tx, role: Role, trust: str)
 
 async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx: Tx) -> None:
     session_id = await session(tx)
-    await append(tx, session_id, replace(line("From memory"), memorable=False), line("I see"))
+    await append(tx, session_id, replace(line("From memory"), aside=True), line("I see"))
     assert await log(tx) == [(0, "From memory"), (1, "I see")]
     assert await tx.fetchval("select array_agg(place) from memory.memories") == [1]
 

@@ -24,9 +24,9 @@ TEA = Experience(
 )
 
 
-async def say(tx: Tx, *said: str, role: Role = "user", memorable: bool = True) -> UUID:
+async def say(tx: Tx, *said: str, role: Role = "user", aside: bool = False) -> UUID:
     session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
-    lines = [Line(role=role, content=text, said_at=NOON, memorable=memorable) for text in said]
+    lines = [Line(role=role, content=text, said_at=NOON, aside=aside) for text in said]
     await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
     return session_id
 
@@ -141,7 +141,7 @@ async def test_an_episode_tells_what_was_come_back_to(tx: Tx) -> None:
 
 
 async def test_lines_that_only_repeat_memories_do_not_tell_the_episode(tx: Tx) -> None:
-    session_id = await say(tx, "From memory: an echo", role="assistant", memorable=False)
+    session_id = await say(tx, "From memory: an echo", role="assistant", aside=True)
     await say(tx, "We sold the boat.", "To whom?", "To Carl.")
     assert await closed(tx, session_id)
     summary = await tx.fetchval("select summary from memory.memories where kind = 'episode'")

@@ -107,7 +107,7 @@ async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World
         "memory.outbox": "attempts = attempts + 1",
         "cognition.working": "accesses = accesses + 1",
     }
-    emptied = {"memory.outbox", "cognition.working"}
+    emptied = {"memory.outbox", "cognition.working", "runtime.answers", "runtime.events", "runtime.jobs"}
     for name in world.names:
         change = allowed.get(name, "agent_id = agent_id")
         updated = await refusal(world.db, world.ana, f"update {name} set {change} where agent_id = $1", world.ben)

@@ -56,7 +56,7 @@ async def talk(tx: Tx, session_id: UUID, *words: str) -> None:
         call = Call(id=ref, name="read_file", arguments='{"path": "deploy.log"}')
         parts: list[tuple[Role, str]] = [("user", text), ("assistant", ""), ("tool", LONG), ("assistant", "Read.")]
         for m, (role, content) in enumerate(parts):
-            line = Line(role=role, content=content, said_at=NOON, ref=f"{ref} {m}", memorable=False)
+            line = Line(role=role, content=content, said_at=NOON, ref=f"{ref} {m}")
             line = replace(line, calls=(call,)) if m == 1 else replace(line, answers=ref) if m == 2 else line
             said.append(line)
     await sessions.append(tx, said, session_id=session_id, by=teller(), count=count)
@@ -248,11 +248,11 @@ async def test_an_outer_task_folds_over_those_in_it_and_names_their_dead_ends(tx
 async def test_a_turn_that_is_under_way_and_one_begun_before_the_task_stay_whole(tx: Tx) -> None:
     session_id = await begun(tx)
     await talk(tx, session_id, "begin")
-    asked = Line(role="user", content="go on", said_at=NOON, memorable=False)
+    asked = Line(role="user", content="go on", said_at=NOON)
     await sessions.append(tx, [asked], session_id=session_id, by=teller(), count=count)
     await push(tx, session_id, "Look")  # in the middle of a turn
     call = Call(id="c", name="grep", arguments="{}")
-    open_ = [Line(role="assistant", content="", said_at=NOON, calls=(call,), memorable=False)]
+    open_ = [Line(role="assistant", content="", said_at=NOON, calls=(call,))]
     await sessions.append(tx, open_, session_id=session_id, by=teller(), count=count)
     before = await view(tx, session_id)
     await pop(tx, session_id, "seen")
@@ -264,7 +264,7 @@ async def test_a_turn_that_went_on_behind_the_pop_is_not_folded(tx: Tx) -> None:
     await push(tx, session_id, "Look")
     await talk(tx, session_id, "begin", "go on")
     await pop(tx, session_id, "seen")
-    later = Line(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON, memorable=False)
+    later = Line(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON)
     await sessions.append(tx, [later], session_id=session_id, by=teller(), count=count)
     await talk(tx, session_id, "next", "and next")
     await fold(tx, session_id)
@@ -275,7 +275,7 @@ async def test_what_costs_less_than_its_account_is_not_folded(tx: Tx) -> None:
     session_id = await begun(tx)
     await push(tx, session_id, "Say hello")
     for text in ("hi", "you", "bye"):
-        line = Line(role="user", content=text, said_at=NOON, memorable=False)
+        line = Line(role="user", content=text, said_at=NOON)
         await sessions.append(tx, [line], session_id=session_id, by=teller(), count=count)
     await pop(tx, session_id, "said, in very many words that say no more than this: " + LONG)
     assert {s.kind for s in await view(tx, session_id)} == {"line"}
@@ -360,3 +360,13 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
     allowed = re.findall(r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("changes"))
     words = [word for found in allowed for word in found if word]
     assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(CHANGES)
+
+
+async def test_tasks_stand_only_so_deep(tx: Tx) -> None:
+    session_id = await begun(tx)
+    for n in range(tasks.DEEPEST):
+        await push(tx, session_id, f"Level {n}")
+    with pytest.raises(InputError, match="50 levels deep at most"):
+        await push(tx, session_id, "One more")
+    await pop(tx, session_id, "done")
+    await push(tx, session_id, "Beside it")

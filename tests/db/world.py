@@ -57,6 +57,10 @@ from newton.memory.outbox import Outbox
 from newton.providers.chat import Reply
 from newton.providers.offline import HashEmbedder
 from newton.runtime.access import tokens
+from newton.runtime.answers import kept
+from newton.runtime.answers.kept import Answer, Asked
+from newton.runtime.events import telling
+from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
 from tests.support import NOON, count, ground, teller
@@ -98,7 +102,7 @@ async def live(db: Database, name: str) -> UUID:
         await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
         await an_identity(tx, by)
         await some_tasks(tx, session_id, by)
-        await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+        await a_daemon(tx, agent_id)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
     await Outbox(db, HashEmbedder(), agent_id).drain(most=3)
@@ -109,6 +113,14 @@ async def live(db: Database, name: str) -> UUID:
         await bundles.served(tx, served(bundle, session_id))
     await desk(db, agent_id, session_id).create_context()
     return agent_id
+
+
+async def a_daemon(tx: Tx, agent_id: UUID) -> None:
+    """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
+    await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
+    await kept.keep(tx, Asked(agent_id, "k1", bytes(32)), Answer(201, "{}"), now=NOON)
+    await telling.tell(tx, "memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
+    await queue.add(tx, "embed", agent_id=agent_id)
 
 
 async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:
@@ -132,6 +144,8 @@ async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
         tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
     )
     excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
+    made = await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
+    await branches.eject(tx, made.injection_id, session_id=session_id, by=by)
     await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
 
 

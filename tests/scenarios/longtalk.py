@@ -122,7 +122,7 @@ class Talk:
         if kind == 2:
             words = f"Raising the pool to {turn + 11} did not help, that was a dead end: knob-{secret} made it worse."
             self._plant(
-                "dead end", turn, words, f"knob-{secret}", f"What was tried in vain for {place} in ticket {turn}?"
+                "dead end", turn, words, f"knob-{secret}", f"What came of raising the pool to {turn + 11} for {place}?"
             )
             said.append(words)
         if kind == 3:

@@ -39,6 +39,7 @@ class Talking:
             clock=mind.clock,
             count=tokens.count,
             compacting=self.compacting,
+            room=100_000,
         )
 
     async def says(self, *lines: Line) -> UUID:

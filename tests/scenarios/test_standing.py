@@ -22,7 +22,7 @@ from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
 from tests.scenarios.test_replay import hindsight
-from tests.support import teller
+from tests.support import apart, teller
 
 FERRY = "The ferry Artemis leaves the harbour at nine in the morning."
 ASKED = "When does the ferry Artemis leave the harbour?"
@@ -53,7 +53,7 @@ class Talk:
     @property
     def told(self) -> str:
         """The context that the model was given last."""
-        return self.model.heard[-1][0].text
+        return apart(self.model.heard[-1])[0]
 
 
 @pytest.fixture
@@ -234,7 +234,7 @@ async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk)
 
 async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: Talk) -> None:
     # S001-34
-    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=90))
+    talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=140))
     hows: list[str] = []
     for number in range(8):
         given = await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")

@@ -282,6 +282,7 @@ async def test_another_model_of_the_same_endpoint_may_tell(dsn: str) -> None:
             doors = newton.conversations("test")
             for lines in turns(2):
                 await doors.append("s1", lines)
-            seen = await doors.view("s1", most=900)
+            await doors.compact("s1", most=900)
+            seen = await doors.view("s1")
     assert [asked["model"] for asked in here.asked] == ["small-1"]
     assert "I went with codec-9, because it keeps the order." in words(seen.view)

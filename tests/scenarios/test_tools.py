@@ -131,8 +131,8 @@ async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_tu
     stream = turns.take(Said(session_id=session_id, text="First."))
     async with mind.db.work(mind.agent_id) as tx:  # a call that nobody answers, as a killed process leaves one
         await tx.execute(
-            "insert into dialogue.messages (agent_id, session_id, position, ref, role, content, calls, tokens, said_at,"
-            " recorded_at) values ($1, $2, 0, 'r', 'assistant', '', $3, 1, now(), now())",
+            "insert into dialogue.messages (agent_id, session_id, position, ref, role, content, aside, calls, tokens,"
+            " said_at, recorded_at) values ($1, $2, 0, 'r', 'assistant', '', true, $3, 1, now(), now())",
             mind.agent_id,
             session_id,
             '[{"id": "nwt_1", "name": "recall", "arguments": "{}"}]',

@@ -11,11 +11,13 @@ from pydantic import BaseModel
 from newton.agent.turn import Answer, Said, Turns
 from newton.content.frames import load_frames
 from newton.db.pool import in_unit_of_work
+from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
 from newton.heart.censors import Rule
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
+from tests.support import apart, teller
 
 
 class Endless(ScriptedChat):
@@ -61,15 +63,15 @@ async def log(mind: Mind, session_id: object) -> list[tuple[str, str]]:
 
 
 async def test_a_turn_gives_the_model_context_history_and_input_and_keeps_all_of_it(mind: Mind) -> None:
-    # S002-1: the context is the system message
+    # S002-1: the context is put in by us, beside what is said; the ruling on placement says where
     await mind.know("The ferry is called Artemis.")
     model = ScriptedChat("It is Artemis.", "At nine.")
     turns, session_id = mind.turns(model), await mind.session()
     text, answer = await take(turns, Said(session_id=session_id, text="What is the ferry called?"))
     await take(turns, Said(session_id=session_id, text="When does it leave?"))
     assert (text, answer.text, answer.degraded) == ("It is Artemis.", "It is Artemis.", None)
-    assert "- The ferry is called Artemis.\n" in model.heard[0][0].text
-    assert [(m.role, m.text) for m in model.heard[1][1:]] == [
+    assert "- The ferry is called Artemis.\n" in apart(model.heard[0])[0]
+    assert apart(model.heard[1])[1] == [
         ("user", "What is the ferry called?"),
         ("assistant", "It is Artemis."),
         ("user", "When does it leave?"),
@@ -154,14 +156,14 @@ async def test_what_a_tool_or_a_transcript_s_system_said_is_not_put_into_the_per
     await mind.hear("No, it is on time.", role="assistant")
     model = ScriptedChat("Good.")
     await take(mind.turns(model), Said(session_id=session_id, text="What is the lighthouse called?"))
-    (system, *spoken) = model.heard[0]
-    assert [(m.role, m.text) for m in spoken] == [
+    known, spoken = apart(model.heard[0])
+    assert spoken == [
         ("user", "Is the ferry late?"),
         ("assistant", "No, it is on time."),
         ("user", "What is the lighthouse called?"),
     ]
-    assert "sink" not in system.text
-    assert "System: The lighthouse is called Pharos." in system.text, "it may still be remembered"
+    assert "sink" not in known
+    assert "System: The lighthouse is called Pharos." in known, "it may still be remembered"
 
 
 @pytest.mark.parametrize("history", [0, 5])
@@ -172,9 +174,9 @@ async def test_a_line_too_long_to_be_sent_comes_into_focus(mind: Mind, history: 
     turns = mind.turns(model)
     turns = replace(turns, limits=replace(turns.limits, conversation=history))
     await take(turns, Said(session_id=session_id, text="What comes second?"))
-    (system, *spoken) = model.heard[0]
-    assert [m.text for m in spoken] == ["What comes second?"]
-    assert "## Current Focus\n- [2026-11-21] User: The plan is to paint the whole house blue" in system.text
+    known, spoken = apart(model.heard[0])
+    assert spoken == [("user", "What comes second?")]
+    assert "## Current Focus\n- [2026-11-21] User: The plan is to paint the whole house blue" in known
 
 
 TALK_OF_CHOOSING = ("retriev", "select", "score", "rank", "relevan", "candidate", "chosen", "budget", "token", "search")
@@ -189,7 +191,7 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
         turns = mind.turns(model)
         turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
         await take(turns, Said(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))
-        system = model.heard[0][0].text
+        system, _ = apart(model.heard[0])
         assert f"## Current Approach: {frame}\n" in system
         assert "## Known Information\n" in system and "## Current Focus\n" in system
         assert not [word for word in TALK_OF_CHOOSING if word in system.lower()]
@@ -246,3 +248,19 @@ async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: M
     await mind.verbs.recall("What is the ferry called?", most=1, as_of=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
         assert await tx.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"
+
+
+async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
+    # S001-41, S004-13: it is in the conversation, so it is not in the context as well
+    said = "The pier of Porto Novo has ninety-one planks."
+    parent = await mind.hear(said)
+    await mind.hear("That is a long pier.", role="assistant")
+    by = teller(mind.agent_id)
+    async with mind.db.work(mind.agent_id) as tx:
+        branch = await branches.branch(tx, "other", parent_id=parent, at=None, by=by)
+    await mind.settle()
+    model = ScriptedChat("Ninety-one.")
+    await take(mind.turns(model), Said(session_id=branch, text="How many planks has the pier of Porto Novo?"))
+    known, spoken = apart(model.heard[0])
+    assert said in spoken[0][1]
+    assert said not in known

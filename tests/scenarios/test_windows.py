@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
+from newton.agent.sending import SAID
 from newton.agent.turn import Said, Turns
 from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import Block, Preset, Sight
@@ -16,7 +17,7 @@ from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
-from tests.support import teller
+from tests.support import apart, teller
 from tests.talks import calls, gives, says
 
 WINDOW = 12_000
@@ -35,7 +36,7 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
         prompt = model.heard[-1]
         assert sum(tokens.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
         assert [one.role for one in prompt if one.role == "system"] == ["system"] and prompt[0].role == "system"
-        assert "kept by Priya" in prompt[0].text
+        assert "kept by Priya" in prompt[-1].text.partition(SAID)[0], "what is recalled stands with the input"
         assert prompt[-1].role == "user" and prompt[-1].text.endswith(f"on day {n}?")
     assert "[SUMMARIZED]" in "\n".join(one.text for one in model.heard[-1]), "older turns are told shorter"
     assert "counted 58 boats" in model.heard[-1][-2].text, "the latest are sent as they were said"
@@ -117,6 +118,6 @@ async def test_what_a_long_input_drives_out_of_the_talk_comes_into_the_context(m
     await take(talk, said)
     assert plan in [one.text for one in model.heard[-1]]
     await take(talk, replace(said, text=f"{'step done; ' * 800} What is the plan to paint the whole house blue?"))
-    system, *spoken = model.heard[-1]
-    assert plan not in "\n".join(one.text for one in spoken)
-    assert plan in system.text
+    known, spoken = apart(model.heard[-1])
+    assert plan not in "\n".join(text for _, text in spoken)
+    assert plan in known

@@ -12,6 +12,7 @@ from uuid import UUID
 import yaml
 from pydantic import BaseModel
 
+from newton.agent.sending import SAID
 from newton.agent.turn import Answer, Said
 from newton.agent.verbs import Remark
 from newton.brain.choice import Choice, Reason
@@ -48,10 +49,10 @@ class Reader:
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | Reply]:
-        asked = [message.text for message in messages if message.role == "user"]
-        lines = [line[2:] for line in messages[0].text.splitlines() if line.startswith("- ")]
+        known, _, asked = messages[-1].text.rpartition(SAID)
+        lines = [line[2:] for line in (messages[0].text + known).splitlines() if line.startswith("- ")]
         lines += [message.text for message in messages[1:-1]]
-        text = answered(asked[-1], lines)
+        text = answered(asked, lines)
         yield text
         tokens = sum(len(message.text) // 4 for message in messages)
         yield Reply(

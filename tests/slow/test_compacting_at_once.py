@@ -60,9 +60,9 @@ async def main(dsn, agent, ref, who, turns, strategies, most):
         await doors.append(ref, [line(1, "assistant", "", calls=(call,))])
         await doors.append(ref, [line(2, "tool", output, name="read_file", answers=call.id)])
         await doors.append(ref, [line(3, "assistant", f"{who} has part {n}. " + "Well. " * 60)])
-        await doors.view(ref, most=int(most))
+        await doors.compact(ref, most=int(most))
     if turns == "0":
-        await doors.view(ref, most=int(most))
+        await doors.compact(ref, most=int(most))
     await db.close()
 
 asyncio.run(main(*sys.argv[1:]))

@@ -66,6 +66,25 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
     assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Known already; confirmed once more. (")
 
 
+def test_an_answer_that_a_model_should_have_given_is_a_failure_that_is_said(home: Path) -> None:
+    gone = {"OPENAI_BASE_URL": "http://127.0.0.1:9/v1", "NEWTON_AGENT": "failing"}
+    plain, as_json = typed(home, "ask", "What?", **gone), typed(home, "ask", "What?", "--json", **gone)
+    assert (plain.returncode, plain.stdout) == (1, "There is nothing about this in memory yet.\n")
+    assert "cannot be reached" in plain.stderr and "This answer only quotes memory." in plain.stderr
+    answer, failure = json.loads(as_json.stdout), json.loads(as_json.stderr)
+    assert (as_json.returncode, failure["status"], answer["failed"], answer["quoted"]) == (1, 1, True, True)
+    assert failure["error"]["code"] == "provider_error" and failure["error"]["what"] == answer["degraded"]
+
+
+def test_what_was_injected_is_told_with_its_first_words(home: Path) -> None:
+    # S004-14
+    typed(home, "remember", "The ferry is called Artemis", "--agent", "debugging")
+    done = typed(home, "ask", "What is the ferry called?", "--debug", "--agent", "debugging")
+    told = next(line for line in done.stderr.splitlines() if line.startswith(": MEMORY_DEBUG "))
+    assert [item["text"] for item in json.loads(told.split(" ", 2)[2])["items"]] == ["The ferry is called Artemis"]
+    assert "MEMORY_DEBUG" in ok(typed(home, "ask", "--help"))
+
+
 def test_agents_do_not_know_of_each_other(home: Path) -> None:
     typed(home, "remember", "The vault code is under the mat", "--agent", "one")
     for command in ("ask", "context", "recall"):
@@ -303,6 +322,14 @@ def test_doctor_warns_of_a_database_that_knows_only_ascii(home: Path) -> None:
     assert done.returncode == 1
     assert "✗ the database's locale knows only ASCII" in done.stdout
     assert "locale 'C.UTF-8'" in done.stdout
+    listed = dict(line.split(maxsplit=1) for line in done.stdout.partition("Settings (")[2].splitlines()[1:])
+    assert (listed["rag_similarity_threshold"], listed["agent"]) == ("0.25", "default")
+
+
+def test_doctor_says_that_settings_contradict_each_other(home: Path) -> None:
+    done = typed(home, "doctor", NEWTON_WINDOW_TOKENS="2000", NEWTON_CONVERSATION_TOKENS="3000")
+    assert done.returncode == 1
+    assert "✗ A conversation of 3,000 tokens is more than a window of 2,000.\n    Set NEWTON_" in done.stdout
 
 
 def test_help_is_quick_and_loads_nothing_heavy(home: Path) -> None:

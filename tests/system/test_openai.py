@@ -26,6 +26,7 @@ WEATHER: Any = {
 @pytest.fixture(scope="module")
 async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
     async with talking(home, behind) as made:
+        await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
         yield made
 
 
@@ -45,7 +46,6 @@ async def said(talk: Talk, *messages: Message, session: str | None = None, **mor
 
 
 async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
-    await talk.post("/v1/memories", {"content": "The ferry is called Artemis."})
     talk.plays(says(["It is ", "Artemis."], usage=(40, 4)))
     system: Message = {"role": "system", "content": "Answer in one line."}
     answer = await said(talk, system, user("What is the ferry called?"))
@@ -55,9 +55,9 @@ async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
         "completion_tokens": 4,
         "total_tokens": 44,
     }
-    first = talk.asked()["messages"][0]
+    first, last = talk.asked()["messages"]
     assert first["content"].startswith("Answer in one line.")
-    assert "The ferry is called Artemis." in first["content"]
+    assert "The ferry is called Artemis." in last["content"]
     assert answer.newton["degraded"] is None
 
 

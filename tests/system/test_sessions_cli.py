@@ -37,14 +37,16 @@ def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         given = folder / "lines.ndjson"
         given.write_text("".join(f"{json.dumps(line)}\n" for line in lines()), encoding="utf-8")
         assert "48 new" in ok(typed(folder, "import", "lines.ndjson")).replace("48 messages new", "48 new")
+        ok(typed(folder, "sessions", "branch", "work", "beside"))
         yield folder
     discard(folder)
 
 
 def test_conversations_are_listed(home: Path) -> None:
-    assert " work\n" in ok(typed(home, "sessions")) + "\n"
+    assert "     48 lines  work  Look at part 0.\n" in ok(typed(home, "sessions"))
     (work, *_) = json.loads(ok(typed(home, "sessions", "list", "--json")))
-    assert (work["ref"], work["parent"]) == ("work", None)
+    assert (work["ref"], work["parent"], work["lines"], work["began"]) == ("work", None, 48, "Look at part 0.")
+    assert work["used_at"] >= work["created_at"]
     assert "no conversation yet" in ok(typed(home, "sessions", "list", "--agent", "nobody"))
 
 
@@ -60,16 +62,39 @@ def test_the_log_is_whole(home: Path) -> None:
     assert again.returncode == 0 and json.loads(ok(typed(home, "sessions", "log", "work", "--json"))) == logged
 
 
-def test_a_view_is_made_shorter_looked_at_and_taken_back(home: Path) -> None:
+def view(home: Path, session: str) -> str:
+    """As it stands, with nothing told shorter beside what was kept."""
+    return ok(typed(home, "sessions", "view", session, NEWTON_COMPACTION="none"))
+
+
+def test_a_look_at_what_a_model_would_be_sent_changes_nothing(home: Path) -> None:
+    ok(typed(home, "sessions", "branch", "work", "looked at"))
+    before = view(home, "looked at")
+    look = ("sessions", "view", "looked at", "--most", "4000")
+    seen = json.loads(ok(typed(home, *look, "--json")))
+    done = typed(home, *look)
+    assert done.stderr == "" and "[output left out: " in ok(done)
+    said, why = ok(done).splitlines()[-2:]
+    assert said == f"{seen['tokens']:,} tokens, of 4,000 that there is room for; all its lines are {seen['logged']:,}."
+    assert seen["tokens"] <= 4_000 < seen["logged"]
+    assert why == f"For want of room: {seen['shorter']} lines told shorter."
+    tight = ok(typed(home, *look[:-1], "300")).splitlines()[-1]
+    assert tight.startswith("For want of room: ") and " lines left out" in tight
+    usual = json.loads(ok(typed(home, *look[:3], "--json", NEWTON_WINDOW_TOKENS="4000")))
+    assert usual["tokens"] <= usual["room"] == 2_400, "80 % of what the answer leaves"
+    assert "Nothing of it was made shorter." in ok(typed(home, "sessions", "entries", "looked at"))
+    assert "Nothing was made shorter" in ok(typed(home, "sessions", "stats", "looked at"))
+    assert view(home, "looked at") == before
+    assert " fewer.\n" in ok(typed(home, "sessions", "compact", "looked at", "--most", "4000"))
+    assert ok(typed(home, *look)) == ok(done), "now it is as it was shown"
+    assert "is due" in ok(typed(home, "sessions", "compact", "looked at"))
+
+
+def test_a_view_is_made_shorter_and_taken_back(home: Path) -> None:
     # S003-9, S003-12, S003-20
     ok(typed(home, "sessions", "branch", "work", "shorter"))
-    bare = ok(typed(home, "sessions", "view", "shorter"))
-    assert "Nothing of it was made shorter." in ok(typed(home, "sessions", "entries", "shorter"))
-    done = typed(home, "sessions", "view", "shorter", "--most", "4000")
-    assert "(mask_outputs: " in done.stderr and " tokens saved, " in done.stderr
-    assert "[output left out: " in ok(done)
-    tokens, logged = ok(done).splitlines()[-1].split(" tokens; all its lines are ")
-    assert int(tokens.replace(",", "")) <= 4_000 < int(logged.rstrip(".").replace(",", ""))
+    bare, other = view(home, "shorter"), view(home, "work")
+    ok(typed(home, "sessions", "compact", "shorter", "--most", "4000"))
     listed = ok(typed(home, "sessions", "entries", "shorter")).splitlines()
     entries = json.loads(ok(typed(home, "sessions", "entries", "shorter", "--json")))
     assert len(listed) == 2 * len(entries)
@@ -80,15 +105,15 @@ def test_a_view_is_made_shorter_looked_at_and_taken_back(home: Path) -> None:
     assert "Nothing" in ok(typed(home, "sessions", "restore", "shorter", which))
     stats = json.loads(ok(typed(home, "sessions", "stats", "shorter", "--json")))
     assert {one["strategy"] for one in stats} >= {"mask_outputs"} and all(one["saved"] > 0 for one in stats)
-    assert "mask_outputs  1 run in 1 conversation; " in ok(typed(home, "sessions", "stats"))
-    assert ok(typed(home, "sessions", "view", "work")) == bare, "the other is as it was"
+    assert "mask_outputs  " in ok(typed(home, "sessions", "stats"))
+    assert view(home, "work") == other, "the other is as it was"
     for one in entries[1:]:
         ok(typed(home, "sessions", "restore", "shorter", one["entry_id"]))
-    assert ok(typed(home, "sessions", "view", "shorter")) == bare
+    assert view(home, "shorter") == bare
 
 
 def test_a_view_is_given_as_the_chat_protocol_has_it(home: Path) -> None:
-    seen = json.loads(ok(typed(home, "sessions", "view", "work", "--json")))
+    seen = json.loads(ok(typed(home, "sessions", "view", "work", "--json", NEWTON_COMPACTION="none")))
     first, second, third, *_ = seen["messages"]
     assert first == {"role": "user", "content": "Look at part 0."}
     call = {"id": "c0", "type": "function", "function": {"name": "read_file", "arguments": '{"path": "src/p0.py"}'}}
@@ -107,12 +132,21 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "late", "--at", "done"))
     assert len(json.loads(ok(typed(home, "sessions", "log", "early", "--json")))) == 4
     assert len(json.loads(ok(typed(home, "sessions", "log", "late", "--json")))) == 48
-    assert "early  goes on from work, line 3" in ok(typed(home, "sessions"))
+    assert "4 lines  early (goes on from work, line 3)\n" in ok(typed(home, "sessions"))
     inject = ("sessions", "inject", "early", "--from", "work", "--first", "8", "--last", "9")
-    assert ok(typed(home, *inject)) == "2 lines of work are shown in early from now on.\n"
+    said, undo = ok(typed(home, *inject)).splitlines()
+    assert said == "2 lines of work are shown in early from now on."
+    which = undo.split()[4].rstrip("`")
+    assert undo == f"`newton sessions eject early {which}` takes them out again."
     shown = ok(typed(home, "sessions", "view", "early"))
     assert "[From work]\nUser: Look at part 2.\n" in shown
     assert 'read_file {"path": "src/p2.py"}' in shown, "what was called is shown too"
+    assert f"{which}  lines 8-9 of work, behind line 3  " in ok(typed(home, "sessions", "eject", "early"))
+    assert "not shown in early any more" in ok(typed(home, "sessions", "eject", "early", which))
+    assert "[From work]" not in ok(typed(home, "sessions", "view", "early"))
+    assert "Nothing was injected" in ok(typed(home, "sessions", "eject", "early"))
+    small = typed(home, *inject[:-1], "40", NEWTON_WINDOW_TOKENS="3000")
+    assert small.returncode == 2 and "is the most, a part of the room for a conversation" in small.stderr
 
 
 @pytest.mark.parametrize(
@@ -124,6 +158,12 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["stats", "nowhere"], "There is no session 'nowhere'"),
         (["view", "work", "--most", "0"], "A view of 0 tokens holds nothing"),
         (["view", "work", "--most", "-5"], "-5"),
+        (["view", "work", "--most", "3"], "holds no line of work"),
+        (["compact", "nowhere"], "There is no session 'nowhere'"),
+        (["eject", "work", "ffff"], "has no injection 'ffff'"),
+        (["inject", "beside", "--from", "beside", "--first", "0", "--last", "1"], "shows its own lines already"),
+        (["inject", "beside", "--from", "work", "--first", "-1", "--last", "1"], "they are numbered 0 to 47"),
+        (["inject", "beside", "--from", "work", "--first", "1", "--last", "500"], "they are numbered 0 to 47"),
         (["restore", "work", "ffff"], "has no entry 'ffff'"),
         (["restore", "work", ""], "has no entry ''"),
         (["checkpoint", "nowhere", "x"], "There is no session 'nowhere'"),
@@ -133,7 +173,7 @@ def test_a_branch_goes_on_from_a_named_place(home: Path) -> None:
         (["branch", "work", "other", "--at", "nothing"], "no checkpoint 'nothing'"),
         (["branch", "work", " "], "The session is empty"),
         (["inject", "work", "--from", "nowhere", "--first", "0", "--last", "1"], "There is no session 'nowhere'"),
-        (["inject", "work", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
+        (["inject", "beside", "--from", "work", "--first", "90", "--last", "99"], "`newton sessions log work` shows"),
         (["inject", "work", "--first", "0", "--last", "1"], "wants its FROM"),
     ],
 )
@@ -145,7 +185,12 @@ def test_what_cannot_be_done_is_refused_with_a_remedy(home: Path, words: list[st
 
 @pytest.mark.parametrize(
     ("compaction", "said"),
-    [("defualt", "default, long, conservative, none"), ("tool_calls(age=ten)", "age=10"), ("threshold(", "There are")],
+    [
+        ("defualt", "default, long, conservative, none"),
+        ("tool_calls(age=ten)", "age=10"),
+        ("threshold(", "There are"),
+        ("threshold,default", "'default' is a preset: it stands alone"),
+    ],
 )
 def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
     home: Path, compaction: str, said: str
@@ -157,9 +202,13 @@ def test_a_setting_that_is_no_way_to_make_conversations_shorter_is_refused(
 
 def test_own_strategies_are_set_in_their_order(home: Path) -> None:
     ok(typed(home, "sessions", "branch", "work", "own"))
-    ok(typed(home, "sessions", "view", "own", "--most", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
+    ok(typed(home, "sessions", "compact", "own", "--most", "20000", NEWTON_COMPACTION="tool_calls(age=3)"))
     made = json.loads(ok(typed(home, "sessions", "entries", "own", "--json")))
     assert made and {one["strategy"] for one in made} == {"tool_calls"}
+    ok(typed(home, "sessions", "compact", "own", "--most", "20000", NEWTON_COMPACTION="goal_batch(back=4)"))
+    listed = ok(typed(home, "sessions", "entries", "own")).splitlines()[::2]
+    assert not listed[0].startswith(" ") and "goal_batch" in listed[0]
+    assert listed[1].startswith("   ") and "tool_calls" in listed[1], "what is covered stands further in"
 
 
 class Terminal(io.StringIO):
@@ -177,15 +226,19 @@ def test_who_watches_is_told_how_far_it_is() -> None:
         Completed(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
         Failed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
     ]
-    for where, steps in ((Terminal(), True), (io.StringIO(), False)):
+    for where in (Terminal(), io.StringIO()):
         with redirect_stderr(where):
             for event in events:
                 progress(event)
         told = where.getvalue()
-        assert ("\r\x1b[Kthreshold: making 9,000 tokens shorter …" in told) == steps
-        assert ("\r\x1b[Kthreshold: 25%" in told) == steps
-        assert "(threshold: 2,800 tokens saved, 6,200 left)\n" in told
-        assert "(goal_batch: nothing came out shorter)\n" in told
+        if not where.isatty():
+            assert told == "", "a program is told nothing"
+            continue
+        assert "\r\x1b[KMaking this conversation shorter: 9,000 tokens, 10,000 at most …" in told
+        assert "\r\x1b[KMaking this conversation shorter: 25%" in told
+        saved = "2,800 tokens less, 6,200 are shown now."
+        assert f"(To save room, the oldest turns are told in short: {saved})\n" in told
+        assert "(Making this conversation shorter met with this: nothing came out shorter.)\n" in told
 
 
 def talk(home: Path, *said: str) -> Done:
@@ -217,13 +270,17 @@ def test_a_person_branches_off_in_the_middle_of_a_talk(home: Path) -> None:
         "/branch third nowhere",
         "/branch",
         "/checkpoint",
+        "/switch tlak",
+        "/checkpoint",
+        "/switch talk",
     )
-    assert "boats: behind line 1.\n" in ok(done)
-    assert done.stdout.count("This is other.") == 1 and done.stdout.count("This is talk.") == 2
+    assert ok(done).count("boats: behind line 1 of talk.\n") == 2
+    assert "This is tlak. It is a new conversation; /switch talk goes back.\ntlak has no checkpoint.\n" in done.stdout
+    assert done.stdout.count("This is other.") == 1 and done.stdout.count("This is talk.") == 3
     assert "has a checkpoint 'boats' already" in done.stderr
     assert "There is a session 'other' already" in done.stderr
     assert "no checkpoint 'nowhere'" in done.stderr and "It has: boats" in done.stderr
-    assert "The session is empty" in done.stderr and "The checkpoint is empty" in done.stderr
+    assert "The session is empty" in done.stderr
 
     def said(session: str) -> list[str]:
         logged = json.loads(ok(typed(home, "sessions", "log", session, "--json")))

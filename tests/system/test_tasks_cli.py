@@ -14,15 +14,16 @@ from tests.system.typed import ok, typed
 def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("home")
     with EmbeddedServer.start(folder, durable=False):
-        ok(typed(folder, "tasks", "push", "Begin", "--session", "first"))
+        ok(typed(folder, "tasks", "push", "Begin", "--session", "first", "--new"))
         yield folder
     discard(folder)
 
 
 def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
     # S001-35, S001-36, S001-41
-    ok(typed(home, "tasks", "push", "Ship the release", "--session", "plan"))
-    ok(typed(home, "tasks", "push", "Make it fast"))
+    ok(typed(home, "tasks", "push", "Ship the release", "--session", "plan", "--new"))
+    made = ok(typed(home, "tasks", "push", "Make it fast"))
+    assert made == "Task 2 of plan, on level 2: Make it fast\n", "where it went though no session was named"
     ok(typed(home, "tasks", "push", "Cache it"))
     replanned = ok(typed(home, "tasks", "fail", "cold each morning", "--instead", "Add an index"))
     assert replanned.splitlines()[-1] == "      4. Add an index  ← current"
@@ -56,6 +57,8 @@ def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:
         (["pop", "done", "--agent", "nobody"], "There is no session yet"),
         (["resume", "77"], "No task of the session is '77'"),
         (["path", "--session", "nowhere"], "There is no session 'nowhere'"),
+        (["push", "x", "--session", "nowhere"], "`newton tasks push GOAL --session NAME --new` begins one"),
+        (["push", "x", "--new"], "Name it with --session"),
         (["push", "x" * 1_001], "1,000 are the most"),
     ],
 )

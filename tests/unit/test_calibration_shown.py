@@ -11,11 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from newton.brain.calibration.narrowing import narrowed
 from newton.brain.calibration.plain import plain
 from newton.brain.calibration.report import calibration
 from newton.brain.choice import Judged, Verdict
 from newton.errors import InputError
-from newton.runtime.cli.calibration import narrowed
 from newton.runtime.plots import page, text
 from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 

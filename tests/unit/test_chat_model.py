@@ -12,10 +12,11 @@ import numpy as np
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Manner, Reply, Tool
-from newton.providers.openai_models import OpenAIChat, OpenAIEmbedder, client
+from newton.providers.chat import ChatMessage, Reply
+from newton.providers.openai_embedding import OpenAIEmbedder
+from newton.providers.openai_models import OpenAIChat, client
 from newton.settings import Settings, load
-from tests.endpoint import Endpoint, Respond, Wire, calls_tools, chunk, embeds, endpoint, fails, hangs, says
+from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
 from tests.support import NOON
 
 ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
@@ -253,6 +254,29 @@ async def test_neither_key_nor_prompt_is_told(status: int, caplog: pytest.LogCap
     assert "Be kind" not in told
 
 
+@pytest.mark.parametrize(
+    ("told", "said"),
+    [
+        ("Rate limit reached for tiny\nin org 7", " It says: Rate limit reached for tiny"),
+        ("bad key sk-1234 or Bearer abc or k9k9k9k9k9k9k9k9k9k9k9k9", " It says: bad key [key] or [key] or [key]"),
+        ("\n  at http://ana:pw@host/v1\x1b[31m now", " It says: at http://[key]@host/v1 [31m now"),
+        ("context_window_limitations " + "word " * 80, " It says: context_window_limitations " + "word " * 34 + "w …"),
+        ('{"error": 1}', ""),
+        ("<html>gone</html>", ""),
+        (5, ""),
+    ],
+)
+async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_keys(told: object, said: str) -> None:
+    async def speaks(wire: Wire) -> None:
+        await wire.send(500, {"error": {"message": told}}, retry_after="0")
+
+    async with endpoint(speaks) as server:
+        _, _, error = await heard(server)
+    assert error is not None
+    assert error.what == f"{server.url} answered 500.{said}"
+    assert len(said) <= 200 + len(" It says: ")
+
+
 def test_a_server_without_a_key_gets_a_placeholder() -> None:
     assert client(settings("http://127.0.0.1:1/v1")).api_key == "none"
 
@@ -343,39 +367,3 @@ async def test_a_hanging_embedding_endpoint_is_left_at_the_deadline() -> None:
         model = OpenAIEmbedder(settings(server.url, llm_timeout=0.3))
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
             await model.embed(["a"])
-
-
-LOOK = Manner(tools=(Tool("look", {"name": "look", "parameters": {"type": "object"}}),), wishes={"temperature": 0.0})
-
-
-async def answered(model: OpenAIChat) -> Reply:
-    """What it answers when it may call a tool."""
-    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, manner=LOOK) if isinstance(one, Reply)]
-    return reply
-
-
-async def test_a_model_calls_the_tools_it_is_given() -> None:
-    async with endpoint(calls_tools(("c1", "look", {"at": "the sea"}), text="I look.")) as server:
-        reply = await answered(OpenAIChat(settings(server.url)))
-    assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
-    assert (reply.text, reply.finish, reply.input_tokens) == ("I look.", "stop", 20)
-    assert server.asked[0]["tools"] == [{"type": "function", "function": LOOK.tools[0].function}]
-    assert server.asked[0]["temperature"] == 0.0
-
-
-async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_remembered() -> None:
-    async def refuses(wire: Wire) -> None:
-        await wire.send(400, {"error": {"message": "tiny does not support tools"}})
-
-    async with endpoint(refuses, says(["Plain."])) as server:
-        model = OpenAIChat(settings(server.url))
-        assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
-    assert ["tools" in body for body in server.asked] == [True, False, False]
-
-
-async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:
-    # R8: attempts, the second ones included
-    async with endpoint(fails(500)) as server:
-        said = [str((await heard(server))[2]) for _ in range(12)]
-    assert len(server.asked) <= 10
-    assert "left alone" in said[-1]

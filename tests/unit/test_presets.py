@@ -43,7 +43,9 @@ def test_own_strategies_are_taken_in_their_order() -> None:
         ("tool_calls(age=5", "no way to make conversations shorter"),
         ("tool_calls(age=5))", "no way to make conversations shorter"),
         ("tool_calls age=5", "no way to make conversations shorter"),
-        ("none, threshold", "no way to make conversations shorter"),
+        ("none, threshold", "'none' is a preset: it stands alone"),
+        ("threshold,default", "'default' is a preset: it stands alone"),
+        ("default(share=0.5)", "'default' is a preset: it stands alone"),
         ("tool_calls(years=5)", "tool_calls takes no 'years=5'"),
         ("tool_calls(name=x)", "tool_calls takes no 'name=x'"),
         ("tool_calls(age)", "tool_calls takes no 'age'"),
@@ -60,4 +62,4 @@ def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) 
     with pytest.raises(InputError) as refused:
         preset(text)
     assert says_ in refused.value.what
-    assert refused.value.hint.startswith(("There are: default", "It takes "))
+    assert refused.value.hint.startswith(("There are: ", "It takes "))

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.agent.sending import INSTRUCTION, NOTED, PAST, Draft, costs, in_view, messages, spoken
+from newton.agent.sending import INSTRUCTION, KNOWN, NOTED, PAST, SAID, Draft, costs, in_view, messages, spoken
 from newton.agent.speaking import Shares
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.strategies import Block
@@ -184,7 +184,7 @@ def test_no_prompt_is_above_its_room_as_the_model_counts(
     draft = drafted(real(log), shares, ("What now? " * words).strip())
     letter = draft.letter(shares.usable, count=tokens.count)
     assert letter.counted == sum(tokens.count(one.text) for one in letter.messages), "of exactly what is sent"
-    fixed = tokens.count(INSTRUCTION + CONTEXT) + 2 * shares.marks
+    fixed = tokens.count(INSTRUCTION + KNOWN + CONTEXT + SAID) + 2 * shares.marks
     if fixed <= shares.usable // 2:
         assert gauge.tokens(letter.counted, len(letter.messages)) <= window - 500
         assert letter.messages[-1].text.endswith("now?")
@@ -203,6 +203,24 @@ def test_every_line_that_is_said_to_be_in_view_is_sent_word_for_word(
     for item in view:
         if held.covers(item.first, item.last):
             assert item.text.strip() in sent
+
+
+def test_what_changes_least_is_sent_first() -> None:
+    # placement: a stable prefix, then the conversation, then what was recalled, then the input
+    lasting = "## Identity\n- I am Ada.\n## Active Constraints\n- **BLOCK:** main — reviews\n"
+    view = shown(placed([says("user", "Hi."), says("assistant", "Hello.")]), [])
+    sent = [
+        Draft(context=f"{lasting}{recalled}", view=view, text="What now?", tokens=3).letter(4_000, count=count).messages
+        for recalled in (
+            "## Current Approach: task\n## Known Information\n- Tea is hot.\n",
+            "## Note\n- Be sure.\n",
+            "",
+        )
+    ]
+    assert [one[:-1] for one in sent] == [sent[0][:-1]] * 3, "the same up to the input"
+    assert sent[0][0].text == INSTRUCTION + lasting
+    assert sent[1][-1].text == f"{KNOWN}## Note\n- Be sure.\n{SAID}What now?"
+    assert sent[2][-1].text == "What now?"
 
 
 def test_a_line_of_which_the_middle_is_left_out_is_not_in_view() -> None:

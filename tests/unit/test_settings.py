@@ -8,7 +8,7 @@ from pydantic import SecretStr
 from newton.cognition.earlier import Selecting
 from newton.dialogue.condensing import Sizes
 from newton.errors import ConfigError
-from newton.runtime.tuning import selecting, sizes
+from newton.runtime.tuning import check, selecting, sizes
 from newton.settings import PREFIX, SHARED, Settings, load
 
 
@@ -99,6 +99,31 @@ def test_a_misspelt_name_in_the_file_is_refused_with_the_nearest(elsewhere: Path
     (elsewhere / "newton.toml").write_text('agnet = "x"\n')
     with pytest.raises(ConfigError, match=r"agnet in newton\.toml is not a setting. Did you mean agent"):
         load(env={})
+
+
+def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsewhere: Path) -> None:
+    (elsewhere / "newton.toml").write_text("RAG_FINAL_TOP_K = 2\n")
+    with pytest.raises(ConfigError, match=r"RAG_FINAL_TOP_K in newton\.toml .* small letters: rag_final_top_k"):
+        load(env={})
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"window_tokens": 8_000, "conversation_tokens": 9_000}, "more than a window of 8,000"),
+        ({"rag_final_top_k": 30}, "30 artifacts cannot go into a context when 20 are looked at"),
+        ({"rag_final_top_k": 6, "rag_re_rank_top_n": 0}, "6 artifacts .* when 5 are looked at"),
+    ],
+)
+def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], said: str) -> None:
+    with pytest.raises(ConfigError, match=said):
+        check(load(given, env={}))
+
+
+@pytest.mark.parametrize("given", [{}, {"window_tokens": 8_000}, {"rag_top_k_max": 2, "rag_re_rank_top_n": 0}])
+def test_what_was_not_set_gives_way(given: dict[str, int]) -> None:
+    check(load(given, env={}))
+    assert load(given, env={}).conversation_tokens == 100_000
 
 
 def test_a_name_like_no_other_is_refused_all_the_same() -> None:

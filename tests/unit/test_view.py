@@ -149,3 +149,12 @@ def test_every_line_is_shown_once_or_covered_once(
     assert shown(log, order) == view
     held = [item for one in turns(view) for item in one.items]
     assert held == [item for item in view if item.role != "system"]
+
+
+def test_an_aside_is_not_shown_and_leaves_no_gap() -> None:
+    said = [says("user", "One."), says("assistant", "Nothing."), says("user", "Two."), says("assistant", "Yes.")]
+    log = placed(said)
+    log[1] = replace(log[1], line=replace(log[1].line, aside=True))
+    view = shown(log, [])
+    assert [(item.text, item.first, item.last) for item in view] == [("One.", 0, 1), ("Two.", 2, 2), ("Yes.", 3, 3)]
+    assert shown(log[1:2], []) == []

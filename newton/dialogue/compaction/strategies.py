@@ -229,6 +229,11 @@ def preset(text: str) -> Preset:
 def _strategy(text: str) -> Strategy:
     named = _NAMED.fullmatch(text)
     kind = KINDS.get(named[1]) if named else None
+    if named and named[1] in PRESETS:
+        raise InputError(
+            f"{named[1]!r} is a preset: it stands alone, without strategies beside it or settings of its own.",
+            hint=f"There are: {', '.join(KINDS)}; or give the preset alone.",
+        )
     if named is None or kind is None:
         known = ", ".join((*PRESETS, *KINDS))
         raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")

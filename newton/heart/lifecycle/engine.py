@@ -4,6 +4,7 @@ import zlib
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Literal
 from uuid import UUID
 
 from asyncpg import Record
@@ -33,16 +34,19 @@ class Ground:
 # Subject and attribute as they are compared.
 Key = tuple[str, str]
 
+Living = Literal["fact", "episode", "procedure", "censor", "caps"]
+
 Plan = Callable[[Tx, Ground, Sequence[UUID]], Awaitable[list[Step]]]
 Follow = Callable[[Tx, Ground, Sequence[UUID], Sequence[Step]], Awaitable[None]]
 
 
-async def live(db: Database, ground: Ground, *, dry: bool = False) -> list[Step]:
-    """Takes every step that is due for this agent and returns them; with `dry` they are only returned.
+async def live(db: Database, ground: Ground, *, dry: bool = False, only: Living | None = None) -> list[Step]:
+    """Takes every step that is due for this agent and returns them; with `dry` they are only returned. `only` those of
+    one kind, or those that keep kinds within their caps.
 
     Each batch commits whole. Run again, or after a crash at any point, it does what is left and nothing twice.
     """
-    return [step async for step in _steps(db, ground, dry=dry)]
+    return [step async for step in _steps(db, ground, dry=dry, only=only)]
 
 
 async def review(tx: Tx, ground: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
@@ -65,8 +69,10 @@ async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
         await SQL["lock"].run(tx, agent_id=by.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys])
 
 
-async def _steps(db: Database, ground: Ground, *, dry: bool) -> AsyncIterator[Step]:
+async def _steps(db: Database, ground: Ground, *, dry: bool, only: Living | None) -> AsyncIterator[Step]:
     for kind, (plan, _) in RULES.items():
+        if only not in (None, kind):
+            continue
         async with db.work(ground.by.agent_id) as tx:
             rows = await SQL["ids"].all(tx, agent_id=ground.by.agent_id, kind=kind)
         for memory_ids in batches(rows):
@@ -76,7 +82,7 @@ async def _steps(db: Database, ground: Ground, *, dry: bool) -> AsyncIterator[St
                     steps = await review(tx, ground, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
-    for kind, most in caps(ground.thresholds).items():
+    for kind, most in caps(ground.thresholds).items() if only in (None, "caps") else ():
         for step in await _capped(db, ground, kind, most, dry=dry):
             yield step
 

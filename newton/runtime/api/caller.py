@@ -1,10 +1,12 @@
 """Who calls: the agent comes from the token, and a token may do what its scope says."""
 
+from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
+from newton.db.pool import Tx
 from newton.errors import ForbiddenError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator, tokens
@@ -22,11 +24,27 @@ NO_TOKEN = UnauthorizedError(
 class Caller:
     """Newton for the agent that the caller speaks for, and how far they may go."""
 
-    def __init__(self, newton: Newton, scope: Scope, *, operator: bool) -> None:
-        self.newton, self.scope, self.operator = newton, scope, operator
+    def __init__(self, newton: Newton, scope: Scope, *, token: str | None = None) -> None:
+        self.newton, self.scope, self._token = newton, scope, token
+
+    @property
+    def operator(self) -> bool:
+        return self._token is None
+
+    async def stands(self, tx: Tx) -> bool:
+        """Whether the token is still valid, for who asked long ago."""
+        return self._token is None or await _valid(tx, self._token, now=self.newton.clock.now()) is not None
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
+
+    def must(self, scope: Scope) -> None:
+        """Raises ForbiddenError when the token does not reach so far."""
+        if not self.may(scope):
+            raise ForbiddenError(
+                f"That needs a token with the scope {scope}, and this one has {self.scope}.",
+                hint=f"`newton tokens create NAME --scope {scope}` makes one.",
+            )
 
 
 async def caller(
@@ -42,26 +60,38 @@ async def caller(
     minds: Minds = request.app.state.minds
     if operator.same(given.credentials, request.app.state.operator_token):
         name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
-        return Caller(await minds.of(name), "admin", operator=True)
+        return _known(request, Caller(await minds.of(name), "admin"))
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
             "The token is another agent's.", hint="Leave X-Newton-Agent out: the token says whose it is."
         )
-    return Caller(await minds.of(known.agent), known.scope, operator=False)
+    return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+
+
+def _known(request: Request, caller: Caller) -> Caller:
+    """The log names the agent, once the token has proven it."""
+    request.state.agent_id = caller.newton.agent_id
+    return caller
 
 
 async def _bearer(minds: Minds, text: str) -> tokens.Bearer:
     claimed = tokens.agent_of(text)
     if claimed is None:
         raise NO_TOKEN
-    agent_id, token_id = claimed
-    async with minds.first.db.work(agent_id) as tx:
-        now = minds.first.clock.now()
-        known = await tokens.bearer(tx, text, agent_id=agent_id, token_id=token_id, now=now)
+    async with minds.first.db.work(claimed[0]) as tx:
+        known = await _valid(tx, text, now=minds.first.clock.now())
     if known is None:
         raise NO_TOKEN
     return known
+
+
+async def _valid(tx: Tx, text: str, *, now: datetime) -> tokens.Bearer | None:
+    claimed = tokens.agent_of(text)
+    if claimed is None:
+        return None
+    agent_id, token_id = claimed
+    return await tokens.bearer(tx, text, agent_id=agent_id, token_id=token_id, now=now)
 
 
 class Needs:
@@ -71,11 +101,7 @@ class Needs:
         self.scope: Scope = scope
 
     def __call__(self, caller: Annotated[Caller, Depends(caller)]) -> Caller:
-        if not caller.may(self.scope):
-            raise ForbiddenError(
-                f"That needs a token with the scope {self.scope}, and this one has {caller.scope}.",
-                hint=f"`newton tokens create NAME --scope {self.scope}` makes one.",
-            )
+        caller.must(self.scope)
         return caller
 
 

@@ -1,40 +1,214 @@
-"""Remember and recall."""
+"""Memories, one at a time: remembered, looked at, confirmed, superseded, retracted, forgotten."""
 
 from datetime import datetime
+from typing import Annotated, Literal
 from uuid import UUID
 
-from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from fastapi import APIRouter, Query
+from fastapi.responses import Response
+from pydantic import Field
 
 from newton.agent.verbs import Remark
-from newton.runtime.api.caller import Writer
+from newton.memory.lookup import Record, Relative
+from newton.memory.memory import Kind, Outcome, Trust
+from newton.memory.transitions import Transition
+from newton.runtime.api.acting import Done, Ruling, Writing
+from newton.runtime.api.caller import Reader
+from newton.runtime.api.shapes import Answer, Given
+from newton.runtime.transfer.given import Name, Time, Words
+from newton.runtime.wiring import Newton
 
-router = APIRouter(prefix="/v1", tags=["memories"])
+router = APIRouter(prefix="/v1/memories", tags=["memories"])
+
+DOOR = "http"
 
 
-class ToRemember(BaseModel):
+class ToRemember(Given):
     """A fact as it is told."""
 
-    model_config = ConfigDict(frozen=True, extra="forbid")
-
-    content: str = Field(examples=["Ana lives in Porto."])
-    subject: str | None = Field(None, examples=["Ana"])
-    attribute: str | None = Field(None, examples=["home"])
-    confidence: float | None = Field(None, ge=0, le=1)
-    importance: float | None = Field(None, ge=0, le=10)
-    at: datetime | None = None
-    until: datetime | None = None
+    content: Words = Field(examples=["Ana lives in Porto."])
+    subject: Name | None = Field(None, examples=["Ana"])
+    attribute: Name | None = Field(None, description="What of the subject it tells.", examples=["lives in"])
+    confidence: float | None = Field(None, ge=0, le=1, examples=[0.9])
+    importance: float | None = Field(None, ge=0, le=10, examples=[7])
+    at: Time | None = Field(None, description="When it became true, with a zone; without it, now.")
+    until: Time | None = Field(None, description="When it ends, if that is known.")
 
 
-class Remembered(BaseModel):
-    """What became of it: new, confirmed, or in the place of another."""
+class Remembered(Answer):
+    """What became of it, and the memory that has it."""
 
     memory_id: UUID
-    learnt: str = Field(examples=["new"])
+    learnt: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
 
 
-@router.post("/memories", status_code=201)
-async def remember(told: ToRemember, caller: Writer) -> Remembered:
-    """Keep a fact, or confirm it when it is known."""
-    kept = await caller.newton.verbs("http").remember(Remark(**told.model_dump()))
-    return Remembered(memory_id=kept.memory_id, learnt=str(kept.learnt))
+class Link(Answer):
+    """What a memory is to another one."""
+
+    link: str = Field(examples=["supersedes"])
+    other_id: UUID
+    kind: Kind
+    state: str
+    micro: str
+
+
+class Change(Answer):
+    """A change of a memory's state."""
+
+    at: datetime
+    from_state: str
+    to_state: str
+    event: str
+    because: str
+    origin: str
+
+
+class Memory(Answer):
+    """A memory in full: its words, where it comes from, what it is to others, and what became of it."""
+
+    memory_id: UUID
+    kind: Kind
+    state: str = Field(examples=["ACTIVE"])
+    micro: str
+    summary: str
+    full_text: str
+    confidence: float | None
+    importance: float | None
+    outcome: Outcome | None
+    confirmations: int
+    uses: int
+    occurred_at: datetime
+    created_at: datetime
+    confirmed_at: datetime | None
+    origin: str
+    trust: Trust
+    quarantined: bool
+    ref: str | None
+    told: dict[str, str] = Field(description="What else a fact tells: subject, attribute, when it is true.")
+    links: list[Link]
+    changes: list[Change]
+
+
+class ToSupersede(Given):
+    """What is true instead."""
+
+    content: Words = Field(examples=["Ana lives in Bergen."])
+    at: Time | None = Field(None, description="When it became true, with a zone; without it, now.")
+
+
+class Confirmed(Answer):
+    """Whether it counted: the same door confirms a fact once a day."""
+
+    memory_id: UUID
+    counted: bool
+
+
+class Superseded(Answer):
+    """The fact that stands in its place."""
+
+    memory_id: UUID
+    superseded_by: UUID
+
+
+class Retracted(Answer):
+    """The fact that was never so."""
+
+    memory_id: UUID
+
+
+class Forgotten(Answer):
+    """All that went."""
+
+    forgotten: list[UUID]
+
+
+@router.post("", status_code=201, response_model=Remembered)
+async def remember(told: ToRemember, act: Writing) -> Response:
+    """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
+
+    async def work(newton: Newton) -> Done:
+        kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
+        about = {"memory_id": str(kept.memory_id), "learnt": kept.learnt}
+        return Done(Remembered(memory_id=kept.memory_id, learnt=kept.learnt), "memory.remembered", about)
+
+    return await act.once(work)
+
+
+@router.get("/{memory_id}")
+async def look(memory_id: UUID, caller: Reader) -> Memory:
+    """The whole memory, wherever its full text is kept: what a context shows in short is expanded by this."""
+    record, changes, told = await caller.newton.curation(DOOR).look(memory_id.hex)
+    return _memory(record, changes, told)
+
+
+@router.delete("/{memory_id}", response_model=Forgotten)
+async def forget(
+    memory_id: UUID,
+    act: Ruling,
+    *,
+    confirm: Annotated[Literal["forget"], Query(description="There is no way back: say `forget`.")],
+    derived: Annotated[bool, Query(description="Also what was made from it.")] = False,
+    because: Annotated[str, Query(max_length=500, description="Why; it is kept beside the id.")] = "asked for",
+) -> Response:
+    """Forget a memory for good: its words go, a note of when and why stays."""
+
+    async def work(newton: Newton) -> Done:
+        gone = await newton.curation(DOOR).forget([memory_id.hex], derived=derived, because=because)
+        return Done(
+            Forgotten(forgotten=gone), "memory.forgotten", {"memory_id": str(memory_id), "forgotten": len(gone)}
+        )
+
+    return await act.once(work)
+
+
+@router.post("/{memory_id}/confirm", response_model=Confirmed)
+async def confirm(memory_id: UUID, act: Writing) -> Response:
+    """Say that a fact is so."""
+
+    async def work(newton: Newton) -> Done:
+        counted = await newton.curation(DOOR).confirm(memory_id.hex)
+        about = {"memory_id": str(memory_id), "counted": counted}
+        return Done(Confirmed(memory_id=memory_id, counted=counted), "memory.confirmed", about)
+
+    return await act.once(work)
+
+
+@router.post("/{memory_id}/supersede", status_code=201, response_model=Superseded)
+async def supersede(memory_id: UUID, told: ToSupersede, act: Writing) -> Response:
+    """Put a new statement in the place of a fact that was true until now."""
+
+    async def work(newton: Newton) -> Done:
+        new = await newton.curation(DOOR).supersede(memory_id.hex, told.content, at=told.at)
+        about = {"memory_id": str(memory_id), "superseded_by": str(new)}
+        return Done(Superseded(memory_id=memory_id, superseded_by=new), "memory.superseded", about)
+
+    return await act.once(work)
+
+
+@router.post("/{memory_id}/retract", response_model=Retracted)
+async def retract(memory_id: UUID, act: Writing) -> Response:
+    """Say that a fact was never so. What it had superseded holds again."""
+
+    async def work(newton: Newton) -> Done:
+        await newton.curation(DOOR).retract(memory_id.hex)
+        return Done(Retracted(memory_id=memory_id), "memory.retracted", {"memory_id": str(memory_id)})
+
+    return await act.once(work)
+
+
+def _memory(record: Record, changes: list[Transition], told: dict[str, str]) -> Memory:
+    own = {name: getattr(record, name) for name in Memory.model_fields if hasattr(record, name)}
+    return Memory(
+        **own,
+        told=told,
+        links=[_link(relative) for relative in record.relatives],
+        changes=[_change(change) for change in changes],
+    )
+
+
+def _link(relative: Relative) -> Link:
+    return Link(**relative._asdict())
+
+
+def _change(change: Transition) -> Change:
+    return Change(**{name: getattr(change, name) for name in Change.model_fields})

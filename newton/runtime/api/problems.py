@@ -1,5 +1,9 @@
 """Failures as RFC 9457 problem documents: what is wrong and what to do."""
 
+import traceback
+from pathlib import Path
+
+import structlog
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
@@ -11,6 +15,8 @@ from newton.runtime.statuses import status_of
 
 MEDIA = "application/problem+json"
 LATER_SECONDS = 2
+
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
 class Problem(BaseModel):
@@ -41,6 +47,13 @@ def install(app: FastAPI) -> None:
     @app.exception_handler(NewtonError)
     async def named(request: Request, error: NewtonError) -> JSONResponse:
         return answer(error)
+
+    @app.exception_handler(Exception)
+    async def unexpected(request: Request, error: Exception) -> JSONResponse:
+        trace = traceback.extract_tb(error.__traceback__)[-1:]
+        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
+        log.error("request_failed", error=type(error).__name__, at=places)  # its message may quote what somebody said
+        return answer(NewtonError("Newton has failed at this.", hint="The daemon's log says where; please report it."))
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -46,6 +46,7 @@ COMMANDS = {
     "metrics": ("newton.runtime.cli.metrics:metrics", "Show how well contexts serve, beside what is aimed at."),
     "working": ("newton.runtime.cli.working:working", "Show what a session has at hand, as a context."),
     "frames": ("newton.runtime.cli.frames:frames", "List the frames, or show one."),
+    "agents": ("newton.runtime.cli.agents:agents", "List the agents of this database."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
 PROCEDURES = {
@@ -60,7 +61,10 @@ PROFILES = {
     "fit": ("newton.runtime.cli.profiles:fit", "Learn weights from what was used, and compare them."),
 }
 JOBS = {
+    "list": ("newton.runtime.cli.jobs:list_", "List the jobs, with what their last runs did and why."),
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
+    "dead": ("newton.runtime.cli.jobs:dead", "List the runs that were given up."),
+    "retry": ("newton.runtime.cli.jobs:retry", "Have what was given up tried again."),
 }
 CENSORS = {
     "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
@@ -111,14 +115,16 @@ TASKS = {
     "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
 }
 SESSIONS = {
-    "list": ("newton.runtime.cli.sessions:list_", "List the conversations, and where branches leave them."),
+    "list": ("newton.runtime.cli.sessions:list_", "List the conversations: last use, lines, first words, branches."),
     "log": ("newton.runtime.cli.sessions:log", "Show every line of a conversation."),
-    "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model is shown it."),
+    "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model would be sent it now."),
+    "compact": ("newton.runtime.cli.sessions:compact", "Make a conversation shorter now, where that is due."),
     "entries": ("newton.runtime.cli.sessions:entries", "List what was made shorter, and how."),
     "restore": ("newton.runtime.cli.sessions:restore", "Bring back what an entry stands for."),
     "checkpoint": ("newton.runtime.cli.sessions:checkpoint", "Name the place where a conversation is, or list them."),
     "branch": ("newton.runtime.cli.sessions:branch", "Begin a conversation that goes on from another."),
     "inject": ("newton.runtime.cli.sessions:inject", "Show lines of one conversation in another."),
+    "eject": ("newton.runtime.cli.sessions:eject", "Take injected lines out again, or list them."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
 }
 TOKENS = {
@@ -131,6 +137,7 @@ BENCHES = {
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
     "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
+    "soak": ("newton.bench.soak:command", "A day of the daemon's jobs in minutes."),
 }
 
 
@@ -138,6 +145,7 @@ BENCHES = {
 PLAIN = {
     "decisions": "list",
     "identity": "show",
+    "jobs": "list",
     "profiles": "list",
     "sessions": "list",
     "tasks": "list",
@@ -154,7 +162,7 @@ GROUPS = (
     ("profiles", "How memories are scored.", PROFILES),
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
-    ("jobs", "Maintenance.", JOBS),
+    ("jobs", "What is done by itself, and when.", JOBS),
     ("tokens", "Who may speak to the daemon.", TOKENS),
     ("bench", "Measure Newton.", BENCHES),
 )

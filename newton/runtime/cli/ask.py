@@ -1,5 +1,6 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
+from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated
 
@@ -10,13 +11,16 @@ from newton.cognition.debug import debug_lines
 from newton.cognition.filters import Filters
 from newton.cognition.request import Request
 from newton.content.frames import frame_named
-from newton.errors import InputError
+from newton.errors import InputError, ProviderError
 from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
+from newton.runtime.cli.failing import told
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
+from newton.runtime.cli.sessions import progress
 from newton.runtime.models import chat_model
+from newton.runtime.statuses import FAILED, OK
 from newton.runtime.wiring import opened
 
 
@@ -25,11 +29,21 @@ async def ask(
     *,
     session: str | None = None,
     frame: FrameName = None,
-    debug: Annotated[bool, Parameter(negative=(), help="Say on standard error what of memory was injected.")] = False,
+    debug: Annotated[
+        bool,
+        Parameter(
+            negative=(),
+            help="Say on standard error what of memory was injected, as comment lines of an event stream: passages"
+            " (RAG_DEBUG), the web (SEARCH_DEBUG), all else (MEMORY_DEBUG), each item with its layer, tokens, score and"
+            " first words. `newton why ID` tells more of an item.",
+        ),
+    ] = False,
     agent: Agent = None,
     json: AsJson = False,
-) -> None:
+) -> int:
     """Ask one question and get one answer. It is remembered.
+
+    Exits with 1 when the model that is set did not answer to the end; what memory says is printed all the same.
 
     Example: newton ask "What did we decide about the database?"
 
@@ -44,7 +58,7 @@ async def ask(
     async with opened(chosen) as newton:
         if frame:
             frame_named(newton.frames, frame)
-        turns = newton.turns(chat_model(chosen))
+        turns = newton.turns(chat_model(chosen), tell=progress)
         said = Said(session_id=await newton.session(session), text=question, frame=frame)
         answer = await (_collected(turns, said) if json else _printed(turns, said))
         await newton.upkeep("cli").settle()
@@ -56,6 +70,7 @@ async def ask(
                 "answer": answer.text,
                 "degraded": answer.degraded,
                 "quoted": answer.quoted,
+                "failed": answer.failed,
                 "refresh": {"how": answer.given.how, "because": answer.given.because},
                 "proposed": [
                     {
@@ -69,6 +84,7 @@ async def ask(
                 "context": answer.bundle.as_json(),
             }
         )
+    return _ended(answer, json=json)
 
 
 async def context(
@@ -154,11 +170,12 @@ def _ensure_over(moment: datetime | None, now: datetime) -> None:
 
 async def _printed(turns: Turns, said: Said) -> Answer:
     answer: Answer | None = None
-    async for piece in turns.take(said):
-        if isinstance(piece, Answer):
-            answer = piece
-        else:
-            print(piece, end="", flush=True)
+    async with aclosing(turns.take(said)) as pieces:  # what was said is kept when nobody reads it any more, too
+        async for piece in pieces:
+            if isinstance(piece, Answer):
+                answer = piece
+            else:
+                print(piece, end="", flush=True)
     assert answer is not None
     print()
     show.missing(answer.bundle.missing)
@@ -171,6 +188,15 @@ async def _printed(turns: Turns, said: Said) -> Answer:
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer
+
+
+def _ended(answer: Answer, *, json: bool) -> int:
+    """The exit status. A model that failed is said where it never mixes with the answer."""
+    if not answer.failed:
+        return OK
+    if json:
+        told(ProviderError(answer.degraded or "", hint=answer.shortcoming), FAILED, as_json=True)
+    return FAILED
 
 
 async def _collected(turns: Turns, said: Said) -> Answer:

@@ -10,8 +10,9 @@ from newton.cognition.difference import Comparison, Missing
 from newton.cognition.replay import Replay
 from newton.errors import InputError
 from newton.memory.lookup import short
-from newton.runtime.cli import FAILED, OK, show
+from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.statuses import FAILED, OK
 from newton.runtime.wiring import opened
 
 MOST = 1_000

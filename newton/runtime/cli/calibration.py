@@ -7,10 +7,10 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.brain.calibration.narrowing import narrowed
 from newton.brain.calibration.plain import plain
 from newton.brain.calibration.report import calibration as computed
 from newton.brain.choice import Judged
-from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, settings
 from newton.runtime.plots import page, text
@@ -42,19 +42,6 @@ async def calibration(
         show.as_json(plain(whole))
     elif html is None:
         print(text.calibration(whole))
-
-
-def narrowed(judged: Sequence[Judged], *, category: str | None, start: datetime | None) -> list[Judged]:
-    """Those of the category that were decided at `start` or later. Raises InputError for an unknown category."""
-    known = sorted({one.category for one in judged})
-    if category is not None and category not in known:
-        listed = ", ".join(known) or "none"
-        raise InputError(f"No judged decision is of category {category!r}.", hint=f"There are: {listed}.")
-    return [
-        one
-        for one in judged
-        if (category is None or one.category == category) and (start is None or one.decided_at >= start)
-    ]
 
 
 async def _judged(chosen: Settings) -> Sequence[Judged]:

@@ -4,7 +4,7 @@ import asyncio
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
-from contextlib import suppress
+from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
 from uuid import UUID
@@ -21,11 +21,12 @@ from newton.errors import InputError, NewtonError
 from newton.heart.identity import Proposal
 from newton.ids import new_id
 from newton.memory.hygiene import mended, ref
-from newton.runtime.cli import INTERRUPTED, OK, show
+from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, session_name, settings
-from newton.runtime.cli.sessions import progress
+from newton.runtime.cli.sessions import places, progress
 from newton.runtime.cli.tasks import typed
 from newton.runtime.models import chat_model
+from newton.runtime.statuses import INTERRUPTED, OK
 from newton.runtime.wiring import Newton, opened
 
 HELP = """\
@@ -34,9 +35,9 @@ HELP = """\
 /frame            the frame of the last answer, how surely it was chosen, and why
 /frame NAME       look at the next inputs in this frame; /frame auto chooses again each time
 /remember TEXT    keep a fact
-/checkpoint NAME  name the place where this conversation is
+/checkpoint NAME  name the place where this conversation is; /checkpoint alone lists the names
 /branch NAME [AT] go on in a new conversation from here, or from a checkpoint or a line
-/switch NAME      go on in another conversation; /switch alone says in which this is
+/switch NAME      go on in another conversation, or begin it; /switch alone says in which this is
 /task             the tasks of this conversation; /task push GOAL, pop RESULT, block WHY, resume N, fail WHY
 /yes, /no [N]     to what you seem to want from now on: keep it always, or drop it; number N of several
 /help             this
@@ -60,6 +61,7 @@ class Conversation:
     given: Refreshed | None = None
     proposed: Sequence[Proposal] = ()
     answering: "asyncio.Task[None] | None" = None
+    leaving: bool = False
 
     async def hold(self) -> None:
         """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
@@ -106,22 +108,25 @@ class Conversation:
         try:
             await self.answering
         except asyncio.CancelledError:
+            if self.leaving:
+                raise
             print(" …\n")
         finally:
             self.answering = None
 
     async def _turn(self, words: str) -> None:
         said = Said(session_id=self.session_id, text=words, frame=self.frame)
-        async for piece in self.turns.take(said):
-            if isinstance(piece, Answer):
-                self._tell_unshown(piece.bundle)
-                self.given, self.proposed = piece.given, piece.proposed or self.proposed
-                show.missing(piece.bundle.missing)
-                if piece.caveat and self.turns.model:
-                    show.notice(f"\n({piece.caveat})")
-                show.proposed(piece.proposed)
-            else:
-                print(piece, end="", flush=True)
+        async with aclosing(self.turns.take(said)) as pieces:  # what was said is kept when the terminal is gone, too
+            async for piece in pieces:
+                if isinstance(piece, Answer):
+                    self._tell_unshown(piece.bundle)
+                    self.given, self.proposed = piece.given, piece.proposed or self.proposed
+                    show.missing(piece.bundle.missing)
+                    if piece.caveat and self.turns.model:
+                        show.notice(f"\n({piece.caveat})")
+                    show.proposed(piece.proposed)
+                else:
+                    print(piece, end="", flush=True)
         print("\n", flush=True)
 
     def _tell_unshown(self, bundle: Bundle) -> None:
@@ -174,8 +179,11 @@ class Conversation:
         print(await typed(self.newton.tasks("chat").of(self.session_id), words))
 
     async def _checkpoint(self, name: str) -> None:
-        made = await self.newton.conversations("chat").checkpoint(self.name, ref(name, what="checkpoint"))
-        print(f"{made.name}: behind line {made.position}.")
+        doors = self.newton.conversations("chat")
+        if name:
+            print(places([await doors.checkpoint(self.name, ref(name, what="checkpoint"))], self.name))
+        else:
+            print(places(await doors.checkpoints(self.name), self.name))
 
     async def _branch(self, words: str) -> None:
         name, _, at = words.partition(" ")
@@ -184,12 +192,13 @@ class Conversation:
 
     async def _switch(self, name: str) -> None:
         """What is left becomes an episode, and the context of the last answer stays there."""
+        left, known = self.name, not name or await self.newton.conversations("chat").known(ref(name, what="session"))
         if name:
             await self.newton.close_session(self.session_id, origin="chat")
-            self.name = ref(name, what="session")
-            self.session_id = await self.newton.session(self.name)
+            self.name, self.session_id = name, await self.newton.session(name)
             self.given = None
-        print(f"This is {self.name}.")
+        new = "" if known else f" It is a new conversation; /switch {left} goes back."
+        print(f"This is {self.name}.{new}")
 
     async def _accept(self, which: str) -> None:
         for proposal in await self._meant(which):
@@ -260,6 +269,7 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
 
 async def _until_interrupted(conversation: Conversation) -> int:
     """Holds the conversation; returns the exit status. Ctrl-C stops the answer that is being given, or else all of it.
+    What ends the process or closes its terminal stops both, and what was said so far is kept.
 
     The loop is told of it from here to its end: an exception out of the middle of its work could leave a connection to
     the database in no state at all, and crash.
@@ -267,9 +277,20 @@ async def _until_interrupted(conversation: Conversation) -> int:
     whole = asyncio.ensure_future(conversation.hold())
 
     def stop() -> None:
-        (conversation.answering or whole).cancel()
+        if not conversation.answering:
+            whole.cancel()
+        elif not conversation.answering.cancelling():  # pressed again, it would stop what keeps the answer
+            conversation.answering.cancel()
 
-    asyncio.get_running_loop().add_signal_handler(signal.SIGINT, stop)
+    def leave() -> None:
+        if not conversation.leaving:  # a terminal that is closed says so twice
+            conversation.leaving = True
+            whole.cancel()
+
+    loop = asyncio.get_running_loop()
+    loop.add_signal_handler(signal.SIGINT, stop)
+    for ending in (signal.SIGTERM, signal.SIGHUP):
+        loop.add_signal_handler(ending, leave)
     try:
         await whole
     except asyncio.CancelledError:
@@ -289,7 +310,8 @@ def _reader(newton: Newton) -> Reader:
     if not sys.stdin.isatty():
         return _piped
     prompt: PromptSession[str] = PromptSession(history=History(str(newton.settings.home / "history")))
-    return lambda: prompt.prompt_async("› ")
+    # it would take our handler of Ctrl-C away, and leave none behind for the time of the answer
+    return lambda: prompt.prompt_async("› ", handle_sigint=False)
 
 
 async def _piped() -> str:

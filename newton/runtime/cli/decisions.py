@@ -117,7 +117,7 @@ async def show_(decision: Which, *, agent: Agent = None, json: AsJson = False) -
         whole = await newton.deciding("cli").whole(decision)
         _, history, _ = await newton.curation("cli").look(str(whole.memory.memory_id))
     if json:
-        show.as_json(_all(whole))
+        show.as_json(whole.as_json())
         return
     print("\n".join(_told(whole, history)))
 
@@ -277,33 +277,4 @@ def _plain(one: Listed) -> dict[str, object]:
         "outcome": one.outcome,
         "reviewed_at": one.reviewed_at.isoformat() if one.reviewed_at else None,
         "how": one.how,
-    }
-
-
-def _all(whole: Whole) -> dict[str, object]:
-    choice, given = whole.choice, whole.review
-    return {
-        "decision_id": str(whole.memory.memory_id),
-        "state": whole.memory.state,
-        **{name: value for name, value in whole.body.items() if name != "quality"},
-        "quality": {"score": score(whole.quality), "parts": dict(whole.quality)},
-        "description": choice and choice.description,
-        "context": choice and choice.context,
-        "alternatives": choice and choice.alternatives,
-        "reasons": choice and [{"kind": reason.kind, "text": reason.text} for reason in choice.reasons],
-        "tags": choice and choice.tags,
-        "expected": choice and choice.expected,
-        "reviewed_by": choice and choice.reviewed_by,
-        "outcome": given and given.verdict,
-        "lesson": given and given.lesson,
-        "reviewed_at": given and given.at.isoformat(),
-        "how": given and given.how,
-        "thoughts": [{"at": note.at.isoformat(), "text": note.text} for note in whole.thoughts],
-        "amendments": [
-            {"at": note.at.isoformat(), "text": note.text, "tags": note.tags, **note.body} for note in whole.amendments
-        ],
-        "links": [
-            {"decision_id": str(edge.memory_id), "link": edge.link, "other_id": str(edge.other_id)}
-            for edge in whole.edges
-        ],
     }

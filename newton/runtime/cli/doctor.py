@@ -50,7 +50,9 @@ async def doctor(*, verify: Verify = False, agent: Agent = None, json: AsJson = 
         for f in findings:
             print(f"{MARKS[f.state]} {f.what}" + (f"\n    {f.todo}" if f.todo else ""))
         print("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
-        print("\n".join(f"  {name:<22}{value}" for name, value in _plain(chosen).items()))
+        plain = _plain(chosen)
+        width = max(map(len, plain)) + 2
+        print("\n".join(f"  {name:<{width}}{value}" for name, value in plain.items()))
     return 1 if any(f.state == "wrong" for f in findings) else 0
 
 

@@ -9,6 +9,7 @@ from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, settings
 from newton.runtime.daemon import Listen
 from newton.runtime.daemon import serve as served
+from newton.runtime.logs import Format, configure
 
 
 async def serve(
@@ -20,11 +21,24 @@ async def serve(
     behind_proxy: Annotated[
         bool, Parameter(negative=(), help="A proxy before Newton speaks TLS and says who calls.")
     ] = False,
+    allow_host: Annotated[
+        list[str] | None,
+        Parameter(negative=(), help="Another name under which it may be called, and its pages call it."),
+    ] = None,
+    log_format: Annotated[Format, Parameter(help="How the log on standard error is written.")] = "plain",
     agent: Agent = None,
 ) -> None:
     """Serve HTTP until it is told to stop.
 
     Example: newton serve --port 8700
     """
-    listen = Listen(host=host, port=port, certificate=tls_cert, key=tls_key, behind_proxy=behind_proxy)
+    configure(log_format)
+    listen = Listen(
+        host=host,
+        port=port,
+        certificate=tls_cert,
+        key=tls_key,
+        behind_proxy=behind_proxy,
+        also=tuple(allow_host or ()),
+    )
     await served(settings(agent), listen, tell=show.notice)

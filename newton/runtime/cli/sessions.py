@@ -1,17 +1,17 @@
 """`newton sessions`: conversations, what models are shown of them, and what was made shorter."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.conversations import Seen
+from newton.agent.conversations import Preview
 from newton.agent.sending import costs, messages
-from newton.dialogue.branches import Branch
+from newton.dialogue.branches import Branch, Checkpoint, Injection
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.entries import Listed
 from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Shown
+from newton.dialogue.view import Entry, Shown
 from newton.memory.hygiene import ref as checked
 from newton.memory.lookup import short
 from newton.memory.representations import one_line
@@ -21,12 +21,25 @@ from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.wiring import opened
 
 WIDTH = 100  # characters of a line in a list
+TITLE = 60
 
+# What a strategy has done, as people say it.
+DONE = {
+    "mask_outputs": "what tools gave some turns ago is left out",
+    "tool_calls": "older work with tools is told in short",
+    "threshold": "the oldest turns are told in short",
+    "goal_batch": "turns that are done are told together",
+    "goal_merge": "older accounts are told as one",
+}
+
+Most = Annotated[
+    int | None, Parameter(help="In so many tokens at most; without it, in the room that a conversation has.")
+]
 Session = Annotated[str, Parameter(help="The name of a conversation.")]
 
 
 async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
-    """List the conversations, the latest last, and where branches leave them.
+    """List the conversations, the one that was used last at the end: when that was, their lines, how they began.
 
     Example: newton sessions
     """
@@ -55,24 +68,41 @@ async def log(session: Session, *, agent: Agent = None, json: AsJson = False) ->
 async def view(
     session: Session,
     *,
-    most: Annotated[int | None, Parameter(help="Make it shorter where that is due, to at most so many tokens.")] = None,
+    most: Most = None,
     agent: Agent = None,
     json: AsJson = False,
 ) -> None:
-    """Show a conversation as a model is shown it: lines, and accounts in the place of older ones.
+    """Show a conversation as a model would be sent it now: lines, and accounts in the place of older ones.
 
-    With --json its messages come as the chat protocol of OpenAI has them, and what each of them costs.
+    It is only looked at: what is told shorter here is not kept. What Newton said itself, because no model answered, is
+    not sent. With --json its messages come as the chat protocol of OpenAI has them, and what
+    each of them costs.
 
     Example: newton sessions view planning --most 8000
     """
     async with opened(settings(agent)) as newton:
-        seen = await newton.conversations("cli", progress).view(checked(session, what="session"), most=most)
+        seen = await newton.conversations("cli").preview(checked(session, what="session"), most=most)
     if json:
+        figures = {name: value for name, value in seen._asdict().items() if name != "view"}
         sent = messages(seen.view)
         given = {"messages": [wire(one) for one in sent], "message_tokens": costs(sent, count=newton.count)}
-        show.as_json({"tokens": seen.tokens, "logged": seen.logged, **given})
+        show.as_json({**figures, **given})
         return
     print("\n".join(_shown(seen)))
+
+
+async def compact(session: Session, *, most: Most = None, agent: Agent = None) -> None:
+    """Make a conversation shorter now, where that is due. The log stays, and `newton sessions restore` takes it back.
+
+    Example: newton sessions compact planning --most 8000
+    """
+    async with opened(settings(agent)) as newton:
+        doors = newton.conversations("cli", progress)
+        before, after = await doors.compact(checked(session, what="session"), most=most)
+    if saved := before.tokens - after.tokens:
+        print(f"{session} is shown in {after.tokens:,} tokens from now on, {saved:,} fewer.")
+    else:
+        print(f"Nothing of {session} is due to be made shorter: it is shown in {after.tokens:,} tokens.")
 
 
 async def entries(session: Session, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -85,7 +115,7 @@ async def entries(session: Session, *, agent: Agent = None, json: AsJson = False
     if json:
         show.as_json([_plain_entry(one) for one in made])
         return
-    print("\n".join(_entry(one) for one in made) or "Nothing of it was made shorter.")
+    print("\n".join(map(_entry, made, _depths(made))) or "Nothing of it was made shorter.")
 
 
 async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
@@ -124,9 +154,7 @@ async def checkpoint(
         known = (
             [await doors.checkpoint(ref, checked(name, what="checkpoint"))] if name else await doors.checkpoints(ref)
         )
-    print(
-        "\n".join(f"{one.name}: behind line {one.position} of {session}." for one in known) or "It has no checkpoint."
-    )
+    print(places(known, session))
 
 
 async def branch(
@@ -153,15 +181,40 @@ async def inject(
     last: Annotated[int, Parameter(help="The number of the last line.")],
     agent: Agent = None,
 ) -> None:
-    """Show lines of one conversation in another, behind its last line. They stay where they are.
+    """Show lines of one conversation in another, behind its last line. They stay where they are, and can be taken out
+    again with `newton sessions eject`.
 
     Example: newton sessions inject planning --from planning-with-redis --first 12 --last 14
     """
     async with opened(settings(agent)) as newton:
-        lines = await newton.conversations("cli").inject(
+        made = await newton.conversations("cli").inject(
             checked(session, what="session"), checked(other, what="session"), first=first, last=last
         )
+    lines = made.last - made.first + 1
     print(f"{show.counted(lines, 'line')} of {other} {'is' if lines == 1 else 'are'} shown in {session} from now on.")
+    print(f"`newton sessions eject {session} {short(made.injection_id)}` takes them out again.")
+
+
+async def eject(
+    session: Session,
+    injection: Annotated[
+        str | None, Parameter(help="The end of the id of what was injected; without it, all of it is listed.")
+    ] = None,
+    *,
+    agent: Agent = None,
+) -> None:
+    """Take lines of another conversation out again that were injected; or list what was.
+
+    Example: newton sessions eject planning 3f9c2a71
+    """
+    ref = checked(session, what="session")
+    async with opened(settings(agent)) as newton:
+        doors = newton.conversations("cli")
+        if injection is not None:
+            gone = await doors.eject(ref, injection)
+            print(f"Lines {gone.first}-{gone.last} of {gone.ref} are not shown in {session} any more.")
+        else:
+            print("\n".join(map(_injection, await doors.injections(ref))) or "Nothing was injected into it.")
 
 
 async def stats(
@@ -191,35 +244,59 @@ async def stats(
 
 
 def progress(event: Event) -> None:
-    """Tells of a compaction while it runs, where a person watches."""
+    """Tells of a compaction while it runs, where a person watches; elsewhere nothing."""
+    if not show.watched():
+        return
     match event:
         case Started():
-            show.status(f"{event.strategy}: making {event.current:,} tokens shorter …")
+            show.status(f"Making this conversation shorter: {event.current:,} tokens, {event.max:,} at most …")
         case Progressed():
-            show.status(f"{event.strategy}: {event.processed / event.total:.0%}")
+            show.status(f"Making this conversation shorter: {event.processed / event.total:.0%}")
         case Completed():
-            full = "; nothing more can be made shorter" if event.exhausted else ""
+            done = DONE.get(event.strategy, "older parts are told shorter")
+            full = " Nothing more can be made shorter." if event.exhausted else ""
             show.status("")
-            show.notice(f"({event.strategy}: {event.saved:,} tokens saved, {event.new_count:,} left{full})")
+            show.notice(
+                f"(To save room, {done}: {event.saved:,} tokens less, {event.new_count:,} are shown now.{full})"
+            )
         case Failed():
             show.status("")
-            show.notice(f"({event.strategy}: {event.error})")
+            show.notice(f"(Making this conversation shorter met with this: {event.error.rstrip('.')}.)")
+
+
+def places(known: Sequence[Checkpoint], session: str) -> str:
+    """Checkpoints, a line each."""
+    return "\n".join(f"{one.name}: behind line {one.position} of {session}." for one in known) or (
+        f"{session} has no checkpoint."
+    )
 
 
 def _told_of(one: Branch) -> str:
-    leaves = f"  goes on from {one.parent}, line {one.parent_position}" if one.parent else ""
-    return f"{one.created_at:%Y-%m-%d %H:%M}  {one.ref}{leaves}"
+    leaves = f" (goes on from {one.parent}, line {one.parent_position})" if one.parent else ""
+    began = f"  {show.beginning(one.began, TITLE)}" if one.began else ""
+    return f"{one.used_at:%Y-%m-%d %H:%M}  {show.counted(one.lines, 'line'):>11}  {one.ref}{leaves}{began}"
 
 
 def _plain_branch(one: Branch) -> dict[str, object]:
-    return {**one._asdict(), "session_id": str(one.session_id), "created_at": one.created_at.isoformat()}
+    times = {"created_at": one.created_at.isoformat(), "used_at": one.used_at.isoformat()}
+    return {**one._asdict(), "session_id": str(one.session_id), **times}
 
 
-def _shown(seen: Seen) -> Iterator[str]:
+def _shown(seen: Preview) -> Iterator[str]:
     for item in seen.view:
         lines = f"{item.first}" if item.first == item.last else f"{item.first}-{item.last}"
         yield f"{lines:>9}  {item.tokens:>6,}  {_head(item)}{item.text}{_calling(item)}"
-    yield f"\n{seen.tokens:,} tokens; all its lines are {seen.logged:,}."
+    yield f"\n{seen.tokens:,} tokens, of {seen.room:,} that there is room for; all its lines are {seen.logged:,}."
+    parts = [("told shorter", seen.shorter, "line"), ("left out", seen.left_out, "line"), ("cut", seen.cut, "message")]
+    if told := [f"{show.counted(number, what)} {how}" for how, number, what in parts if number]:
+        yield f"For want of room: {', '.join(told)}."
+
+
+def _injection(one: Injection) -> str:
+    return (
+        f"{short(one.injection_id)}  lines {one.first}-{one.last} of {one.ref}, behind line {one.place}"
+        f"  {one.tokens:,} tokens  {one.at:%Y-%m-%d %H:%M}"
+    )
 
 
 def _head(item: Shown) -> str:
@@ -231,18 +308,29 @@ def _calling(item: Shown | Line) -> str:
 
 
 def _said(line: Line) -> str:
-    return f"{line.speaker}: {line.content}{_calling(line)}"
+    aside = "  (by Newton itself; sent to no model)" if line.aside else ""
+    return f"{line.speaker}: {line.content}{_calling(line)}{aside}"
 
 
-def _entry(one: Listed) -> str:
-    entry = one.entry
+def _depths(made: Sequence[Listed]) -> Iterator[int]:
+    """For each entry how many that count cover it. They come by their place, the outer ones first."""
+    over: list[Entry] = []
+    for entry, dropped in made:
+        over = [one for one in over if one.last >= entry.last]
+        yield len(over)
+        if dropped is None:
+            over.append(entry)
+
+
+def _entry(one: Listed, depth: int) -> str:
+    entry, indent = one.entry, "   " * depth
     dropped = f"  dropped {one.restored_at:%Y-%m-%d %H:%M}" if one.restored_at else ""
     by = entry.model or "without a model"
     text = one_line(entry.text)
     return (
-        f"{short(entry.entry_id)}  lines {entry.first}-{entry.last}  {entry.strategy} ({by}, {entry.prompt})"
+        f"{indent}{short(entry.entry_id)}  lines {entry.first}-{entry.last}  {entry.strategy} ({by}, {entry.prompt})"
         f"  {entry.before:,} → {entry.tokens:,} tokens{dropped}\n"
-        f"          {text if len(text) <= WIDTH else text[:WIDTH] + ' …'}"
+        f"{indent}          {text if len(text) <= WIDTH else text[:WIDTH] + ' …'}"
     )
 
 
@@ -274,6 +362,7 @@ def _plain_line(placed: Placed) -> dict[str, object]:
         "content": line.content,
         "calls": [call._asdict() for call in line.calls],
         "answers": line.answers,
+        "aside": line.aside,
         "tokens": placed.tokens,
         "at": line.said_at.isoformat(),
     }

@@ -57,8 +57,13 @@ def notice(text: str) -> None:
 
 def status(text: str) -> None:
     """What is going on, in a line of its own that the next one takes the place of; only where a person watches."""
-    if sys.stderr.isatty():
+    if watched():
         print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+
+
+def watched() -> bool:
+    """Whether a person sees remarks as they come."""
+    return sys.stderr.isatty()
 
 
 def page(path: Path, content: str) -> None:

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from newton.agent.tasks import Tasks
 from newton.dialogue import sessions
 from newton.dialogue.stack import Status, Task, Tree
-from newton.errors import InputError
+from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
@@ -50,15 +50,22 @@ async def path(*, session: Session = None, agent: Agent = None, json: AsJson = F
         print("\n".join(told(way)))
 
 
-async def push(goal: Words, *, session: Session = None, agent: Agent = None) -> None:
-    """Begin a task within the current one. A session that is named and new begins with it.
+async def push(
+    goal: Words,
+    *,
+    session: Session = None,
+    new: Annotated[bool, Parameter(negative=(), help="Begin the session that is named.")] = False,
+    agent: Agent = None,
+) -> None:
+    """Begin a task within the current one.
 
     Example: newton tasks push "Find out why the build is slow" --session planning
     """
     async with opened(settings(agent)) as newton:
-        acts = await _tasks(newton, session, begin=True)
+        acts = await _tasks(newton, session, begin=new)
         task = await acts.push(goal)
-    print(f"Task {task.number}, {_where(task)}: {task.goal}")
+        name = await acts.ref()
+    print(f"Task {task.number} of {name}, {_where(task)}: {task.goal}")
 
 
 async def pop(result: Words = "", *, session: Session = None, agent: Agent = None) -> None:
@@ -121,14 +128,21 @@ async def fail(
 
 
 async def _tasks(newton: Newton, session: str | None, *, begin: bool = False) -> Tasks:
-    """The stack of the session of that name, which may begin only with a first task."""
+    """The stack of the session of that name. A name that nobody has used may be mistyped: it begins nothing unless that
+    is said."""
     name = session_name(session)
     if name is None:
+        if begin:
+            raise InputError("Which session is to begin is missing.", hint="Name it with --session.")
         return newton.tasks("cli")
     if begin:
         return newton.tasks("cli").of(await newton.session(name))
     async with newton.db.work(newton.agent_id) as tx:
-        return newton.tasks("cli").of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
+        try:
+            return newton.tasks("cli").of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
+        except NotFoundError as error:
+            hint = "`newton sessions` lists them; `newton tasks push GOAL --session NAME --new` begins one."
+            raise NotFoundError(error.what, hint=hint) from None
 
 
 async def typed(acts: Tasks, words: str) -> str:

@@ -1,17 +1,16 @@
-"""MCP over HTTP as the daemon serves it at /mcp: with the same tokens, and only for those who mean this host."""
+"""MCP over HTTP as the daemon serves it at /mcp, with the same tokens."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Collection
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager, suppress
 from importlib import import_module
 from typing import TYPE_CHECKING
-from urllib.parse import urlsplit
 
 from fastapi import FastAPI, Request
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from newton.errors import ForbiddenError, NewtonError
+from newton.errors import NewtonError
 from newton.runtime.api import problems
 from newton.runtime.api.caller import BEARER, caller
 
@@ -20,15 +19,12 @@ if TYPE_CHECKING:
 
 PATH = "/mcp"
 CALLER = "newton.caller"  # under which a request says who makes it
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-ELSEWHERE = ForbiddenError("The request is meant for another host.", hint="Use the address that `newton serve` prints.")
 
 
 class Door:
     """An ASGI application. The protocol is loaded with the first request: that takes a second or two."""
 
-    def __init__(self, hosts: Collection[str], *, any_host: bool) -> None:
-        self._hosts, self._any_host = {*hosts, *LOOPBACK}, any_host
+    def __init__(self) -> None:
         self._opening = asyncio.Lock()
         self._manager: StreamableHTTPSessionManager | None = None
         self._living: asyncio.Task[None] | None = None
@@ -36,7 +32,6 @@ class Door:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         request = Request(scope, receive)
         try:
-            self._checked(request)
             scope[CALLER] = await caller(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
         except NewtonError as error:
             await problems.answer(error)(scope, receive, send)
@@ -49,14 +44,6 @@ class Door:
             self._living.cancel()
             with suppress(asyncio.CancelledError):
                 await self._living
-
-    def _checked(self, request: Request) -> None:
-        """Raises ForbiddenError for a page elsewhere that has got a browser to ask here."""
-        host, origin = request.headers.get("host", ""), request.headers.get("origin")
-        if not self._any_host and urlsplit(f"//{host}").hostname not in self._hosts:
-            raise ELSEWHERE
-        if origin is not None and urlsplit(origin).netloc != host:
-            raise ELSEWHERE
 
     async def _open(self) -> "StreamableHTTPSessionManager":
         async with self._opening:
@@ -71,9 +58,9 @@ class Door:
 
 
 @asynccontextmanager
-async def mounted(app: FastAPI, hosts: Collection[str], *, any_host: bool) -> AsyncGenerator[None]:
+async def mounted(app: FastAPI) -> AsyncGenerator[None]:
     """The application serves MCP too, until the end of the block."""
-    door = Door(hosts, any_host=any_host)
+    door = Door()
     app.router.routes.append(Route(PATH, door, methods=["GET", "POST", "DELETE"], include_in_schema=False))
     try:
         yield

@@ -2,9 +2,9 @@
 
 import json
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
-from typing import Annotated, Literal, NamedTuple, Self, TypeVar, get_args
+from typing import Annotated, Literal, NamedTuple, Protocol, Self, TypeVar, get_args
 
 from pydantic import (
     AfterValidator,
@@ -110,6 +110,7 @@ def _checked(rule: Callable[[], T]) -> T:
 Name = Annotated[str, AfterValidator(_name)]
 Ref = Annotated[str, AfterValidator(_ref)]
 Words = Annotated[str, AfterValidator(_words)]
+Utterance = Annotated[str, AfterValidator(_message)]
 Time = Annotated[datetime, Field(strict=False), BeforeValidator(_written), AfterValidator(_moment)]
 Importance = Annotated[float, Field(ge=0, le=10)]
 
@@ -134,24 +135,44 @@ class GivenCall(BaseModel):
         return Call(self.id, self.name, self.arguments)
 
 
+class Spoken(Protocol):
+    """What a message says, and to whom."""
+
+    @property
+    def role(self) -> Role: ...
+    @property
+    def content(self) -> str: ...
+    @property
+    def calls(self) -> Sequence[GivenCall]: ...
+    @property
+    def answers(self) -> str | None: ...
+
+
+def misspoken(said: Spoken) -> str | None:
+    """Why nobody can have said that."""
+    if not said.content and not said.calls:
+        return "'content' is empty, and nothing is called"
+    if said.calls and said.role != "assistant":
+        return "only an assistant calls tools"
+    if said.answers and said.role != "tool":
+        return "only a tool answers a call"
+    return None
+
+
 class GivenMessage(Given):
     type: Literal["message"]
     session: Ref
     role: Role
     name: Name | None = None
-    content: Annotated[str, AfterValidator(_message)] = ""
+    content: Utterance = ""
     calls: list[GivenCall] = []
     answers: Ref | None = None
     at: Time
 
     @model_validator(mode="after")
     def _says_something(self) -> Self:
-        if not self.content and not self.calls:
-            raise PydanticCustomError("refused", "'content' is empty, and nothing is called")
-        if self.calls and self.role != "assistant":
-            raise PydanticCustomError("refused", "only an assistant calls tools")
-        if self.answers and self.role != "tool":
-            raise PydanticCustomError("refused", "only a tool answers a call")
+        if fault := misspoken(self):
+            raise PydanticCustomError("refused", "{fault}", {"fault": fault})
         return self
 
     def item(self, ref: str, nth: int) -> Item:

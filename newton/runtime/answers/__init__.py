@@ -1,0 +1,1 @@
+"""Answers that are given once more when the same request comes again."""

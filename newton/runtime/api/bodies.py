@@ -1,0 +1,191 @@
+"""What may be sent at all: from which page, to which name, how much of it, how deep, and in which characters."""
+
+import asyncio
+import json
+import re
+from collections.abc import Set
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from newton.concurrency import within
+from newton.errors import BusyError, DeadlineError, ForbiddenError, InputError, NewtonError, TooLargeError
+from newton.runtime.api.problems import answer
+
+MOST_BYTES = 10 * 1024 * 1024
+MOST_HELD = 128 * 1024 * 1024  # bytes of all bodies that are being read or worked on
+MOST_DEPTH = 64
+SECONDS = 30  # to send a body
+LARGE = 256 * 1024  # from here on a body is looked through beside the others
+
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
+
+_MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
+_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+
+
+class Addressed:
+    """Refuses what a page of somebody else's sends, and what comes under a name that is not ours: a browser that was
+    led to a foreign name with our address would be one of them."""
+
+    def __init__(self, app: ASGIApp, hosts: Set[str]) -> None:
+        self.app, self.hosts = app, hosts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http" and (fault := self._fault(Headers(scope=scope))):
+            await answer(fault)(scope, receive, send)
+        else:
+            await self.app(scope, receive, send)
+
+    def _fault(self, headers: Headers) -> NewtonError | None:
+        if _name(f"//{headers.get('host', '')}") not in self.hosts:
+            return ForbiddenError(
+                "The daemon does not go by that name.", hint="`newton serve --allow-host NAME` lets it."
+            )
+        origin = headers.get("origin")
+        if origin is not None and _name(origin) not in self.hosts:
+            return ForbiddenError(
+                "Pages from there may not call the daemon.",
+                hint="`newton serve --allow-host NAME` lets those of a host.",
+            )
+        return None
+
+
+class Read:
+    """Reads a body before anything is done with it: a slow sender keeps nobody from working."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+        self.held = 0
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+        held: list[bytes] = []
+        try:
+            whole = await self._checked(scope, receive, held)
+        except NewtonError as fault:
+            await answer(fault)(scope, receive, send)
+            return
+        finally:
+            self.held -= sum(map(len, held))
+        if whole is not None:
+            self.held += len(whole)
+            try:
+                await self.app(scope, _once(whole, receive), send)
+            finally:
+                self.held -= len(whole)
+
+    async def _checked(self, scope: Scope, receive: Receive, held: list[bytes]) -> bytes | None:
+        """The body; None when the sender has left. Raises what is wrong with it."""
+        headers = Headers(scope=scope)
+        if "\0" in scope["path"] or b"%00" in scope["query_string"]:
+            raise _nul()
+        if int(given if (given := headers.get("content-length", "0")).isdecimal() else "0") > MOST_BYTES:
+            raise _large()
+        try:
+            whole = await within(self._read(receive, held), seconds=SECONDS)
+        except TimeoutError:
+            raise DeadlineError(f"The body did not arrive within {SECONDS} seconds.", hint="Send it faster.") from None
+        if whole:
+            await _looked_through(whole, lines="ndjson" in headers.get("content-type", ""))
+        return whole
+
+    async def _read(self, receive: Receive, held: list[bytes]) -> bytes | None:
+        size, more = 0, True
+        while more:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                return None
+            chunk = message.get("body", b"")
+            size, more = size + len(chunk), message.get("more_body", False)
+            if size > MOST_BYTES:
+                raise _large()
+            if self.held + len(chunk) > MOST_HELD:
+                raise BusyError("Too many large bodies are being sent.", hint="Send it again in a moment.")
+            self.held += len(chunk)
+            held.append(chunk)
+        return b"".join(held)
+
+
+def deeper(body: bytes, most: int) -> bool:
+    """Whether JSON text is nested deeper than that; brackets within its strings do not count.
+
+    >>> body = b'{"a": [1, {"b": "[[["}]}'
+    >>> deeper(body, 2), deeper(body, 3)
+    (True, False)
+    """
+    now = 0
+    for mark in _MARK.finditer(body):
+        first = mark[0][:1]
+        if first != b'"':
+            now += 1 if first in b"[{" else -1
+            if now > most:
+                return True
+    return False
+
+
+def check(body: bytes, *, lines: bool = False) -> None:
+    """Raises InputError for what PostgreSQL cannot keep, and for what nobody would nest so deep.
+
+    Lines are looked at one by one later; each that cannot be taken is refused by its number.
+    """
+    if lines:
+        return
+    if body.count(b"[") + body.count(b"{") > MOST_DEPTH and deeper(body, MOST_DEPTH):
+        raise InputError(f"The body is nested deeper than {MOST_DEPTH}.", hint="Send something flatter.")
+    if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
+        raise _nul()
+    try:
+        body.decode()
+        if _HALF.search(body):
+            json.dumps(json.loads(body), ensure_ascii=False).encode()
+    except UnicodeError:
+        raise InputError("The body holds half a character.", hint="Send it as valid UTF-8.") from None
+    except (ValueError, RecursionError):
+        raise InputError("The body is no JSON.", hint="`/openapi.json` says what the endpoint takes.") from None
+
+
+async def _looked_through(body: bytes, *, lines: bool) -> None:
+    if len(body) < LARGE:
+        check(body, lines=lines)
+    else:
+        await asyncio.to_thread(check, body, lines=lines)
+
+
+def _once(body: bytes, receive: Receive) -> Receive:
+    """The body in one piece; then what the server says, such as that the caller has left."""
+    given = False
+
+    async def received() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return received
+
+
+def _name(url: str) -> str | None:
+    """
+    >>> _name("http://localhost:3000"), _name("//[::1]:8700"), _name("null"), _name("//[")
+    ('localhost', '::1', None, None)
+    """
+    try:
+        return urlsplit(url).hostname
+    except ValueError:
+        return None
+
+
+def _large() -> TooLargeError:
+    return TooLargeError(
+        f"A body has at most {MOST_BYTES:,} bytes.", hint="Send it in parts; files go in by `newton import` too."
+    )
+
+
+def _nul() -> InputError:
+    return InputError("There is a NUL byte in it.", hint="Remove it: PostgreSQL cannot keep one in a text.")

@@ -1,0 +1,26 @@
+"""`newton agents`: whose minds there are."""
+
+from newton.runtime.cli import show
+from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.jobs.claiming import everyone
+from newton.runtime.wiring import opened
+
+
+async def agents(*, json: AsJson = False) -> None:
+    """List the agents of this database: since when there are, and what waits for them or was given up.
+
+    Example: newton agents --json
+    """
+    async with opened(settings()) as newton:
+        known = await everyone(newton.db)
+    if json:
+        show.as_json(
+            [
+                {"name": one.name, "created_at": one.created_at.isoformat(), "live": one.live, "dead": one.dead}
+                for one in known
+            ]
+        )
+        return
+    for one in known:
+        given_up = f" · {show.counted(one.dead, 'run')} given up" if one.dead else ""
+        print(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.counted(one.live, 'job')} waiting{given_up}")

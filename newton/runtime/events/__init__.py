@@ -1,0 +1,1 @@
+"""What the daemon tells those who listen to an agent."""

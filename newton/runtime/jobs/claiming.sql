@@ -1,0 +1,105 @@
+-- name: now()
+select statement_timestamp() as now;
+
+-- name: note_due(names, slots, now)
+-- The last slot of each job for every agent, unless the job waits or runs, or has run for this slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
+insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
+select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
+from runtime.agents as a
+cross join unnest($1::text[], $2::timestamptz[]) as w (name, slot)
+where
+    not exists (
+        select
+        from runtime.jobs as j
+        where
+            j.agent_id = a.agent_id
+            and j.name = w.name
+            and j.slot between w.slot and $3::timestamptz + interval '1 day'
+    )
+on conflict do nothing;
+
+-- name: bury(most, moment)
+-- What took its holder down, or lost them, as often as that.
+update runtime.jobs
+set
+    state = 'dead',
+    leased_until = null,
+    finished_at = coalesce($2::timestamptz, statement_timestamp()),
+    error = coalesce(error, 'whoever ran it went away each time')
+where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
+
+-- name: claim(holder, seconds, names, most, moment)
+-- What is due, and what was left by a holder whose lease is over. Who claims it next has a higher epoch.
+with due as materialized (
+    select agent_id, job_id
+    from runtime.jobs
+    where
+        state in ('queued', 'running')
+        and name = any($3::text[])
+        and case state when 'queued' then due_at else leased_until end
+        <= coalesce($5::timestamptz, statement_timestamp())
+    order by due_at, job_id
+    limit $4
+    for update skip locked
+)
+update runtime.jobs as j
+set
+    state = 'running',
+    holder = $1,
+    epoch = j.epoch + 1,
+    attempts = j.attempts + 1,
+    started_at = coalesce($5::timestamptz, statement_timestamp()),
+    leased_until = coalesce($5::timestamptz, statement_timestamp()) + make_interval(secs => $2)
+from due
+join runtime.agents as a on a.agent_id = due.agent_id
+where j.agent_id = due.agent_id and j.job_id = due.job_id
+returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
+
+-- name: claim_one(holder, seconds, agent_id, job_id, moment)
+update runtime.jobs as j
+set
+    state = 'running',
+    holder = $1,
+    epoch = j.epoch + 1,
+    attempts = j.attempts + 1,
+    started_at = coalesce($5::timestamptz, statement_timestamp()),
+    leased_until = coalesce($5::timestamptz, statement_timestamp()) + make_interval(secs => $2)
+from runtime.agents as a
+where
+    j.agent_id = $3
+    and j.job_id = $4
+    and a.agent_id = $3
+    and (
+        j.state = 'queued'
+        or (j.state = 'running' and j.leased_until <= coalesce($5::timestamptz, statement_timestamp()))
+    )
+returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
+
+-- name: renew(holder, seconds, job_ids, moment)
+-- A lease that is over is renewed too, as long as nobody has taken the run.
+update runtime.jobs
+set leased_until = coalesce($4::timestamptz, statement_timestamp()) + make_interval(secs => $2)
+where state = 'running' and holder = $1 and job_id = any($3::uuid[])
+returning agent_id, job_id, epoch;
+
+-- name: give_back(holder, moment)
+-- As if it had not been tried.
+update runtime.jobs
+set
+    state = 'queued',
+    attempts = greatest(attempts - 1, 0),
+    leased_until = null,
+    due_at = coalesce($2::timestamptz, statement_timestamp())
+where state = 'running' and holder = $1;
+
+-- name: everyone()
+select
+    a.name,
+    a.created_at,
+    count(*) filter (where j.state in ('queued', 'running'))::integer as live,
+    count(*) filter (where j.state = 'dead')::integer as dead,
+    max(j.finished_at) as last_at
+from runtime.agents as a
+left join runtime.jobs as j on j.agent_id = a.agent_id
+group by a.agent_id
+order by a.name;

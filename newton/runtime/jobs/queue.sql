@@ -1,0 +1,101 @@
+-- name: add(agent_id, job_id, name, moment)
+-- Unless it waits or runs already.
+insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
+values ($1, $2, $3, coalesce($4::timestamptz, statement_timestamp()), coalesce($4::timestamptz, statement_timestamp()))
+on conflict do nothing
+returning job_id;
+
+-- name: hurry(agent_id, name, moment)
+-- What waits for its next attempt need not wait any longer.
+update runtime.jobs
+set due_at = least(due_at, coalesce($3::timestamptz, statement_timestamp()))
+where agent_id = $1 and name = $2 and state in ('queued', 'running')
+returning job_id;
+
+-- name: finish(agent_id, job_id, holder, epoch, result, because, moment)
+update runtime.jobs
+set
+    state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
+    because = $6, error = null
+where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
+returning name, slot;
+
+-- name: drop_idle(agent_id, name, slot)
+-- Of runs that found nothing to do, the last is enough.
+delete from runtime.jobs
+where agent_id = $1 and name = $2 and slot < $3 and state = 'done' and result is null;
+
+-- name: fail(agent_id, job_id, holder, epoch, error, seconds, most, moment, tries)
+update runtime.jobs
+set
+    attempts = attempts - 1 + $9,
+    state = case when attempts - 1 + $9 >= $7 then 'dead' else 'queued' end,
+    leased_until = null,
+    due_at = coalesce($8::timestamptz, statement_timestamp()) + make_interval(secs => $6),
+    finished_at = case when attempts - 1 + $9 >= $7 then coalesce($8::timestamptz, statement_timestamp()) end,
+    error = $5
+where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
+returning state;
+
+-- name: latest(agent_id)
+-- The last run of each job, and whether it waits or is at work.
+select distinct on (name)
+    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, because, error
+from runtime.jobs
+where agent_id = $1
+order by name, slot desc, job_id;
+
+-- name: dead(agent_id)
+-- Those that no later run has made up for.
+select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.because, j.error
+from runtime.jobs as j
+where
+    j.agent_id = $1
+    and j.state = 'dead'
+    and not exists (
+        select
+        from runtime.jobs as l
+        where l.agent_id = $1 and l.name = j.name and l.slot > j.slot and l.state = 'done'
+    )
+order by j.slot desc, j.job_id;
+
+-- name: revive(agent_id, name, moment)
+-- The last dead run of each job, or of one, unless the job waits or runs: one run does what many have left.
+update runtime.jobs as d
+set
+    state = 'queued', attempts = 0, finished_at = null, due_at = coalesce($3::timestamptz, statement_timestamp())
+from (
+    select distinct on (j.name) j.job_id
+    from runtime.jobs as j
+    where j.agent_id = $1 and j.state = 'dead' and ($2::text is null or j.name = $2)
+    order by j.name, j.slot desc, j.job_id
+) as last
+where
+    d.agent_id = $1
+    and d.job_id = last.job_id
+    and not exists (
+        select
+        from runtime.jobs as l
+        where
+            l.agent_id = $1
+            and l.name = d.name
+            and (l.state in ('queued', 'running') or (l.state = 'done' and l.slot > d.slot))
+    )
+returning d.name;
+
+-- name: trim(agent_id, before)
+-- What ended before a moment, but for the last run of each job: by that it is known which slots are over.
+with gone as (
+    delete from runtime.jobs as j
+    where
+        j.agent_id = $1
+        and j.finished_at < $2
+        and exists (
+            select
+            from runtime.jobs as l
+            where l.agent_id = $1 and l.name = j.name and l.slot > j.slot
+        )
+    returning j.job_id
+)
+select count(*)::integer as runs
+from gone;

@@ -1,0 +1,86 @@
+"""Every job on a mind that has lived: it says why, does it once, and keeps no word of anybody."""
+
+import json
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+
+import asyncpg
+import pytest
+
+from newton.dialogue import sessions
+from newton.dialogue.lines import Line
+from newton.errors import ConflictError
+from newton.runtime.jobs import queue
+from newton.runtime.jobs.catalogue import JOBS
+from newton.runtime.jobs.queue import Outcome
+from newton.runtime.wiring import Newton, opened
+from newton.settings import load
+from tests.db.world import live
+from tests.support import NOON, count, teller
+
+WORDS = ("kettle", "cup", "tea", "mira", "priya", "redis", "oslo")
+
+
+@pytest.fixture
+async def newton(dsn: str, tmp_path: Path) -> AsyncIterator[Newton]:
+    given = {"agent": "ana", "database_url": dsn, "embedding": "none", "data_dir": tmp_path}
+    async with opened(load(given, {})) as made:
+        yield made
+
+
+async def done(newton: Newton, name: str) -> Outcome:
+    """The outcome with what it writes, as the worker ends it; only the queue is left out."""
+    outcome = await JOBS[name].act(newton)
+    if outcome.write is None:
+        return outcome
+    async with newton.db.work(newton.agent_id) as tx:
+        return Outcome(because=outcome.because, did=await outcome.write(tx))
+
+
+async def test_every_job_says_why_and_the_second_time_finds_little_to_do(newton: Newton) -> None:
+    # S002-16, S002-17, S002-18, S002-20, S002-21
+    await live(newton.db, "ana")
+    said = {name: await done(newton, name) for name in JOBS}
+    assert all(outcome.because for outcome in said.values())
+    told = json.dumps([[outcome.because, outcome.did] for outcome in said.values()]).lower()
+    assert [word for word in WORDS if word in told] == [], "no word of a memory is kept in the queue"
+    again = {name: await done(newton, name) for name in JOBS}
+    always = {"growth", "verify", "retain"}  # a report, a proof, and the figures of what was let go of
+    assert {name for name, outcome in again.items() if outcome.did} <= always
+    assert again["retain"].did == {"contexts": 0, "sessions": 0, "runs": 0}
+
+
+async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton: Newton) -> None:
+    agent_id = newton.agent_id
+    async with newton.db.work(agent_id) as tx:
+        for ref, lines in (("long", 14), ("short", 3)):
+            session_id = await sessions.session(tx, agent_id=agent_id, ref=ref, now=NOON)
+            said = [
+                Line(role="user", content=f"We keep the {n} th boat in shed {n}.", said_at=NOON + timedelta(minutes=n))
+                for n in range(lines)
+            ]
+            await sessions.append(tx, said, session_id=session_id, by=teller(agent_id), count=count)
+    first, second = await done(newton, "summarise"), await done(newton, "summarise")
+    assert (first.did, second.did) == ({"sessions": 1}, None)
+
+
+async def test_a_broken_ledger_is_a_failure_that_nothing_mends(newton: Newton, dsn: str) -> None:
+    # R5
+    await live(newton.db, "ana")
+    assert (await done(newton, "verify")).did
+    owner = await asyncpg.connect(dsn, server_settings={"session_replication_role": "replica"})
+    await owner.execute("update brain.records set origin = 'elsewhere'")
+    await owner.close()
+    with pytest.raises(ConflictError, match="broken at record 1"):
+        await done(newton, "verify")
+
+
+async def test_old_runs_go_and_the_last_of_each_job_stays(newton: Newton) -> None:
+    async with newton.db.work(newton.agent_id) as tx:
+        for days in (100, 50, 40):
+            await queue.add(tx, "embed", agent_id=newton.agent_id, moment=newton.clock.now() - timedelta(days=days))
+            await tx.execute(
+                "update runtime.jobs set state = 'done', finished_at = slot, result = '{}' where state = 'queued'"
+            )
+    assert (await done(newton, "retain")).did == {"contexts": 0, "sessions": 0, "runs": 2}

@@ -1,0 +1,116 @@
+"""The daemon's API within the process of a test: over a real socket of loopback, on a real database."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+import httpx2
+from fastapi import FastAPI
+
+from newton.client import Client
+from newton.clock import SystemClock
+from newton.db.pool import Database
+from newton.ids import agent_id
+from newton.memory import agents
+from newton.providers.offline import HashEmbedder
+from newton.runtime import daemon
+from newton.runtime.access import tokens
+from newton.runtime.access.tokens import Scope
+from newton.runtime.api.app import create
+from newton.runtime.minds import Minds
+from newton.runtime.wiring import Newton
+from newton.settings import load
+from tests.db.world import contexts
+from tests.support import count, until
+
+OPERATOR = "nwo_the-operators-token-of-these-tests"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    """Where it is spoken to, and what stands behind it."""
+
+    url: str
+    db: Database
+    app: FastAPI
+
+    def http(self, token: str = OPERATOR, **headers: str) -> httpx2.AsyncClient:
+        return httpx2.AsyncClient(
+            base_url=self.url, headers={"Authorization": f"Bearer {token}", **headers}, timeout=30
+        )
+
+    def client(self, token: str, *, url: str | None = None) -> Client:
+        return Client(url or self.url, token=token)
+
+    async def token(self, agent: str, scope: Scope = "admin", *, expires_at: datetime | None = None) -> str:
+        """A token of the agent, which is begun if it is new."""
+        now = SystemClock().now()
+        owner = await agents.agent(self.db, agent, now=now)
+        async with self.db.work(owner) as tx:
+            made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
+            return await tokens.make(tx, agent_id=owner, name=scope, scope=scope, now=made, expires_at=expires_at)
+
+    async def rows(self, agent: str, table: str) -> int:
+        async with self.db.work(agent_id(agent)) as tx:
+            return await tx.fetchval(f"select count(*) from {table}")
+
+
+@asynccontextmanager
+async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
+    """Such an API, ended as the daemon ends it."""
+    made = contexts(db)
+    owner = await agents.agent(db, "default", now=SystemClock().now())
+    newton = Newton(
+        settings=load({"data_dir": home}),
+        agent_id=owner,
+        db=db,
+        clock=SystemClock(),
+        count=count,
+        embedder=HashEmbedder(),
+        frames=made.frames,
+        profiles=made.profiles,
+        contexts=made,
+    )
+    app = create(Minds(newton), operator_token=OPERATOR)
+    listen = daemon.Listen(port=0)
+    door = daemon.door(listen)
+    server = daemon.Server(daemon.config(app, listen))
+    serving = asyncio.create_task(server.serve(sockets=[door]))
+
+    async def started() -> bool:
+        return server.started
+
+    await until(started)
+    try:
+        yield Api(url=listen.url(door), db=db, app=app)
+    finally:
+        app.state.board.close()
+        server.should_exit = True
+        await serving
+
+
+async def each_once(client: Client, many: int) -> None:
+    """So many things to be done, a third of each kind, of which none is known already by its words."""
+    for start in range(0, many, 30):
+        places = range(start, min(start + 30, many))
+        await asyncio.gather(*(_done(client, n) for n in places))
+
+
+async def _done(client: Client, n: int) -> None:
+    match n % 3:
+        case 0:
+            await client.push(f"goal {n}", session=f"work {n // 60}")  # tasks stand so deep at most
+        case 1:
+            await client.say("talk", [{"role": "user", "content": "the same"}])
+        case _:
+            reasons = [{"kind": "analysis", "text": "fast"}]
+            await client.decide(f"Use Redis for the cache of service {n}", confidence=0.8, reasons=reasons)
+
+
+async def effects(api: Api) -> list[int]:
+    """How many of each kind were done, and how many answers were kept."""
+    tables = ("dialogue.tasks", "dialogue.messages", "brain.decisions", "runtime.answers")
+    return [await api.rows("ana", table) for table in tables]

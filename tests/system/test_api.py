@@ -1,0 +1,222 @@
+"""The API over a real socket: what each verb does, and what nobody may do."""
+
+from collections.abc import AsyncIterator
+from datetime import timedelta
+from pathlib import Path
+from uuid import uuid4
+
+import httpx2
+import pytest
+from structlog.testing import capture_logs
+
+from newton.clock import SystemClock
+from newton.db.pool import Database
+from newton.ids import agent_id
+from newton.runtime.access import tokens
+from newton.runtime.access.tokens import Scope
+from tests.system.served import Api, served
+
+TOLD = '{"type":"fact","ref":"f1","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n{"type":"x"}\n'
+REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons": [{"kind": "analysis", "text": "fast"}]}
+
+
+@pytest.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
+    async with served(db, tmp_path) as made:
+        yield made
+
+
+@pytest.fixture
+async def ana(api: Api) -> AsyncIterator[httpx2.AsyncClient]:
+    async with api.http(await api.token("ana")) as client:
+        yield client
+
+
+async def remembered(client: httpx2.AsyncClient, content: str = "Ana lives in Porto.", **more: str) -> str:
+    answer = await client.post("/v1/memories", json={"content": content, **more})
+    assert answer.status_code == 201, answer.text
+    return answer.json()["memory_id"]
+
+
+async def test_a_fact_lives_over_http(ana: httpx2.AsyncClient) -> None:
+    first = await remembered(ana, subject="Ana", attribute="lives in")
+    found = (await ana.post("/v1/recall", json={"text": "where does Ana live?"})).json()["found"]
+    assert [hit["memory_id"] for hit in found] == [first]
+    assert (await ana.post(f"/v1/memories/{first}/confirm")).json() == {"memory_id": first, "counted": True}
+    answer = await ana.post(f"/v1/memories/{first}/supersede", json={"content": "Ana lives in Bergen."})
+    second = answer.json()["superseded_by"]
+    known = (await ana.get(f"/v1/memories/{first}")).json()
+    assert (known["full_text"], known["state"]) == ("Ana lives in Porto.", "SUPERSEDED")
+    assert known["changes"][-1]["event"] == "superseded"
+    assert (await ana.post(f"/v1/memories/{second}/retract")).status_code == 200
+    assert (await ana.get(f"/v1/memories/{first}")).json()["state"] != "SUPERSEDED"
+
+
+async def test_forgetting_wants_to_be_confirmed(ana: httpx2.AsyncClient) -> None:
+    first = await remembered(ana)
+    assert (await ana.delete(f"/v1/memories/{first}")).status_code == 422
+    gone = await ana.delete(f"/v1/memories/{first}", params={"confirm": "forget"})
+    assert gone.json() == {"forgotten": [first]}
+    assert (await ana.get(f"/v1/memories/{first}")).status_code == 404
+
+
+async def test_a_context_is_answered_explained_and_made_again(ana: httpx2.AsyncClient) -> None:
+    first = await remembered(ana)
+    made = (await ana.post("/v1/context", json={"input": "Where does Ana live?", "tokens": 300})).json()
+    # the contract of POST /v1/context
+    assert {"bundle_id", "text", "tokens", "frame", "layers", "items", "dropped", "timings_ms"} <= made.keys()
+    (item,) = made["items"]
+    kept = {"memory_id", "kind", "layer", "detail", "tokens", "score", "features", "refs", "text"}
+    assert kept <= item.keys()
+    assert item["memory_id"] == first
+    assert all({"budget", "used"} == layer.keys() for layer in made["layers"].values())
+    assert made["tokens"] <= 300
+    bundle = f"/v1/bundles/{made['bundle_id']}"
+    assert (await ana.get(bundle)).json()["text"] == made["text"]
+    assert (await ana.post(f"{bundle}/replay")).json()["identical"] is True
+
+
+async def test_lists_come_in_pages(ana: httpx2.AsyncClient) -> None:
+    said = [{"role": "user", "content": f"line {n}"} for n in range(5)]
+    await ana.post("/v1/sessions/talk/messages", json={"messages": said})
+    for n in range(5):
+        await ana.post("/v1/context", json={"input": f"what was line {n}?"})
+        await ana.post("/v1/decisions", json={**REDIS, "description": f"Use Redis for cache number {n}"})
+        await ana.post("/v1/sessions", json={"session": f"s{n}"})
+    for path, many in (("sessions/talk/messages", 5), ("bundles", 5), ("decisions", 5), ("sessions", 6)):
+        whole = (await ana.get(f"/v1/{path}")).json()
+        parts: list[object] = []
+        cursor: str | None = None
+        while cursor is not None or not parts:
+            asked: dict[str, str | int] = {"limit": 2, **({"cursor": cursor} if cursor else {})}
+            page = (await ana.get(f"/v1/{path}", params=asked)).json()
+            parts, cursor = [*parts, *page["items"]], page["next"]
+        assert (parts, len(parts)) == (whole["items"], many), path
+    assert (await ana.get("/v1/bundles", params={"cursor": "???"})).status_code == 422
+
+
+async def test_a_conversation_is_kept_shown_and_branched(ana: httpx2.AsyncClient) -> None:
+    said = [{"role": "user", "content": "hello", "name": "Ana"}, {"role": "assistant", "content": "yes?"}]
+    talk = "/v1/sessions/talk"
+    assert (await ana.post(f"{talk}/messages", json={"messages": said})).json() == {"positions": [0, 1]}
+    view = (await ana.get(f"{talk}/view")).json()
+    assert [one["content"] for one in view["messages"]] == ["hello", "yes?"]
+    assert (await ana.post(f"{talk}/checkpoint", json={"name": "tea"})).json() == {"position": 1}
+    assert (await ana.post(f"{talk}/branch", json={"session": "other", "at": "tea"})).status_code == 201
+    assert len((await ana.get("/v1/sessions/other/messages")).json()["items"]) == 2
+    assert (await ana.get(f"{talk}/entries")).json() == []
+    assert (await ana.post(f"{talk}/restore", json={"entry_id": str(uuid4())})).status_code == 404
+    lone = {"messages": [{"role": "user", "content": "", "answers": "x"}]}
+    assert (await ana.post(f"{talk}/messages", json=lone)).status_code == 422
+
+
+async def test_tasks_are_worked_on(ana: httpx2.AsyncClient) -> None:
+    assert (await ana.post("/v1/tasks", json={"goal": "ship", "session": "work"})).json()["current"] == 1
+    assert (await ana.post("/v1/tasks", json={"goal": "test"})).json()["depth"] == 1
+    assert (await ana.post("/v1/tasks/block", json={"reason": "no key"})).json()["current"] == 1
+    assert (await ana.post("/v1/tasks/resume", json={"number": 2})).json()["status"] == "active"
+    failed = await ana.post("/v1/tasks/fail", json={"reason": "too slow", "instead": "profile"})
+    assert (failed.json()["status"], failed.json()["current"]) == ("failed", 3)
+    assert (await ana.post("/v1/tasks/pop", json={"result": "done"})).json()["status"] == "complete"
+    tree = (await ana.get("/v1/tasks", params={"session": "work"})).json()
+    assert [(task["goal"], task["status"]) for task in tree] == [
+        ("ship", "active"),
+        ("test", "failed"),
+        ("profile", "complete"),
+    ]
+
+
+async def test_a_decision_is_recorded_and_judged(ana: httpx2.AsyncClient) -> None:
+    looked = (await ana.post("/v1/decisions/look", json={**REDIS, "reasons": []})).json()
+    assert looked["blocked"] is True
+    refused = await ana.post("/v1/decisions", json={**REDIS, "reasons": []})
+    assert (refused.status_code, refused.json()["type"]) == (403, "urn:newton:guarded")
+    made = (await ana.post("/v1/decisions", json=REDIS)).json()
+    one = f"/v1/decisions/{made['decision_id']}"
+    assert (await ana.get(one)).json()["description"] == REDIS["description"]
+    assert (await ana.post(f"{one}/review", json={"outcome": "success"})).status_code == 200
+    assert (await ana.post(f"{one}/review", json={"outcome": "failure"})).status_code == 409
+    assert (await ana.get("/v1/calibration")).json()["n"] == 1
+    assert (await ana.get("/v1/calibration", params={"category": "nothing"})).status_code == 422
+    names = {rule["name"] for rule in (await ana.get("/v1/guardrails")).json()}
+    checked = (await ana.post("/v1/guardrails/check", json={**REDIS, "reasons": []})).json()
+    assert {rule["name"] for rule in checked["guardrails"] if rule["verdict"] == "blocked"} <= names
+    assert "debug" in {frame["name"] for frame in (await ana.get("/v1/frames")).json()}
+
+
+async def test_lines_are_imported_once(ana: httpx2.AsyncClient) -> None:
+    nd = {"content-type": "application/x-ndjson"}
+    first = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
+    again = (await ana.post("/v1/import", content=TOLD, headers=nd)).json()
+    assert (first["new"], [refused["line"] for refused in first["refused"]]) == (1, [2])
+    assert (again["new"], again["known"]) == (0, 1)
+
+
+async def test_only_a_token_in_force_opens(api: Api) -> None:
+    # S9
+    hour = timedelta(hours=1)
+    now, owner = SystemClock().now(), agent_id("ana")
+    expired = await api.token("ana", expires_at=now - hour)
+    revoked = await api.token("ana", "write")
+    async with api.db.work(owner) as tx:
+        await tokens.revoke(tx, "write", agent_id=owner, now=now)
+    shapes = [f"Bearer {expired}", f"Bearer {revoked}", f"Bearer {revoked[:-4]}AAA=", "Bearer x", "Basic eA==", ""]
+    async with httpx2.AsyncClient(base_url=api.url) as http:
+        for shape in shapes:
+            answer = await http.get("/v1/frames", headers={"Authorization": shape} if shape else {})
+            assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), shape
+        in_force = await api.token("ana", "read", expires_at=now + hour)
+        assert (await http.get("/v1/frames", params={"token": in_force, "access_token": in_force})).status_code == 401
+        assert (await http.get("/v1/frames", headers={"Authorization": f"Bearer {in_force}"})).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("scope", "remember", "forget"), [("read", 403, 403), ("write", 201, 403), ("admin", 201, 404)]
+)
+async def test_a_token_does_what_its_scope_says(api: Api, scope: Scope, remember: int, forget: int) -> None:
+    async with api.http(await api.token("ana", scope)) as http:
+        assert (await http.post("/v1/recall", json={"text": "kettle"})).status_code == 200
+        assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == remember
+        gone = await http.delete(f"/v1/memories/{uuid4()}", params={"confirm": "forget"})
+        assert gone.status_code == forget
+        assert (await http.get("/metrics")).status_code == 403
+
+
+async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.AsyncClient) -> None:
+    # S1, S9
+    memory = await remembered(ana)
+    decision = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
+    bundle = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
+    await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
+    async with api.http(await api.token("ben")) as ben:
+        for path in (f"memories/{memory}", f"decisions/{decision}", f"bundles/{bundle}", "sessions/talk/messages"):
+            assert (await ben.get(f"/v1/{path}")).status_code == 404, path
+        for path in (f"memories/{memory}/retract", f"bundles/{bundle}/replay"):
+            assert (await ben.post(f"/v1/{path}")).status_code == 404, path
+        assert (await ben.post("/v1/recall", json={"text": "where does Ana live?"})).json()["found"] == []
+        assert (await ben.get("/v1/decisions")).json()["items"] == []
+        assert (await ben.get("/v1/frames", headers={"X-Newton-Agent": "ana"})).status_code == 403
+    assert (await ana.get(f"/v1/memories/{memory}")).json()["state"] == "NEW"
+
+
+async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:
+    # S002-22
+    token = await api.token("ana")
+    with capture_logs() as noted:
+        async with api.http(token) as http:
+            await remembered(http, "The wine is in the cellar.")
+            await http.post("/v1/sessions/secret-plan/messages", json={"messages": [{"role": "user", "content": "x"}]})
+            await http.get("/v1/frames", params={"wine": "cellar"})
+    assert [(line["event"], line["route"], line["status"]) for line in noted] == [
+        ("request_answered", "/v1/memories", 201),
+        ("request_answered", "/v1/sessions/{session}/messages", 201),
+        ("request_answered", "/v1/frames", 200),
+    ]
+    async with api.http() as http:
+        page = (await http.get("/metrics")).text
+    assert 'newton_http_requests_total{method="POST",route="/v1/memories",status="201"} 1.0' in page
+    assert 'newton_served{agent="ana",figure="memories a day",unit="count"}' in page
+    assert 'newton_spent_tokens{agent="ana"} 0.0' in page
+    said = f"{noted}{page}"
+    assert not [word for word in ("wine", "cellar", "secret-plan", token) if word in said]
+    assert all(line["agent_id"] == str(agent_id("ana")) for line in noted)

@@ -1,0 +1,37 @@
+"""What the API says of itself is so."""
+
+import asyncio
+import json
+from pathlib import Path
+
+from newton.db.pool import Database
+from newton.runtime.api.app import described
+from tests.system.fuzzing import fuzz
+from tests.system.served import served
+from tests.system.strangers import at_once
+
+SNAPSHOT = Path(__file__).parents[2] / "docs" / "openapi.json"
+
+
+async def test_the_description_is_the_one_that_is_committed(db: Database, tmp_path: Path) -> None:
+    """`curl -s localhost:8700/openapi.json | python -m json.tool --indent 1 --no-ensure-ascii` writes it anew."""
+    async with served(db, tmp_path) as api:
+        schema = described(api.app)
+    assert schema == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
+    for path, operations in schema["paths"].items():
+        for method, operation in operations.items():
+            assert operation["description"], f"{method} {path}"
+            assert "application/problem+json" in operation["responses"]["default"]["content"], f"{method} {path}"
+
+
+async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_described(db: Database, tmp_path: Path) -> None:
+    # S2
+    async with served(db, tmp_path) as api:
+        assert await asyncio.to_thread(fuzz, api.url, await api.token("ana"), examples=3) > 80
+
+
+async def test_agents_that_call_at_random_see_nothing_of_each_other(db: Database, tmp_path: Path) -> None:
+    # S1
+    async with served(db, tmp_path) as api:
+        answered, foreign = await at_once(api, agents=4, calls=25)
+    assert (answered, foreign) == (100, [])

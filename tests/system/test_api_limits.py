@@ -1,0 +1,162 @@
+"""What is refused before anything is done with it, and who has to wait."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from newton.db.pool import Database
+from newton.errors import BusyError
+from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
+from newton.runtime.api.turns import Slots
+from tests.system.served import Api, served
+
+
+@pytest.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
+    async with served(db, tmp_path) as made:
+        yield made
+
+
+NAMES = [
+    ("Origin", "https://evil.example", 403),
+    ("Origin", "null", 403),
+    ("Origin", "http://localhost.evil.example", 403),
+    ("Origin", "http://localhost:3000", 200),
+    ("Host", "evil.example", 403),
+    ("Host", "127.0.0.1.evil.example:8700", 403),
+    ("Host", "localhost", 200),
+    ("Host", "[::1]:8700", 200),
+]
+
+
+async def test_only_our_names_are_answered_to(api: Api) -> None:
+    # S9
+    async with api.http(await api.token("ana")) as http:
+        for header, value, status in NAMES:
+            answer = await http.get("/v1/frames", headers={header: value})
+            assert answer.status_code == status, value
+            assert answer.headers["x-content-type-options"] == "nosniff"
+            assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+async def test_a_large_body_is_refused_unread(api: Api) -> None:
+    # S3: the head alone is sent, and answered
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+    writer.write(head.encode())
+    assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+
+
+async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
+    # S3
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(MOST_BYTES // 65_536 + 2):
+            yield b"x" * 65_536
+
+    async with api.http(await api.token("ana")) as http:
+        assert (await http.post("/v1/memories", content=endless())).status_code == 413
+
+
+UNKEPT = [
+    b'{"content": ' + b"[" * (MOST_DEPTH + 1) + b"]" * (MOST_DEPTH + 1) + b"}",
+    b"[" * 1_000_000,
+    b'{"content": "half \\ud800 of it"}',
+    b'{"content": "a NUL \\u0000"}',
+    b'{"content": "a NUL \x00"}',
+    b'{"content": "\xff"}',
+    b'{"content": "x", "confidence": NaN}',
+    b'{"content": "x", "confidence": 1e308}',
+    b'{"content": "x", "importance": -Infinity}',
+    b'{"content": "x", "at": 1e308}',
+    b'{"content": "x", "at": "9999-12-31T23:59:59-23:59"}',
+    b'{"content": "x", "no such field": 1}',
+    b'{"content": "',
+    b'"x"',
+    b"",
+]
+
+
+async def test_what_cannot_be_kept_is_refused(api: Api) -> None:
+    # S3
+    async with api.http(await api.token("ana"), **{"content-type": "application/json"}) as http:
+        for body in UNKEPT:
+            answer = await http.post("/v1/memories", content=body)
+            assert (answer.status_code, answer.headers["content-type"]) == (422, "application/problem+json"), body[:99]
+    assert await api.rows("ana", "memory.memories") == 0
+
+
+async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
+    # S3
+    told = 'a \\u0000 in words, "[[[" and a whole \U0001f600'
+    async with api.http(await api.token("ana")) as http:
+        made = await http.post("/v1/memories", json={"content": told + "[" * 99})
+        assert made.status_code == 201
+        known = (await http.get(f"/v1/memories/{made.json()['memory_id']}")).json()
+        assert known["full_text"] == told + "[" * 99
+        assert (await http.get("/v1/sessions/a%00b/view")).status_code == 422
+        assert (await http.get("/v1/calibration?category=%00")).status_code == 422
+
+
+async def test_who_sends_slowly_keeps_nobody_waiting(api: Api) -> None:
+    # S3
+    port = int(api.url.rpartition(":")[2])
+    head = b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+    try:
+        for one in slow:
+            one.send(head)
+        async with api.http(await api.token("ana")) as http:
+            for _ in range(5):
+                assert (await http.get("/v1/frames")).status_code == 200
+    finally:
+        for one in slow:
+            one.close()
+
+
+async def test_who_asks_most_waits_longest() -> None:
+    # R11
+    slots = Slots(at_work=2, each=2, waiting=10, each_waiting=8)
+    order: list[str] = []
+    free = asyncio.Event()
+
+    async def work(who: str) -> None:
+        async with slots.slot(who):
+            order.append(who)
+            await free.wait()
+
+    many = [asyncio.create_task(work("many")) for _ in range(6)]
+    await asyncio.sleep(0)
+    few = asyncio.create_task(work("few"))
+    await asyncio.sleep(0)
+    assert order == ["many", "many"]
+    free.set()
+    await asyncio.gather(*many, few)
+    assert order.index("few") <= 4
+
+
+async def test_beyond_a_short_queue_nobody_waits() -> None:
+    # R11
+    slots = Slots(at_work=1, each=1, waiting=2, each_waiting=1)
+    held = slots.slot("ana")
+    await held.__aenter__()
+
+    async def ask(who: str, seconds: float) -> str:
+        try:
+            async with slots.slot(who, seconds=seconds):
+                return "worked"
+        except BusyError:
+            return "busy"
+
+    waiting = [asyncio.create_task(ask(who, 30)) for who in ("ana", "ben")]
+    await asyncio.sleep(0)
+    assert [await ask("ana", 30), await ask("cat", 30)] == ["busy", "busy"]
+    waiting[0].cancel()
+    await asyncio.sleep(0)
+    assert await ask("cat", 0) == "busy"  # it waited, and not for long
+    await held.__aexit__(None, None, None)
+    assert await waiting[1] == "worked"
+    assert await ask("ana", 0) == "worked"

@@ -1,0 +1,93 @@
+"""`newton jobs` and `newton agents`, and the same over HTTP: what is done by itself, and doing it now."""
+
+import asyncio
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from newton.runtime.jobs.catalogue import JOBS
+from tests.system.daemons import Daemon, daemon
+from tests.system.servers import run, wait
+from tests.system.typed import typed
+
+GIVEN_UP = """
+update runtime.jobs set state = 'dead', error = 'it broke'
+where name = 'remind' and agent_id = (select agent_id from runtime.agents where name = 'eve')
+"""
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Daemon]:
+    with daemon(home, NEWTON_EMBEDDING="none") as made:
+        yield made
+
+
+def listed(home: Path, agent: str) -> dict[str, dict[str, object]]:
+    return {one["name"]: one for one in json.loads(typed(home, "jobs", "--agent", agent, "--json").stdout)}
+
+
+def test_every_job_says_when_it_runs_and_how_it_went(home: Path) -> None:
+    said = typed(home, "jobs", "--agent", "ana").stdout
+    assert [line.split()[0] for line in said.splitlines()] == list(JOBS)
+    assert "every 2 minutes" in said and "Mondays at 06:00 UTC" in said and "not run yet" in said
+    done = typed(home, "jobs", "run", "verify", "--agent", "ana")
+    assert done.stdout == "Nothing to do: no decision was made yet.\n", done.stderr
+    assert listed(home, "ana")["verify"]["because"] == "no decision was made yet"
+    assert " s: no decision was made yet" in typed(home, "jobs", "--agent", "ana").stdout
+    typed(home, "decide", "Use Postgres", "--agent", "ana", "--confidence", "0.8", "--reason", "analysis:it is there")
+    assert "all 1 records are as they were written" in typed(home, "jobs", "run", "verify", "--agent", "ana").stdout
+    assert listed(home, "ana")["verify"]["did"] == {"records": 1}
+    assert listed(home, "bo")["verify"]["state"] is None, "another agent's runs are its own"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["jobs", "run", "tidy"], "There are: embed, "),
+        (["jobs", "run", "verify", "--dry-run"], "newton jobs run lifecycle --dry-run"),
+        (["jobs", "retry", "tidy"], "There are: embed, "),
+    ],
+)
+def test_what_cannot_be_says_what_can(home: Path, words: list[str], said: str) -> None:
+    refused = typed(home, *words)
+    assert refused.returncode == 2 and said in refused.stderr
+
+
+def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) -> None:
+    assert typed(home, "jobs", "dead", "--agent", "eve").stdout == "Nothing was given up.\n"
+    typed(home, "jobs", "run", "remind", "--agent", "eve")
+    asyncio.run(run(behind, GIVEN_UP))
+    assert "it broke" in typed(home, "jobs", "dead", "--agent", "eve").stdout
+    assert "given up: it broke" in typed(home, "jobs", "--agent", "eve").stdout
+    assert "eve  since" in typed(home, "agents").stdout and "1 run given up" in typed(home, "agents").stdout
+    assert "Queued again: remind." in typed(home, "jobs", "retry", "--agent", "eve").stdout
+    assert json.loads(typed(home, "jobs", "dead", "--agent", "eve", "--json").stdout) == []
+    assert "no decision is past" in typed(home, "jobs", "run", "remind", "--agent", "eve").stdout
+
+
+def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home: Path, behind: str) -> None:
+    # R12
+    with served.client(**{"X-Newton-Agent": "zoe"}) as client:
+        assert client.post("/v1/jobs/verify/run").status_code == 202
+
+        def went() -> bool:
+            jobs = {one["name"]: one for one in client.get("/v1/jobs").json()["jobs"]}
+            assert set(jobs) == set(JOBS)
+            return jobs["verify"]["state"] == "done" and jobs["verify"]["because"] == "no decision was made yet"
+
+        wait(went)
+        assert client.post("/v1/jobs/nothing/run").status_code == 404
+
+        def all_ran() -> bool:
+            return all(one["state"] == "done" for one in client.get("/v1/jobs").json()["jobs"])
+
+        wait(all_ran)
+        assert all(one["because"] for one in client.get("/v1/jobs").json()["jobs"])
+    reader = json.loads(typed(home, "tokens", "create", "r", "--scope", "read", "--agent", "zoe", "--json").stdout)
+    with served.client(reader["token"]) as client:
+        assert client.get("/v1/jobs").status_code == 200
+        assert client.post("/v1/jobs/verify/run").status_code == 403
+    assert served.stopped() == 0
+    assert asyncio.run(run(behind, "select count(*) from runtime.jobs where state = 'running'")) == 0
