@@ -78,6 +78,9 @@ def described(app: FastAPI) -> dict[str, Any]:
     for path in schema["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
+            if "openai" in operation["tags"]:  # its clients read failures in another shape, but what is refused before
+                content[problems.MEDIA] = {"schema": {"$ref": "#/components/schemas/Problem"}}
+                continue
             if "application/json" in content:
                 content[problems.MEDIA] = content.pop("application/json")
     return schema

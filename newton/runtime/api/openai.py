@@ -51,7 +51,27 @@ class OpenAIRoute(APIRoute):
         return handled
 
 
-router = APIRouter(prefix="/v1", tags=["openai"], route_class=OpenAIRoute)
+class Fault(BaseModel):
+    """What is wrong, and what to do about it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class Failure(BaseModel):
+    """A failure as clients of OpenAI read it."""
+
+    error: Fault
+
+
+router = APIRouter(
+    prefix="/v1",
+    tags=["openai"],
+    route_class=OpenAIRoute,
+    responses={"default": {"model": Failure, "description": "A failure, as OpenAI tells of one."}},
+)
 
 
 class Wire(BaseModel):
