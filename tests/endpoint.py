@@ -94,6 +94,28 @@ def says(pieces: Sequence[str], *, usage: tuple[int, int] | None = (11, 3)) -> R
     return respond
 
 
+def calls_tools(*calls: tuple[str, str, object], text: str = "") -> Respond:
+    """A reply that calls tools: of each the id, the name and the arguments, which come in two pieces."""
+
+    async def respond(wire: Wire) -> None:
+        await wire.begin_stream()
+        if text:
+            await wire.event(chunk({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": None}]}))
+        for place, (call_id, name, given) in enumerate(calls):
+            words = json.dumps(given)
+            for part in (
+                {"index": place, "id": call_id, "type": "function", "function": {"name": name, "arguments": words[:3]}},
+                {"index": place, "function": {"arguments": words[3:]}},
+            ):
+                await wire.event(chunk({"choices": [{"index": 0, "delta": {"tool_calls": [part]}}]}))
+        await wire.event(chunk({"choices": [{"index": 0, "delta": {}, "finish_reason": "tool_calls"}]}))
+        counted = {"prompt_tokens": 20, "completion_tokens": 5, "total_tokens": 25}
+        await wire.event(chunk({"choices": [], "usage": counted}))
+        await wire.event("[DONE]")
+
+    return respond
+
+
 def fails(status: int, **headers: str) -> Respond:
     async def respond(wire: Wire) -> None:
         await wire.send(status, {"error": {"message": "no"}}, **headers)

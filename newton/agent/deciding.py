@@ -22,7 +22,7 @@ from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
 from newton.memory.lookup import resolve
-from newton.memory.memory import Teller
+from newton.memory.memory import Teller, Trust
 from newton.memory.recall import Found, Search, Width, recall
 from newton.memory.representations import Count
 
@@ -68,7 +68,10 @@ class Decided:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Deciding:
-    """For one agent; `origin` names the door. A decision is named by its id or the end of it."""
+    """For one agent; `origin` names the door, and `trust` is how far it is believed.
+
+    A decision is named by its id or the end of it.
+    """
 
     agent_id: UUID
     origin: str
@@ -81,6 +84,7 @@ class Deciding:
     judge: Judge
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     verifier_seconds: float = 60.0
+    trust: Trust = "user"
 
     async def look(self, choice: Choice) -> Outlook:
         """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
@@ -241,7 +245,7 @@ class Deciding:
         return await resolve(tx, given, agent_id=self.agent_id, kind="decision")
 
     def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=self.trust)
 
 
 def _allowed(outlook: Outlook) -> None:

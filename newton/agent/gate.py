@@ -91,7 +91,7 @@ class Gate:
         if held:
             await self._let_through(strict, said, held)
             yield held
-        if known:
+        if known and said + held:
             await self.check(said + held, "output")
 
     async def _let_through(self, strict: Sequence[Censor], said: str, more: str) -> None:

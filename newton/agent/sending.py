@@ -1,5 +1,6 @@
 """What a model is sent in a turn: the context, the conversation as far as it fits, and the input. Pure."""
 
+import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
@@ -12,7 +13,7 @@ from newton.dialogue.compaction.telling import trimmed
 from newton.dialogue.lines import written
 from newton.dialogue.view import MESSAGE_TOKENS, Shown
 from newton.memory.representations import Count
-from newton.providers.chat import ChatMessage
+from newton.providers.chat import ChatMessage, Manner
 
 INSTRUCTION = (
     "You are a helpful assistant with a memory of your own. What stands below holds always: keep to your identity and "
@@ -26,16 +27,19 @@ PAST = (
     "name in brackets was put out by a tool.]"
 )
 NOTED = "Noted."
+PLAIN = Manner()
 KNOWN, SAID = "=== What you know ===\n", "=== What is said to you ===\n"
 LEAST_SHARE = 4  # an input may take all of a window but this part of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Letter:
-    """What a model is sent, and the tokens of exactly that by our count, without the marks around messages."""
+    """What a model is sent, with the manner in which it is to answer, and the tokens of exactly that by our count,
+    without the marks around messages."""
 
     messages: tuple[ChatMessage, ...]
     counted: int
+    manner: Manner = PLAIN
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +47,9 @@ class Draft:
     """What is to be sent: a context, a view of the conversation, and an input of so many tokens. The model puts so many
     `marks` around each message, in our tokens.
 
-    What changes least stands first, so that an endpoint finds what it has read before: who the agent is and what it may
-    not do, then the conversation. What was recalled for this input stands with the input.
+    What changes least stands first, so that an endpoint finds what it has read before: the `instructions` of whoever
+    calls, who the agent is and what it may not do, then the conversation. What was recalled for this input stands with
+    the input, and `behind` it what has come of it until now: calls of tools and their answers.
     """
 
     context: str
@@ -52,22 +57,38 @@ class Draft:
     text: str
     tokens: int
     marks: int = MESSAGE_TOKENS
+    instructions: str = ""
+    behind: tuple[ChatMessage, ...] = ()
+    manner: Manner = PLAIN
+
+    def besides(self, *, count: Count) -> int:
+        """What stands beside the context, the view and the input, in tokens."""
+        after = sum(costs(self.behind, count=count)) + (self.marks - MESSAGE_TOKENS) * len(self.behind)
+        return count(self.instructions) + after + described(self.manner, count=count)
 
     def letter(self, room: int, *, count: Count) -> Letter:
         """All of it in at most so many tokens with the marks: the conversation gives way first, then the middle of the
         input."""
         lasting, recalled = halves(self.context)
-        system = ChatMessage("system", INSTRUCTION + lasting)
+        before = f"{self.instructions}\n\n" if self.instructions else ""
+        system = ChatMessage("system", before + INSTRUCTION + lasting)
         known = f"{KNOWN}{recalled}{SAID}" if recalled else ""
-        spent = count(system.text) + count(known) + 2 * self.marks
+        besides = self.besides(count=count) - count(self.instructions)
+        spent = count(system.text) + count(known) + 2 * self.marks + besides
         text, tokens = self.text, self.tokens
         if spent + tokens > room:
             tokens = max(room - spent, room // LEAST_SHARE, 1)
             text = trimmed(text, most=tokens, count=count)
         left = max(room - spent - tokens - fences(self.view, marks=self.marks, count=count), 0)
         view = fitted(self.view, most=left, count=count, spared=0, marks=self.marks)
-        messages = joined([system, *map(message, view), ChatMessage("user", known + text)])
-        return Letter(messages=messages, counted=sum(count(one.text) for one in messages))
+        messages = joined([system, *map(message, _paired(view)), ChatMessage("user", known + text), *self.behind])
+        words = sum(costs(messages, count=count)) - MESSAGE_TOKENS * len(messages)
+        return Letter(messages=messages, counted=words + described(self.manner, count=count), manner=self.manner)
+
+
+def described(manner: Manner, *, count: Count) -> int:
+    """What telling a model of its tools costs, in tokens."""
+    return sum(count(json.dumps(tool.function, ensure_ascii=False)) for tool in manner.tools)
 
 
 def fences(view: Sequence[Shown], *, marks: int, count: Count) -> int:
@@ -87,6 +108,18 @@ def spoken(view: Iterable[Shown], *, count: Count) -> list[Shown]:
         for item in view
         if item.role in ("user", "assistant") and item.text
     ]
+
+
+def worked(view: Iterable[Shown], *, own: str, count: Count) -> list[Shown]:
+    """What the two said, with the calls of tools that are the caller's: ids of our own begin with `own`, and what came
+    of those calls is in the memory."""
+    seen: list[Shown] = []
+    for item in view:
+        calls = tuple(call for call in item.calls if not call.id.startswith(own))
+        if item.role == "system" or (item.answers or "").startswith(own) or not (item.text or calls):
+            continue
+        seen.append(item if calls == item.calls else item._replace(calls=calls))
+    return seen
 
 
 def in_view(session_id: UUID, view: Sequence[Shown], *, end: int) -> InView:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
@@ -17,7 +17,7 @@ from newton.dialogue.view import Shown
 from newton.dialogue.window import rooms
 from newton.errors import ProviderError, WindowError
 from newton.memory.representations import Count
-from newton.providers.chat import ChatModel, Reply
+from newton.providers.chat import ChatModel, Reply, ToolModel
 from newton.providers.gauge import Gauge, learnt
 
 SHORTER = 0.7  # of a prompt, when the endpoint says that it is too long
@@ -95,29 +95,31 @@ class Speaking:
             f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
-    async def stream(self, draft: Draft, letter: Letter) -> AsyncGenerator[str]:
-        """The reply. When the endpoint says that the prompt is too long it is asked once more with a shorter one."""
+    async def stream(self, draft: Draft, letter: Letter, replies: list[Reply]) -> AsyncGenerator[str]:
+        """The reply; as a whole it goes to `replies`. When the endpoint says that the prompt is too long it is asked
+        once more with a shorter one."""
         assert self.model is not None, "nobody asks a model that is not set"
         try:
-            async with aclosing(self._said(self.model, letter)) as said:
+            async with aclosing(self._said(self.model, letter, replies)) as said:
                 async for piece in said:
                     yield piece
         except WindowError:
             sent = letter.counted + draft.marks * len(letter.messages)
             shorter = draft.letter(int(sent * SHORTER), count=self.count)
-            async with aclosing(self._said(self.model, shorter)) as said:
+            async with aclosing(self._said(self.model, shorter, replies)) as said:
                 async for piece in said:
                     yield piece
 
-    async def _said(self, model: ChatModel, letter: Letter) -> AsyncGenerator[str]:
+    async def _said(self, model: ChatModel, letter: Letter, replies: list[Reply]) -> AsyncGenerator[str]:
         """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""
         assert not in_unit_of_work()
         heard: list[str] = []
         told = False
         try:
-            async for piece in model.stream(letter.messages, max_tokens=self.limits.reply):
+            async for piece in self._asked(model, letter):
                 if isinstance(piece, Reply):
                     told = True
+                    replies.append(piece)
                     await self._record(piece, letter)
                 else:
                     heard.append(piece)
@@ -128,6 +130,12 @@ class Speaking:
         finally:
             if not told:
                 await asyncio.shield(self._record(self._estimated(model, letter, "".join(heard)), letter))
+
+    def _asked(self, model: ChatModel, letter: Letter) -> AsyncIterator[str | Reply]:
+        manner = letter.manner
+        if isinstance(model, ToolModel) and (manner.tools or manner.wishes):
+            return model.answer(letter.messages, max_tokens=self.limits.reply, manner=manner)
+        return model.stream(letter.messages, max_tokens=self.limits.reply)
 
     def _estimated(self, model: ChatModel, letter: Letter, text: str) -> Reply:
         return Reply(

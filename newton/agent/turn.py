@@ -1,61 +1,78 @@
 """One turn: record, context, model, record. What the person said is kept before anything else, so nothing loses it."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Iterable, Sequence
+from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, replace
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
 from uuid import UUID
 
-from newton.agent.bearing import listen
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
+from newton.agent.holding import held
+from newton.agent.keeping import Heard, Keeping, Replied
 from newton.agent.quoting import quoted
-from newton.agent.sending import Draft, Letter, in_view, spoken
-from newton.agent.speaking import Limits, Speaking
+from newton.agent.rounds import OWN, Rounds
+from newton.agent.sending import Draft, Letter, described, in_view, messages, spoken, worked
+from newton.agent.speaking import Limits, Shares, Speaking
+from newton.agent.tools import Toolbox, offered
 from newton.clock import Clock
-from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
-from newton.cognition.bundles import AnsweredBy, Served
+from newton.cognition.bundles import AnsweredBy
 from newton.cognition.context import Contexts
 from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
-from newton.cognition.workingset import Sitting
-from newton.db.pool import Database, Tx
-from newton.dialogue import log, sessions
-from newton.dialogue.artifacts import Writer
+from newton.db.pool import Database
+from newton.dialogue import log
+from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.dialogue.lines import Line
-from newton.dialogue.log import Origin
+from newton.dialogue.view import Shown
 from newton.errors import CensoredError, ProviderError
-from newton.heart.identity import Hand, Proposal, Spot
-from newton.memory import store
-from newton.memory.hygiene import clean, mended
-from newton.memory.memory import Teller, Trust, least
+from newton.heart.identity import Proposal
+from newton.memory.hygiene import clean
+from newton.memory.memory import Trust, least_of
 from newton.memory.representations import Count
-from newton.providers.chat import ChatModel
+from newton.providers.chat import Call, ChatModel, Finish, Manner, Reply, ToolModel
 
 ORIGIN = "chat"
 FORBIDDEN = "A censor forbids this input."
-UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
 BLANK = "The model answered without a word."
+UNREAD = "nobody reads the conversation, so what can be quoted was looked for"
+OWN_SHARE = 8  # our own tools may take this part of what a model reads, or it gets none
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Terms:
+    """What a program that asks wants besides an answer: the manner of it, instructions of its own before the context,
+    at most so many tokens, and signs by which it finds lines again, of a reply's words and calls."""
+
+    manner: Manner = field(default_factory=Manner)
+    instructions: str = ""
+    reply: int | None = None
+    sign: Callable[[str, Sequence[Call]], str] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Said:
-    """What goes into a turn."""
+    """What goes into a turn. `earlier` are lines before the text that the session may not have yet, and `ref` is the
+    caller's id of the text. When `kept`, the text is in the session already, and `earlier` is what came of it."""
 
     session_id: UUID
     text: str
     frame: str | None = None
+    ref: str | None = None
+    earlier: Sequence[Line] = ()
+    kept: bool = False
+    terms: Terms | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """How a turn ended. `degraded` says why no model answered to the end; `quoted`, whether it only quotes memory;
-    `failed`, whether a model was set and should have.
+    `failed`, whether a model was set and should have, `forbidden`, whether a censor stopped it.
 
-    `proposed` is what the person seems to want from now on; it waits for their yes.
+    `calls` are for whoever asked to answer, `tokens` what the model read and wrote, in all its rounds. `proposed` is
+    what the person seems to want from now on; it waits for their yes.
     """
 
     text: str
@@ -63,6 +80,10 @@ class Answer:
     degraded: str | None = None
     quoted: bool = False
     failed: bool = False
+    forbidden: bool = False
+    calls: Sequence[Call] = ()
+    finish: Finish = "stop"
+    tokens: tuple[int, int] = (0, 0)
     proposed: Sequence[Proposal] = ()
 
     @property
@@ -83,44 +104,32 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Prepared:
-    """A context, and what the model is asked with it; or why it is not asked. `heard` is the least trust of what the
-    conversation tells it from outside, None when that is nothing."""
+    """A context, and what the model is asked with it, and how; or why it is not asked."""
 
     given: Refreshed
     draft: Draft | None = None
     letter: Letter | None = None
+    rounds: Rounds | None = None
     degraded: str | None = None
-    heard: Trust | None = None
-
-
-class _Heard(NamedTuple):
-    """What a person said: its place in the session and the memory that it became; without them it stood there already,
-    word for word at the same moment. A session that is a branch begins with the lines of its `origins`."""
-
-    text: str
-    place: int | None = None
-    memory_id: UUID | None = None
-    origins: Sequence[Origin] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Turn:
-    """What is being answered: its place in the session, and the context that goes with it."""
-
-    session_id: UUID
-    given: Refreshed
-    asked: int | None
-    heard: Trust | None = None
 
     @property
-    def outside(self) -> Trust | None:
-        """The least trust of all that the model is told from outside."""
-        return _least((self.heard, *self.given.bundle.outside))
+    def replies(self) -> Sequence[Reply]:
+        return self.rounds.replies if self.rounds else ()
+
+    @property
+    def calls(self) -> tuple[Call, ...]:
+        return self.rounds.calls if self.rounds else ()
+
+    @property
+    def heard(self) -> Trust | None:
+        """The least trust of all that the model was told from outside."""
+        return least_of((self.rounds and self.rounds.heard, *self.given.bundle.outside))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turns:
-    """Takes turns for one agent. `model` is None when no model is set."""
+    """Takes turns for one agent; `origin` names the door. `model` is None when no model is set, and without `tools` it
+    gets none of ours."""
 
     agent_id: UUID
     db: Database
@@ -132,20 +141,33 @@ class Turns:
     model: ChatModel | None
     limits: Limits
     sizes: Sizes = USUAL
+    origin: str = ORIGIN
+    tools: Toolbox | None = None
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
-        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then."""
-        heard = await asyncio.shield(self._hear(said.session_id, clean(said.text, what="message")))
+        """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then.
+
+        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end.
+        """
+        text = clean(said.text, what="message")
+        async with held(self.db, agent_id=self.agent_id, session_id=said.session_id):
+            keeping = self._keeping(said)
+            line = None if said.kept else Line(role="user", content=text, said_at=self.clock.now(), ref=said.ref)
+            heard = await asyncio.shield(keeping.hear(text, line, said.earlier))
+            async with aclosing(self._taken(said, heard, keeping)) as pieces:
+                async for piece in pieces:
+                    yield piece
+
+    async def _taken(self, said: Said, heard: Heard, keeping: Keeping) -> AsyncGenerator[str | Answer]:
         ruling = await self.gate.check(heard.text, "input")
-        proposed = () if ruling.blocks else await self._heed(said.session_id, heard)
+        proposed = () if ruling.blocks else await keeping.heed(heard)
         ready = await (self._unasked(said, heard, FORBIDDEN) if ruling.blocks else self._prepared(said, heard))
         degraded = ready.degraded
-        turn = _Turn(session_id=said.session_id, given=ready.given, asked=heard.place, heard=ready.heard)
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
         try:
-            if ready.draft and ready.letter:
-                async with aclosing(self.gate.watched(self.speaking.stream(ready.draft, ready.letter))) as stream:
+            if ready.draft and ready.letter and ready.rounds:
+                async with aclosing(ready.rounds.stream(ready.draft, ready.letter)) as stream:
                     async for piece in stream:
                         pieces.append(piece)
                         yield piece
@@ -155,33 +177,27 @@ class Turns:
             degraded = stopped = error.what
         finally:
             # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
-            spoke = await asyncio.shield(self._record_reply(turn, "".join(pieces), by="model"))
+            replied = _replied(said, heard, ready, "".join(pieces), "model")
+            spoke = await asyncio.shield(keeping.reply(replied))
         if not spoke:
             degraded = degraded or BLANK
-            turn = turn if stopped else replace(turn, given=await self._quotable(said, heard, ready))
-            pieces = [stopped or quoted(turn.given.bundle)]
+            ready = ready if stopped else replace(ready, given=await self._quotable(said, heard, ready))
+            pieces = [stopped or quoted(ready.given.bundle)]
             yield pieces[0]
-            await self._record_reply(turn, pieces[0], by="censor" if stopped else "memory")
-        await self._note(said.session_id, turn.given.bundle)
+            await keeping.reply(_replied(said, heard, ready, pieces[0], "censor" if stopped else "memory"))
+        await keeping.note(ready.given.bundle)
         yield Answer(
             text="".join(pieces),
-            given=turn.given,
+            given=ready.given,
             degraded=degraded,
             quoted=not spoke and stopped is None,
             failed=self.model is not None and degraded is not None and stopped is None,
+            forbidden=stopped is not None,
+            calls=ready.calls,
+            finish=_finish(ready, degraded),
+            tokens=_spent(ready.replies),
             proposed=proposed,
         )
-
-    async def _note(self, session_id: UUID, bundle: Bundle) -> None:
-        """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
-        next one."""
-        async with self.db.work(self.agent_id) as tx:
-            shown = [item.memory_id for item in bundle.items]
-            await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
-            await workingset.hold(tx, shown, at=self._sitting(session_id))
-        writer = Writer(session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes)
-        async with self.db.work(self.agent_id) as tx:
-            await writer.note(tx)
 
     @property
     def speaking(self) -> Speaking:
@@ -194,39 +210,93 @@ class Turns:
             limits=self.limits,
         )
 
-    async def _prepared(self, said: Said, heard: _Heard) -> _Prepared:
-        tokens = self.count(heard.text)
-        if why := await self.speaking.why_not(tokens):
+    def _keeping(self, said: Said) -> Keeping:
+        return Keeping(
+            agent_id=self.agent_id,
+            session_id=said.session_id,
+            origin=self.origin,
+            db=self.db,
+            clock=self.clock,
+            count=self.count,
+            sizes=self.sizes,
+            capacity=self.limits.working,
+        )
+
+    async def _prepared(self, said: Said, heard: Heard) -> _Prepared:
+        wanted = (said.terms and said.terms.reply) or self.limits.reply
+        limits = replace(self.limits, reply=min(wanted, self.limits.reply))
+        speaking = replace(self.speaking, limits=limits)
+        if why := await speaking.why_not(self.count(heard.text)):
             return await self._unasked(said, heard, why)
-        shares = await self.speaking.shares()
+        shares = await speaking.shares()
         whole = await self.compacting.view(said.session_id, most=shares.conversation)
-        view = [item for item in whole if heard.place is None or item.first < heard.place]
+        before, since = self._cut(said, heard, whole, shares)
+        view = whole if said.kept else [item for item in whole if heard.place is None or item.first < heard.place]
         end = max((item.last for item in view), default=-1)
-        talk = shares.talk(spoken(view, count=self.count), tokens, count=self.count)
-        sent = replace(in_view(said.session_id, talk, end=end), inherited=tuple(heard.origins))
-        request = replace(self._request(said, heard, sent), tokens=shares.context)
-        given = await Refreshing(contexts=self.contexts).for_turn(request)
-        draft = Draft(context=given.bundle.text, view=talk, text=heard.text, tokens=tokens, marks=shares.marks)
+        draft = self._draft(said, heard, since, shares)
+        talk = shares.talk(before, draft.tokens + draft.besides(count=self.count), count=self.count)
+        sent = replace(in_view(said.session_id, [*talk, *since], end=end), inherited=tuple(heard.origins))
+        request = self._request(said, heard, sent)
+        given = await Refreshing(contexts=self.contexts).for_turn(replace(request, tokens=shares.context))
+        draft = replace(draft, context=given.bundle.text, view=talk)
         letter = draft.letter(shares.usable, count=self.count)
-        if why := await self.speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
+        if why := await speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
             return await self._unasked(said, heard, why)
         async with self.db.work(self.agent_id) as tx:
-            told = await log.outside(tx, talk, agent_id=self.agent_id, session_id=said.session_id)
-        return _Prepared(given=given, draft=draft, letter=letter, heard=_least(told))
+            told = await log.outside(tx, [*talk, *since], agent_id=self.agent_id, session_id=said.session_id)
+        rounds = self._rounds(said, speaking, room=shares.usable, heard=least_of((*told, *given.bundle.outside)))
+        return _Prepared(given=given, draft=draft, letter=letter, rounds=rounds)
 
-    async def _unasked(self, said: Said, heard: _Heard, why: str) -> _Prepared:
+    def _cut(self, said: Said, heard: Heard, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
+        """What stood before the input, and what has come of it already, which takes half of what is read at most."""
+        shown = worked(view, own=OWN, count=self.count) if said.terms else spoken(view, count=self.count)
+        if not said.kept:
+            return [item for item in shown if heard.place is None or item.first < heard.place], []
+        place = next((place for place in reversed(range(len(shown))) if shown[place].asks), len(shown))
+        since = fitted(shown[place:], most=shares.usable // 2, count=self.count, marks=shares.marks)
+        return shown[:place], [item for item in since if not item.asks]
+
+    def _draft(self, said: Said, heard: Heard, since: Sequence[Shown], shares: Shares) -> Draft:
+        terms = said.terms or Terms()
+        own = offered(without=frozenset(tool.name for tool in terms.manner.tools))
+        fits = described(Manner(tools=own), count=self.count) * OWN_SHARE <= shares.usable
+        with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
+        return Draft(
+            context="",
+            view=(),
+            text=heard.text,
+            tokens=self.count(heard.text),
+            marks=shares.marks,
+            instructions=terms.instructions,
+            behind=messages(since),
+            manner=replace(terms.manner, tools=(*terms.manner.tools, *own)) if with_own else terms.manner,
+        )
+
+    def _rounds(self, said: Said, speaking: Speaking, *, room: int, heard: Trust | None) -> Rounds:
+        return Rounds(
+            speaking=speaking,
+            gate=self.gate,
+            clock=self.clock,
+            tools=self.tools and self.tools.of(said.session_id),
+            theirs=said.terms.manner if said.terms else Manner(),
+            room=room,
+            keep=self._keeping(said).keep,
+            heard=heard,
+        )
+
+    async def _unasked(self, said: Said, heard: Heard, why: str) -> _Prepared:
         """Without a model nobody reads the conversation, so its lines may be quoted like any other memory."""
         bundle = await self.contexts.build(self._request(said, heard, None))
         return _Prepared(given=Refreshed(bundle=bundle, how="built", because=UNREAD), degraded=why)
 
-    async def _quotable(self, said: Said, heard: _Heard, ready: _Prepared) -> Refreshed:
+    async def _quotable(self, said: Said, heard: Heard, ready: _Prepared) -> Refreshed:
         """A context that goes with the conversation leaves out what stands there, and one that stood was made for an
         earlier input: what answers this one may not be in them."""
         if ready.draft is None:
             return ready.given
         return (await self._unasked(said, heard, "")).given
 
-    def _request(self, said: Said, heard: _Heard, in_view: InView | None) -> Request:
+    def _request(self, said: Said, heard: Heard, in_view: InView | None) -> Request:
         return Request(
             agent_id=self.agent_id,
             input=heard.text,
@@ -238,72 +308,25 @@ class Turns:
             in_view=in_view,
         )
 
-    async def _record_reply(self, turn: _Turn, text: str, *, by: AnsweredBy) -> bool:
-        """Whether there was a word. A reply that no model gave is an aside: none is told that it had said it, and it is
-        not learnt once more. One that may repeat what was told from outside is a memory that is believed no more than
-        that."""
-        if not (words := mended(text)):
-            return False
-        line = Line(
-            role="assistant",
-            content=words,
-            said_at=self.clock.now(),
-            aside=by != "model",
-            heard=turn.outside,
-        )
-        async with self.db.work(self.agent_id) as tx:
-            replied, _ = await self._append(tx, turn.session_id, line)
-            if turn.asked is not None and replied is not None:
-                await bundles.served(tx, self._served(turn, turn.asked, replied, by))
-        return True
 
-    def _served(self, turn: _Turn, asked: int, replied: int, by: AnsweredBy) -> Served:
-        return Served(
-            agent_id=self.agent_id,
-            session_id=turn.session_id,
-            bundle_id=turn.given.bundle.bundle_id,
-            at=self.clock.now(),
-            how=turn.given.how,
-            because=turn.given.because,
-            answered_by=by,
-            asked=asked,
-            replied=replied,
-        )
-
-    async def _hear(self, session_id: UUID, text: str) -> _Heard:
-        """Keeps what the person said."""
-        async with self.db.work(self.agent_id) as tx:
-            line = Line(role="user", content=text, said_at=self.clock.now())
-            origins = await log.origins(tx, agent_id=self.agent_id, session_id=session_id)
-            return _Heard(text, *await self._append(tx, session_id, line), origins)
-
-    async def _heed(self, session_id: UUID, heard: _Heard) -> Sequence[Proposal]:
-        """What is now proposed for the identity. Nothing else of a turn proposes anything: no reply, and nothing that
-        was recalled for it."""
-        if heard.place is None:
-            return ()
-        async with self.db.work(self.agent_id) as tx:
-            hand = Hand(by=self._by(), count=self.count)
-            return await listen(tx, heard.text, Spot(session_id, heard.place), hand=hand)
-
-    async def _append(self, tx: Tx, session_id: UUID, line: Line) -> tuple[int | None, UUID | None]:
-        """The line's place in the session and the memory it became; neither when it stands there already, word for word
-        at the same moment."""
-        placed = await sessions.append(
-            tx, [line], session_id=session_id, by=self._by(), count=self.count, sizes=self.sizes
-        )
-        held = await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting(session_id))
-        return (placed[0].position if placed else None), (held[0] if held else None)
-
-    def _sitting(self, session_id: UUID) -> Sitting:
-        return Sitting(
-            agent_id=self.agent_id, session_id=session_id, now=self.clock.now(), capacity=self.limits.working
-        )
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
+def _replied(said: Said, heard: Heard, ready: _Prepared, text: str, by: AnsweredBy) -> Replied:
+    sign = said.terms.sign(text, ready.calls) if said.terms and said.terms.sign else None
+    return Replied(
+        text=text,
+        by=by,
+        given=ready.given,
+        asked=heard.place,
+        heard=ready.heard,
+        calls=ready.calls if by == "model" else (),
+        sign=sign,
+    )
 
 
-def _least(tiers: Iterable[Trust | None]) -> Trust | None:
-    known: list[Trust] = [tier for tier in tiers if tier]
-    return least(known) if known else None
+def _finish(ready: _Prepared, degraded: str | None) -> Finish:
+    if ready.replies and degraded is None:
+        return ready.replies[-1].finish
+    return "interrupted" if degraded and ready.replies else "stop"
+
+
+def _spent(replies: Sequence[Reply]) -> tuple[int, int]:
+    return sum(reply.input_tokens for reply in replies), sum(reply.output_tokens for reply in replies)

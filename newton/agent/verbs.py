@@ -18,7 +18,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.importance import share_of
-from newton.memory.memory import ARCHIVED, RECALLED, Kind, Teller
+from newton.memory.memory import ARCHIVED, RECALLED, Kind, Teller, Trust
 from newton.memory.recall import Recollection, Search, Width, recall
 from newton.memory.representations import Count
 
@@ -51,7 +51,7 @@ class Kept(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verbs:
-    """The verbs of one agent. `origin` names the door."""
+    """The verbs of one agent. `origin` names the door, and `trust` is how far what it says is believed."""
 
     agent_id: UUID
     origin: str
@@ -60,6 +60,7 @@ class Verbs:
     count: Count
     thresholds: Thresholds
     embedder: "Embedder | None"
+    trust: Trust = "user"
 
     async def remember(self, remark: Remark) -> Kept:
         """Keeps a fact, or confirms it when it is known word for word.
@@ -147,7 +148,7 @@ class Verbs:
         return Ground(by=self._teller(), thresholds=self.thresholds)
 
     def _teller(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=self.trust)
 
 
 def _zoned(at: datetime | None) -> datetime | None:

@@ -60,6 +60,12 @@ def least(tiers: Iterable[Trust]) -> Trust:
     return max(tiers, key=TIERS.index)
 
 
+def least_of(tiers: Iterable[Trust | None]) -> Trust | None:
+    """The same of those that are known; None when none is."""
+    known: list[Trust] = [tier for tier in tiers if tier]
+    return least(known) if known else None
+
+
 def digest(*parts: str) -> bytes:
     """SHA-256 of the parts, each with its length, so that ("ab", "c") is not ("a", "bc")."""
     return hashlib.sha256("".join(f"{len(part)}:{part}" for part in parts).encode()).digest()

@@ -1,8 +1,8 @@
 """What Newton needs of a chat model, whoever serves it."""
 
-from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 # "length": the ceiling of tokens cut it; "interrupted": the connection, the deadline or the endpoint did.
 Finish: TypeAlias = Literal["stop", "length", "interrupted"]
@@ -14,6 +14,21 @@ class Call(NamedTuple):
     id: str
     name: str
     arguments: str
+
+
+class Tool(NamedTuple):
+    """What a model may call: its name, and all that the chat protocol says of it (with `parameters` as JSON Schema)."""
+
+    name: str
+    function: Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Manner:
+    """How a model is to answer: which tools it may call, and what else was wished, as the chat protocol has it."""
+
+    tools: tuple[Tool, ...] = ()
+    wishes: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +59,7 @@ def wire(message: ChatMessage) -> dict[str, object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A whole reply, why it ended and what it cost, in tokens.
+    """A whole reply, the tools that it calls, why it ended and what it cost, in tokens.
 
     `estimated` when the endpoint reported no usage and it was counted here.
     """
@@ -55,6 +70,7 @@ class Reply:
     output_tokens: int
     estimated: bool = False
     finish: Finish = "stop"
+    calls: tuple[Call, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -69,4 +85,18 @@ class ChatModel(Protocol):
         Raises ProviderError when no reply comes or it breaks off. Before that error too comes the Reply, as far as it
         went ("interrupted"), if anything was said or the endpoint named a cost: so no cost goes unrecorded.
         """
+        ...
+
+
+@runtime_checkable
+class ToolModel(Protocol):
+    """A ChatModel that can be given tools."""
+
+    @property
+    def name(self) -> str:
+        """As ChatModel says."""
+        ...
+
+    def answer(self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: Manner) -> AsyncIterator[str | Reply]:
+        """As ChatModel.stream, in that manner; the Reply holds what it calls. One that cannot call is asked without."""
         ...

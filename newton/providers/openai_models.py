@@ -2,23 +2,24 @@
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import aclosing
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
 from functools import partial
 from typing import TypeVar, cast
 
-import numpy as np
 import openai
 from openai.types.chat import ChatCompletionChunk, ChatCompletionMessageParam
 from openai.types.chat.completion_create_params import ResponseFormat
-from pydantic import BaseModel, ConfigDict
+from openai.types.shared_params import FunctionDefinition
+from pydantic import BaseModel
 
 from newton.errors import ProviderError, WindowError
-from newton.providers import forming, tokens
-from newton.providers.chat import ChatMessage, Finish, Reply, wire
-from newton.providers.embedding import Vector, unit
+from newton.providers import forming
+from newton.providers.breaker import Breaker, breaker_of
+from newton.providers.chat import ChatMessage, Manner, Reply, wire
+from newton.providers.hearing import Heard
 from newton.settings import Settings
 
 OPENAI = "https://api.openai.com/v1"
@@ -26,16 +27,16 @@ CONNECT_SECONDS = 5.0
 NO_KEY = "none"  # for a server that needs none
 SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
 
-# What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
-EMBED_TEXTS = 256
-EMBED_TEXT_TOKENS = 8_000
-EMBED_REQUEST_TOKENS = 250_000
-
 T = TypeVar("T")
 
 _PASSING = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
-_FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
-_FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "interrupted"}
+FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
+_AWAY = (*_PASSING, TimeoutError, ValueError)  # what speaks for an outage; a refusal is an answer
+# What servers say that cannot be given tools.
+_TOOLLESS = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
+_PLAIN = Manner()
+
+_without_tools: set[tuple[str, str]] = set()  # addresses with models, as far as this process has learnt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +52,31 @@ class Endpoint:
     def address(self) -> str:
         return str(self.client.base_url).rstrip("/")
 
+    @property
+    def breaker(self) -> Breaker:
+        return breaker_of(self.address, self.model)
+
     def deadline(self) -> float:
-        """By the event loop's clock."""
-        return asyncio.get_running_loop().time() + self.seconds
+        """By the event loop's clock. Raises ProviderError for an endpoint that is left alone."""
+        now = asyncio.get_running_loop().time()
+        if not self.breaker.admits(now):
+            raise ProviderError(
+                f"{self.address} does not answer, and is left alone for some seconds.",
+                hint="It is tried again by itself; see that it runs.",
+            )
+        return now + self.seconds
+
+    def note(self, error: Exception | None) -> None:
+        """What came of a try."""
+        self.breaker.note(asyncio.get_running_loop().time(), failed=_away(error))
+
+    async def tried(self, ask: Callable[[], Awaitable[T]], *, deadline: float, again: bool = True) -> T:
+        """As `tried`, within the budget of second tries."""
+
+        def may() -> bool:
+            return again and self.breaker.again()
+
+        return await tried(ask, deadline=deadline, again=may, failed=self.note)
 
     def explained(self, error: Exception) -> ProviderError:
         """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
@@ -77,9 +100,15 @@ def client(settings: Settings) -> openai.AsyncOpenAI:
     return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
 
 
-async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float, again: bool = True) -> T:
+async def tried(
+    ask: Callable[[], Awaitable[T]],
+    *,
+    deadline: float,
+    again: Callable[[], bool] = lambda: True,
+    failed: Callable[[Exception], None] = lambda error: None,
+) -> T:
     """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline,
-    unless `again` is false.
+    if it may be asked `again`; then `failed` is told of the first try.
 
     Raises TimeoutError at the deadline.
     """
@@ -88,10 +117,17 @@ async def tried(ask: Callable[[], Awaitable[T]], *, deadline: float, again: bool
             return await ask()
         except _PASSING as error:
             wait = wait_asked(error)
-            if not again or asyncio.get_running_loop().time() + wait >= deadline:
+            if asyncio.get_running_loop().time() + wait >= deadline or not again():
                 raise
+            failed(error)
             await asyncio.sleep(wait)
         return await ask()
+
+
+def _away(error: Exception | None) -> bool:
+    """Whether an outage is behind it; an endpoint that refuses is there."""
+    refused = isinstance(error, openai.APIStatusError) and not isinstance(error, _PASSING)
+    return error is not None and not refused and isinstance(error, (openai.APIError, *_AWAY))
 
 
 def wait_asked(error: openai.OpenAIError) -> float:
@@ -169,39 +205,67 @@ class OpenAIChat:
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
     ) -> AsyncIterator[str | Reply]:
         """As ChatModel and FormModel say. The deadline of `llm_timeout` seconds is for the whole reply."""
-        heard, failure = _Heard(messages), None
+        deadline, heard = self._endpoint.deadline(), Heard(messages, max_tokens)
+        if form is None:
+            begin = self._endpoint.tried(lambda: self._begun(messages, max_tokens), deadline=deadline)
+        else:
+            begin = self._formed(heard, max_tokens, form, deadline)
+        async with aclosing(self._replied(heard, begin, deadline)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def answer(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: Manner
+    ) -> AsyncIterator[str | Reply]:
+        """As ToolModel says."""
+        deadline, heard = self._endpoint.deadline(), Heard(messages, max_tokens)
+        begin = self._mannered(heard, max_tokens, manner, deadline)
+        async with aclosing(self._replied(heard, begin, deadline)) as pieces:
+            async for piece in pieces:
+                yield piece
+
+    async def _replied(
+        self, heard: Heard, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+    ) -> AsyncGenerator[str | Reply]:
+        failure: Exception | None = None
         try:
-            async with aclosing(self._chunks(heard, max_tokens, form)) as chunks:
+            async with aclosing(_chunks(begin, deadline)) as chunks:
                 async for chunk in chunks:
                     if piece := heard.take(chunk):
                         yield piece
-        except _FAILURES as error:
-            failure = self._endpoint.explained(error)
+        except FAILURES as error:
+            failure = error
         reply = heard.reply(model=self._endpoint.model)
-        if heard.pieces or not reply.estimated:
+        broken = heard.nothing or reply.finish == "interrupted"
+        self._endpoint.note(failure or (ValueError() if broken else None))
+        if not heard.nothing or not reply.estimated:
             yield reply
-        if not heard.pieces or reply.finish == "interrupted":
-            raise failure or self._unsaid(reply)
+        if broken:
+            raise self._endpoint.explained(failure) if failure else self._unsaid(reply)
 
-    async def _chunks(
-        self, heard: "_Heard", max_tokens: int, form: type[BaseModel] | None
-    ) -> AsyncGenerator[ChatCompletionChunk]:
-        """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
-        deadline = self._endpoint.deadline()
-        if form is None:
-            begun = await tried(lambda: self._begun(heard.asked, max_tokens), deadline=deadline)
-        else:
-            begun = await self._formed(heard, max_tokens, form, deadline)
-        async with begun as stream:
-            while True:
-                async with asyncio.timeout_at(deadline):
-                    chunk = await anext(stream, None)
-                if chunk is None:
-                    return
-                yield chunk
+    async def _mannered(
+        self, heard: Heard, max_tokens: int, manner: Manner, deadline: float
+    ) -> openai.AsyncStream[ChatCompletionChunk]:
+        """The reply to a request with tools, or without them where the model cannot be given any."""
+        place = self._endpoint.address, self._endpoint.model
+
+        def asking(given: Manner) -> Callable[[], Awaitable[openai.AsyncStream[ChatCompletionChunk]]]:
+            return lambda: self._begun(heard.asked, max_tokens, manner=given)
+
+        plain = Manner(wishes={name: one for name, one in manner.wishes.items() if not name.startswith("tool_")})
+        if not manner.tools or place in _without_tools:
+            return await self._endpoint.tried(asking(plain), deadline=deadline)
+        try:
+            return await self._endpoint.tried(asking(manner), deadline=deadline)
+        except openai.APIStatusError as error:
+            if error.status_code not in forming.REFUSALS or _overflows(error) or not _TOOLLESS.search(error.message):
+                raise
+        begun = await self._endpoint.tried(asking(plain), deadline=deadline)
+        _without_tools.add(place)
+        return begun
 
     async def _formed(
-        self, heard: "_Heard", max_tokens: int, form: type[BaseModel], deadline: float
+        self, heard: Heard, max_tokens: int, form: type[BaseModel], deadline: float
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         """The reply to a request for a form, made plainer as long as the endpoint refuses it. When it refuses all of
         them, the first refusal counts, and the next request is a plain one alone: an outage is not asked thrice."""
@@ -211,7 +275,7 @@ class OpenAIChat:
             heard.asked = forming.worded(messages, form, way)
             ask = partial(self._begun, heard.asked, max_tokens, forming.response_format(form, way))
             try:
-                begun = await tried(ask, deadline=deadline, again=refused is None)
+                begun = await self._endpoint.tried(ask, deadline=deadline, again=refused is None)
             except openai.APIStatusError as error:
                 if error.status_code not in forming.REFUSALS or _overflows(error):
                     raise
@@ -224,7 +288,12 @@ class OpenAIChat:
         raise refused
 
     async def _begun(
-        self, messages: Sequence[ChatMessage], max_tokens: int, response_format: ResponseFormat | None = None
+        self,
+        messages: Sequence[ChatMessage],
+        max_tokens: int,
+        response_format: ResponseFormat | None = None,
+        *,
+        manner: Manner = _PLAIN,
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         return await self._endpoint.client.chat.completions.create(
             model=self._endpoint.model,
@@ -233,6 +302,9 @@ class OpenAIChat:
             stream=True,
             stream_options={"include_usage": True},
             response_format=response_format or openai.omit,
+            tools=[{"type": "function", "function": cast("FunctionDefinition", one.function)} for one in manner.tools]
+            or openai.omit,
+            extra_body=dict(manner.wishes) or None,
         )
 
     def _unsaid(self, reply: Reply) -> ProviderError:
@@ -243,140 +315,17 @@ class OpenAIChat:
         return ProviderError(f"The model {self._endpoint.model} answered nothing.", hint=hint)
 
 
-class _Received(BaseModel):
-    """What is used of an answer; servers leave out or add the rest as they like."""
-
-    model_config = ConfigDict(frozen=True, from_attributes=True)
-
-
-class _Delta(_Received):
-    content: str | None = None
-
-
-class _Choice(_Received):
-    delta: _Delta | None = None
-    finish_reason: str | None = None
-
-
-class _Usage(_Received):
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-
-
-class _Chunk(_Received):
-    choices: list[_Choice] | None = None
-    usage: _Usage | None = None
-
-
-@dataclass(slots=True)
-class _Heard:
-    """A reply as far as it has come, and what it was asked with."""
-
-    asked: Sequence[ChatMessage]
-    pieces: list[str] = field(default_factory=list[str])
-    usage: tuple[int, int] | None = None
-    finish: Finish | None = None
-
-    def take(self, received: object) -> str | None:
-        """The words of the chunk. Raises ValueError for what is no chunk."""
-        chunk = _Chunk.model_validate(received)
-        if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
-            self.usage = usage.prompt_tokens, usage.completion_tokens
-        if not chunk.choices:
-            # Usage without words is the last chunk, so the reply is whole even if no reason was given.
-            self.finish = self.finish or ("stop" if chunk.usage else None)
-            return None
-        return self._choice(chunk.choices[0])
-
-    def _choice(self, choice: _Choice) -> str | None:
-        if choice.finish_reason:
-            self.finish = _FINISHES.get(choice.finish_reason, "stop")
-        piece = choice.delta.content if choice.delta else None
-        if piece:
-            self.pieces.append(piece)
-        return piece
-
-    def reply(self, *, model: str) -> Reply:
-        text = "".join(self.pieces)
-        spent = self.usage or (sum(tokens.count_many(m.text for m in self.asked)), tokens.count(text))
-        return Reply(
-            text=text,
-            model=model,
-            input_tokens=spent[0],
-            output_tokens=spent[1],
-            estimated=self.usage is None,
-            finish=self.finish or "interrupted",
-        )
-
-
-class _Row(_Received):
-    index: int
-    embedding: list[float]
-
-
-class _Rows(_Received):
-    data: list[_Row]
-
-
-class OpenAIEmbedder:
-    """An Embedder. Of a text of more than 8,000 tokens it sees the beginning."""
-
-    def __init__(self, settings: Settings) -> None:
-        self._endpoint = Endpoint(
-            client=client(settings),
-            model=settings.embedding_model,
-            setting="NEWTON_EMBEDDING_MODEL",
-            seconds=settings.llm_timeout,
-        )
-        self.dimensions = settings.embedding_dimensions
-        self.identity = f"{settings.embedding_model}/{self.dimensions}"
-
-    async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        """As Embedder says, in requests of at most 256 texts, each with the whole deadline."""
-        requests = await asyncio.to_thread(lambda: list(_requests(texts)))
-        return [vector for request in requests for vector in await self._embedded(request)]
-
-    async def _embedded(self, texts: list[str]) -> list[Vector]:
-        try:
-            answer = await tried(lambda: self._asked(texts), deadline=self._endpoint.deadline())
-            rows = sorted(_Rows.model_validate(answer).data, key=lambda row: row.index)
-        except _FAILURES as error:
-            raise self._endpoint.explained(error) from None
-        self._check([len(row.embedding) for row in rows], texts=len(texts))
-        vectors = np.array([row.embedding for row in rows], dtype=np.float64)
-        if not np.isfinite(vectors).all():
-            raise self._endpoint.explained(ValueError())
-        return unit(vectors)
-
-    async def _asked(self, texts: list[str]) -> object:
-        return await self._endpoint.client.embeddings.create(
-            model=self._endpoint.model, input=texts, dimensions=self.dimensions, encoding_format="float"
-        )
-
-    def _check(self, lengths: Sequence[int], *, texts: int) -> None:
-        if len(lengths) != texts:
-            what = f"The embedding model {self._endpoint.model} gave {len(lengths)} vectors for {texts} texts."
-            raise ProviderError(what, hint="Ask again, or set NEWTON_EMBEDDING_MODEL to another.")
-        if wrong := set(lengths) - {self.dimensions}:
-            what = f"The embedding model {self._endpoint.model} gave vectors of {wrong.pop()} numbers."
-            hint = f"Set NEWTON_EMBEDDING_DIMENSIONS to that; {self.dimensions} was asked."
-            raise ProviderError(what, hint=hint)
-
-
-def _requests(texts: Sequence[str]) -> Iterator[list[str]]:
-    """The texts in order, in portions that the endpoint takes. It refuses an empty text, so that becomes a space."""
-    request: list[str] = []
-    used = 0
-    for text in texts:
-        readable = tokens.clip(text, most=EMBED_TEXT_TOKENS) or " "
-        cost = tokens.count(readable)
-        if request and (len(request) == EMBED_TEXTS or used + cost > EMBED_REQUEST_TOKENS):
-            yield request
-            request, used = [], 0
-        request.append(readable)
-        used += cost
-    if request:
-        yield request
+async def _chunks(
+    begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+) -> AsyncGenerator[ChatCompletionChunk]:
+    """The deadline is set anew for each wait: one that stood while a chunk is away would cancel its reader."""
+    async with await begin as stream:
+        while True:
+            async with asyncio.timeout_at(deadline):
+                chunk = await anext(stream, None)
+            if chunk is None:
+                return
+            yield chunk
 
 
 # The first that fits speaks.

@@ -21,6 +21,7 @@ from newton.runtime.api.app import create
 from newton.runtime.api.bodies import LOOPBACK
 from newton.runtime.jobs.catalogue import SCHEDULES, running
 from newton.runtime.jobs.work import Worker
+from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton, opened
 from newton.settings import Settings
@@ -113,6 +114,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
             return
         minds = Minds(newton)
         app = create(minds, operator_token=token, hosts=listen.hosts)
+        await stack.enter_async_context(mounted(app))
         server = Server(config(app, listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[taken]))

@@ -2,11 +2,17 @@
 
 import asyncio
 from collections import OrderedDict
+from functools import cached_property
+from typing import TYPE_CHECKING
 from uuid import UUID
 
 from newton.errors import DatabaseError
 from newton.ids import agent_id
+from newton.runtime.models import chat_model
 from newton.runtime.wiring import Newton, for_agent
+
+if TYPE_CHECKING:
+    from newton.providers.chat import ChatModel
 
 MOST = 256  # agents at hand; what one leaves behind here is a few objects, and it is made again in a millisecond
 
@@ -18,6 +24,11 @@ class Minds:
         self.first = newton
         self._at_hand: OrderedDict[UUID, Newton] = OrderedDict()
         self._lock = asyncio.Lock()
+
+    @cached_property
+    def model(self) -> "ChatModel | None":
+        """The model that all of them talk with; None when none is set."""
+        return chat_model(self.first.settings)
 
     async def of(self, name: str) -> Newton:
         """Newton for the agent of that name, begun if it is new."""

@@ -47,7 +47,7 @@ def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
         case "local":
             return import_module("newton.providers.minilm").MiniLM(settings.embeddings_device), tokens.count
         case "openai":
-            return import_module("newton.providers.openai_models").OpenAIEmbedder(settings), tokens.count
+            return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings), tokens.count
         case "none":
             return None, tokens.count
 

@@ -19,6 +19,7 @@ from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.tasks import Tasks
+from newton.agent.tools import Toolbox
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
@@ -256,19 +257,13 @@ class Newton:
             room=room(self.settings),
         )
 
-    def turns(self, model: "ChatModel | None", *, tell: Callable[[Event], None] = lambda event: None) -> Turns:
-        return Turns(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            contexts=self.contexts,
-            compacting=self.compacting(tell),
-            gate=self.gate("chat"),
-            model=model,
-            limits=limits(self.settings),
-            sizes=sizes(self.settings),
-        )
+    def toolbox(self, origin: str) -> Toolbox:
+        return _toolbox(self, origin)
+
+    def turns(
+        self, model: "ChatModel | None", *, origin: str = "chat", tell: Callable[[Event], None] = lambda event: None
+    ) -> Turns:
+        return _turns(self, model, origin, tell)
 
 
 @asynccontextmanager
@@ -372,6 +367,33 @@ def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
         model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
         window=settings.window_tokens,
         tell=tell,
+    )
+
+
+def _toolbox(newton: Newton, origin: str) -> Toolbox:
+    return Toolbox(
+        verbs=newton.verbs(origin),
+        curation=newton.curation(origin),
+        deciding=newton.deciding(origin),
+        tasks=newton.tasks(origin),
+        gate=newton.gate(origin),
+    ).heard(())
+
+
+def _turns(newton: Newton, model: "ChatModel | None", origin: str, tell: Callable[[Event], None]) -> Turns:
+    return Turns(
+        agent_id=newton.agent_id,
+        db=newton.db,
+        clock=newton.clock,
+        count=newton.count,
+        contexts=newton.contexts,
+        compacting=newton.compacting(tell),
+        gate=newton.gate(origin),
+        model=model,
+        limits=limits(newton.settings),
+        sizes=sizes(newton.settings),
+        origin=origin,
+        tools=newton.toolbox("agent"),
     )
 
 

@@ -40,6 +40,7 @@ APPEND_ONLY = {
 FIXED = {
     "dialogue.compacting": {"session_id"},
     "dialogue.noted": {"session_id"},
+    "dialogue.turns": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",

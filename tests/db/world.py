@@ -22,7 +22,7 @@ from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
-from newton.dialogue import abridging, branches, closing, entries, log, sessions, tasks
+from newton.dialogue import abridging, branches, closing, entries, holding, log, sessions, tasks
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.branches import Excerpt
 from newton.dialogue.entries import Run
@@ -136,6 +136,7 @@ async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
     assert await entries.keep(tx, [made], seen=await log.seen(tx, **of), **of)
     await entries.restore(tx, made.entry_id, session_id=session_id, by=by)
     assert await entries.hold(tx, made.entry_id, seconds=60, **of)
+    assert await holding.hold(tx, made.entry_id, seconds=60, **of)
     await entries.record(tx, Run("threshold", NOON, 1.5, 100, 10), **of)
     await branches.checkpoint(tx, "tea", session_id=session_id, by=by)
     branch_id = await branches.branch(tx, "cellar", parent_id=session_id, at="tea", by=by)

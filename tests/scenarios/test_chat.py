@@ -47,6 +47,7 @@ def newton(mind: Mind, embedder: Embedder) -> Newton:
         clock=mind.clock,
         count=tokens.count,
         embedder=embedder,
+        configured=embedder,
         frames=load_frames(),
         profiles=load_profiles(),
         contexts=mind.contexts,

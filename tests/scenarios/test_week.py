@@ -29,6 +29,7 @@ def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> Newton:
         clock=mind.clock,
         count=tokens.count,
         embedder=mind.embedder,
+        configured=mind.embedder,
         frames=contexts.frames,
         profiles=contexts.profiles,
         contexts=contexts,

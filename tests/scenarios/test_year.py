@@ -60,8 +60,8 @@ class Brittle(Database):
     left: int | None = None
 
     @asynccontextmanager
-    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
-        async with super().work(agent) as tx:
+    async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
+        async with super().work(agent, snapshot=snapshot) as tx:
             yield cast(Tx, _Counted(tx, self))
 
     def spend(self) -> None:

@@ -19,6 +19,7 @@ from newton.runtime.api import (
     listening,
     memories,
     metrics,
+    openai,
     problems,
     recalling,
     sessions,
@@ -47,6 +48,7 @@ ROUTERS = (
     export.router,
     jobs.router,
     listening.router,
+    openai.router,
 )
 
 
@@ -78,6 +80,9 @@ def described(app: FastAPI) -> dict[str, Any]:
     for path in schema["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
+            if "openai" in operation["tags"]:  # its clients read failures in another shape, but what is refused before
+                content[problems.MEDIA] = {"schema": {"$ref": "#/components/schemas/Problem"}}
+                continue
             if "application/json" in content:
                 content[problems.MEDIA] = content.pop("application/json")
     return schema

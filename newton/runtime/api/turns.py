@@ -17,8 +17,9 @@ WAITING, EACH_WAITING = 64, 32
 WAIT_SECONDS = 5.0
 WORK_SECONDS = 60.0  # until the answer begins
 
-# The first stands for hours and does next to nothing; the others must answer when nothing else does.
-APART = frozenset({"/v1/events", "/health/live", "/health/ready", "/metrics", "/openapi.json"})
+# The first stands for hours and does next to nothing, the second waits for a model; the others must answer when nothing
+# else does.
+APART = frozenset({"/v1/events", "/v1/chat/completions", "/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
 BUSY = BusyError("Too much is asked at once.", hint="Send it again in a moment, or ask less at a time.")
 LATE = DeadlineError(f"It took longer than {WORK_SECONDS:g} seconds.", hint="Ask for less at once, or try again later.")

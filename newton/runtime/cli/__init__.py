@@ -20,6 +20,7 @@ COMMANDS = {
     "chat": ("newton.runtime.cli.chat:chat", "Talk. What is said is remembered."),
     "ask": ("newton.runtime.cli.ask:ask", "Ask one question and get one answer."),
     "serve": ("newton.runtime.cli.serve:serve", "Serve agents over HTTP until told to stop."),
+    "mcp": ("newton.runtime.cli.mcp:mcp", "Speak MCP with a program that starts it."),
     "context": ("newton.runtime.cli.ask:context", "Show the context a model would be given for an input."),
     "bundles": ("newton.runtime.cli.bundles:bundles", "List the contexts that were made."),
     "why": ("newton.runtime.cli.bundles:why", "Explain a context, or one memory of it."),

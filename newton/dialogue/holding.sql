@@ -1,0 +1,41 @@
+-- name: hold(agent_id, session_id, holder, seconds)
+-- Takes the right to a turn of a session, or keeps it, unless another has it still.
+insert into dialogue.turns (agent_id, session_id, holder, until)
+values ($1, $2, $3, now() + make_interval(secs => $4))
+on conflict (agent_id, session_id) do update
+set holder = excluded.holder, until = excluded.until
+where turns.until < now() or turns.holder = excluded.holder
+returning holder;
+
+-- name: release(agent_id, session_id, holder)
+update dialogue.turns
+set until = '-infinity'
+where agent_id = $1 and session_id = $2 and holder = $3;
+
+-- name: open_calls(agent_id, session_id)
+-- Calls of the session's own lines that have no answer behind them.
+select c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments
+from dialogue.messages as m
+cross join lateral jsonb_array_elements(m.calls) as c
+where
+    m.agent_id = $1
+    and m.session_id = $2
+    and m.calls is not null
+    and not exists (
+        select
+        from dialogue.messages as a
+        where
+            a.agent_id = $1
+            and a.session_id = $2
+            and a.position > m.position
+            and a.answers = c.value ->> 'id'
+    )
+order by m.position;
+
+-- name: signed(agent_id, ref, signs)
+-- Where lines with these signs stand in a conversation of that name, and in those that went on from it elsewhere.
+select s.session_id, m.position, m.ref as sign
+from dialogue.sessions as s
+join dialogue.messages as m on m.agent_id = $1 and m.session_id = s.session_id and m.ref = any($3::text[])
+where s.agent_id = $1 and (s.ref = $2 or starts_with(s.ref, $2 || '~'))
+order by m.position desc, m.session_id desc;

@@ -1,0 +1,93 @@
+"""A daemon that talks with a scripted endpoint: each test says what the model is to answer next."""
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import asyncpg
+import httpx2
+import openai
+
+from newton.agent.sending import SAID
+from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
+from tests.system.daemons import Daemon, daemon
+
+
+@dataclass(slots=True)
+class Talk:
+    """The daemon, the endpoint behind it, and what that answers next."""
+
+    daemon: Daemon
+    behind: Endpoint
+    dsn: str
+    script: list[Respond]
+    usual: list[Respond]
+
+    def client(self, token: str | None = None, **headers: str) -> openai.AsyncOpenAI:
+        """The client of OpenAI, pointed at Newton."""
+        return openai.AsyncOpenAI(
+            base_url=f"{self.daemon.url}/v1",
+            api_key=token or self.daemon.token,
+            default_headers=headers,
+            max_retries=0,
+            timeout=30,
+        )
+
+    async def post(self, path: str, body: object, **headers: str) -> httpx2.Response:
+        shown = {"Authorization": f"Bearer {self.daemon.token}", **headers}
+        async with httpx2.AsyncClient(base_url=self.daemon.url, headers=shown, timeout=30) as client:
+            return await client.post(path, json=body)
+
+    async def fetch(self, sql: str, *given: object) -> list[asyncpg.Record]:
+        """What is in the database, as its owner sees it."""
+        connection = await asyncpg.connect(self.dsn)
+        try:
+            return await connection.fetch(sql, *given)
+        finally:
+            await connection.close()
+
+    async def lines(self, name: str) -> dict[str, list[str]]:
+        """The own lines of the session of that name and of those that went on from it elsewhere."""
+        rows = await self.fetch(
+            "select s.ref, m.content from dialogue.sessions s join dialogue.messages m using (agent_id, session_id)"
+            " where starts_with(s.ref, $1) order by m.position",
+            name,
+        )
+        found: dict[str, list[str]] = {}
+        for row in rows:
+            found.setdefault(row["ref"], []).append(row["content"])
+        return found
+
+    def plays(self, *responses: Respond) -> None:
+        self.script[:] = responses
+        self.behind.asked.clear()
+
+    def always(self, respond: Respond) -> None:
+        """From now on it answers so."""
+        self.usual[:] = [respond]
+        self.plays()
+
+    def asked(self, place: int = -1) -> dict[str, Any]:
+        """What the model was sent."""
+        return self.behind.asked[place]
+
+    def shown(self, place: int = -1) -> Sequence[tuple[str, str | None]]:
+        """The same, as roles and words, without the system's and without what was recalled."""
+        said = [one for one in self.asked(place)["messages"] if one["role"] != "system"]
+        return [(one["role"], one["content"] and one["content"].rpartition(SAID)[2]) for one in said]
+
+
+@asynccontextmanager
+async def talking(home: Path, dsn: str, **env: str) -> AsyncGenerator[Talk]:
+    script: list[Respond] = []
+    usual: list[Respond] = [says(["Fine."])]
+
+    async def respond(wire: Wire) -> None:
+        await (script.pop(0) if script else usual[0])(wire)
+
+    async with endpoint(respond) as behind:
+        address = {"OPENAI_BASE_URL": behind.url, "OPENAI_MODEL": "scripted"}
+        with daemon(home, NEWTON_EMBEDDING="none", **address, **env) as made:
+            yield Talk(made, behind, dsn, script, usual)

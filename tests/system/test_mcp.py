@@ -1,0 +1,143 @@
+"""MCP, as its official client speaks it, over pipes and with a daemon."""
+
+import os
+import sys
+from collections.abc import AsyncGenerator, Iterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from mcp.client import Client
+from mcp.client.stdio import StdioServerParameters
+from mcp.client.streamable_http import streamable_http_client
+
+from tests.system.daemons import Daemon, daemon
+from tests.system.typed import ok, typed
+
+VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"}
+
+
+@pytest.fixture(scope="module")
+def served(home: Path) -> Iterator[Daemon]:
+    with daemon(home, NEWTON_EMBEDDING="none") as made:
+        yield made
+
+
+@asynccontextmanager
+async def speaking(url: str, token: str, **headers: str) -> AsyncGenerator[Client]:
+    shown = {"Authorization": f"Bearer {token}", **headers}
+    async with (
+        httpx2.AsyncClient(headers=shown, timeout=30) as plain,
+        Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as client,
+    ):
+        yield client
+
+
+async def told(client: Client, name: str, **arguments: object) -> dict[str, Any]:
+    result = await client.call_tool(name, arguments)
+    assert not result.is_error, result.content
+    return result.structured_content
+
+
+async def refused(client: Client, name: str, **arguments: object) -> dict[str, Any]:
+    result = await client.call_tool(name, arguments)
+    assert result.is_error
+    return result.structured_content
+
+
+async def lived(client: Client) -> None:
+    """A small life: every verb once, and what goes wrong with some."""
+    offered = {tool.name: tool for tool in (await client.list_tools()).tools}
+    assert set(offered) == VERBS
+    assert all(tool.description and len(tool.description) > 60 for tool in offered.values())
+    hints = {name: tool.annotations for name, tool in offered.items() if tool.annotations}
+    assert {name for name, hint in hints.items() if hint.read_only_hint} == {
+        "recall",
+        "context",
+        "expand",
+        "calibration",
+    }
+    assert [name for name, hint in hints.items() if hint.destructive_hint] == ["forget"]
+    kept = await told(client, "remember", content="The lighthouse is painted red.", subject="lighthouse")
+    found = await told(client, "recall", query="What is painted red?")
+    assert kept["memory_id"] in [one["memory_id"] for one in found["found"]]
+    assert "lighthouse" in (await told(client, "context", input="Which colour has the lighthouse?", budget=500))["text"]
+    whole = await told(client, "expand", memory_id=kept["memory_id"])
+    assert (whole["kind"], whole["trust"]) == ("fact", "agent")  # a model told it
+    choice: Any = {"description": "Paint it white.", "confidence": 0.8, "category": "paint"}
+    assert (await refused(client, "decide", **choice))["code"] == "guarded"
+    made = await told(client, "decide", **choice, reasons=[{"kind": "empirical", "text": "White is seen from afar."}])
+    await told(client, "review", decision_id=made["decision_id"], outcome="success")
+    assert (await told(client, "calibration", category="paint"))["n"] == 1
+    assert "once" in (await refused(client, "review", decision_id=made["decision_id"], outcome="failure"))["hint"]
+    assert "confidence" in (await refused(client, "decide", description="x", confidence=7))["error"]
+    assert (await refused(client, "decide", description="x", confidence=0.5, trust="operator"))["hint"]
+    assert (await told(client, "forget", memory_id=kept["memory_id"], because="it was a test"))["forgotten"]
+
+
+async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
+    async with speaking(served.url, served.token, **{"X-Newton-Agent": "http"}) as client:
+        await lived(client)
+
+
+async def test_a_client_over_pipes_has_every_verb(home: Path) -> None:
+    bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
+    env = {**bare, "NEWTON_DATA_DIR": str(home / "data"), "NEWTON_EMBEDDING": "none"}
+    words = ["-m", "newton", "mcp", "--agent", "pipes"]
+    async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(home))) as client:
+        await lived(client)
+
+
+@pytest.fixture
+def reader(served: Daemon, home: Path) -> str:
+    """A token that may only read."""
+    return ok(typed(home, "tokens", "create", "reader", "--scope", "read", "--agent", "ana")).split()[0]
+
+
+async def test_a_token_reaches_as_far_as_its_scope_and_to_its_own_agent(served: Daemon, reader: str) -> None:
+    # S9
+    async with speaking(served.url, reader) as client:
+        assert {tool.name for tool in (await client.list_tools()).tools} == {
+            "recall",
+            "context",
+            "expand",
+            "calibration",
+        }
+        assert "write" in (await refused(client, "remember", content="x"))["error"]
+    async with speaking(served.url, served.token, **{"X-Newton-Agent": "bob"}) as client:
+        kept = await told(client, "remember", content="The harbour is blue.")
+    async with speaking(served.url, reader) as client:
+        assert (await refused(client, "expand", memory_id=kept["memory_id"]))["code"] == "not_found"
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Authorization": ""}, 401),
+        ({"Authorization": "Bearer nwt_x"}, 401),
+        ({"Origin": "https://elsewhere.example"}, 403),
+        ({"Host": "elsewhere.example"}, 403),
+        ({}, 200),
+    ],
+)
+def test_only_those_with_a_token_who_mean_this_host_get_in(
+    served: Daemon, headers: dict[str, str], status: int
+) -> None:
+    # S9
+    call: Any = {"jsonrpc": "2.0", "id": 1, "method": "tools/list", "params": {}}
+    shown = {"Accept": "application/json, text/event-stream", **headers}
+    with served.client() as client:
+        assert client.post("/mcp", json=call, headers=shown).status_code == status
+        assert client.post(f"/mcp?token={served.token}", json=call, headers={"Authorization": ""}).status_code == 401
+
+
+def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, home: Path) -> None:
+    ok(typed(home, "censors", "add", "passphrase", "--reason", "secret", "--action", "block", "--agent", "guarded"))
+    call = {"name": "remember", "arguments": {"content": "The passphrase is seven words long."}}
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
+    with served.client(**{"X-Newton-Agent": "guarded", "Accept": "application/json, text/event-stream"}) as client:
+        result = client.post("/mcp", json=body).json()["result"]
+    assert result["isError"] and result["structuredContent"]["code"] == "censored"
+    assert "passphrase" not in ok(typed(home, "recall", "words long", "--agent", "guarded", "--json"))

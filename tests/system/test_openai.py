@@ -1,0 +1,175 @@
+"""The protocol of OpenAI, as its own client speaks it with a daemon."""
+
+import json
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import openai
+import pytest
+from openai.types.chat import ChatCompletionMessageParam as Message
+
+from tests.endpoint import calls_tools, fails, says
+from tests.system.scripted import Talk, talking
+
+WEATHER: Any = {
+    "type": "function",
+    "function": {
+        "name": "weather",
+        "description": "The weather of a place.",
+        "parameters": {"type": "object", "properties": {"place": {"type": "string"}}},
+    },
+}
+
+
+@pytest.fixture(scope="module")
+async def talk(home: Path, behind: str) -> AsyncIterator[Talk]:
+    async with talking(home, behind) as made:
+        await made.post("/v1/memories", {"content": "The ferry is called Artemis."})
+        yield made
+
+
+def user(text: str) -> Message:
+    return {"role": "user", "content": text}
+
+
+def assistant(text: str) -> Message:
+    return {"role": "assistant", "content": text}
+
+
+async def said(talk: Talk, *messages: Message, session: str | None = None, **more: Any) -> Any:
+    headers = {"X-Newton-Session": session} if session else {}
+    async with talk.client(**headers) as client:
+        create: Any = client.chat.completions.create
+        return await create(model="newton", messages=list(messages), **more)
+
+
+async def test_a_chat_is_answered_with_the_memory_added(talk: Talk) -> None:
+    talk.plays(says(["It is ", "Artemis."], usage=(40, 4)))
+    system: Message = {"role": "system", "content": "Answer in one line."}
+    answer = await said(talk, system, user("What is the ferry called?"))
+    assert (answer.choices[0].message.content, answer.choices[0].finish_reason) == ("It is Artemis.", "stop")
+    assert answer.usage.model_dump(include={"prompt_tokens", "completion_tokens", "total_tokens"}) == {
+        "prompt_tokens": 40,
+        "completion_tokens": 4,
+        "total_tokens": 44,
+    }
+    first, last = talk.asked()["messages"]
+    assert first["content"].startswith("Answer in one line.")
+    assert "The ferry is called Artemis." in last["content"]
+    assert answer.newton["degraded"] is None
+
+
+async def test_a_stream_comes_in_chunks_with_its_usage_and_says_what_was_injected_when_asked(talk: Talk) -> None:
+    # S004-14
+    talk.plays(says(["At ", "nine."], usage=(30, 2)))
+    async with talk.client() as client:
+        stream = await client.chat.completions.create(
+            model="scripted", messages=[user("When is tea?")], stream=True, stream_options={"include_usage": True}
+        )
+        chunks = [chunk async for chunk in stream]
+    assert "".join(chunk.choices[0].delta.content or "" for chunk in chunks if chunk.choices) == "At nine."
+    assert [chunk.choices[0].finish_reason for chunk in chunks if chunk.choices][-1] == "stop"
+    assert chunks[-1].usage and chunks[-1].usage.total_tokens == 32
+    talk.plays(says(["Artemis."]))
+    body = {"messages": [user("What is the ferry called?")], "stream": True}
+    lines = (await talk.post("/v1/chat/completions", body, **{"X-Newton-Debug": "1"})).text.splitlines()
+    told = [line for line in lines if line.startswith(": MEMORY_DEBUG ")]
+    assert json.loads(told[0].removeprefix(": MEMORY_DEBUG "))["items"]
+    assert lines[-2] == "data: [DONE]"
+
+
+async def test_a_conversation_that_is_sent_whole_is_kept_once_and_an_edited_one_branches(talk: Talk) -> None:
+    name = f"trip-{uuid4().hex[:6]}"
+    talk.plays(says(["Hello."]), says(["Two."]), says(["Three."]), says(["Hello again."]))
+    begun = [user("Good morning, ferry.")]
+    await said(talk, *begun, session=name)
+    went_on = [*begun, assistant("Hello."), user("How many cups?")]
+    await said(talk, *went_on, session=name)
+    assert talk.shown() == [("user", "Good morning, ferry."), ("assistant", "Hello."), ("user", "How many cups?")]
+    edited = [*begun, assistant("Hello."), user("How many plates?")]
+    await said(talk, *edited, session=name)
+    assert talk.shown()[-1] == ("user", "How many plates?")
+    assert "How many cups?" not in json.dumps(talk.shown())
+    await said(talk, *begun, session=name)  # once more, as when an answer was not liked
+    assert talk.shown() == begun_as(begun)
+    talk.plays(says(["Four."]))
+    await said(talk, *edited, assistant("Three."), user("And forks?"), session=name)
+    assert len(talk.shown()) == 5
+    logs = await talk.lines(name)
+    assert logs[name] == ["Good morning, ferry.", "Hello.", "How many cups?", "Two."]
+    assert sorted(logs[one][len(logs[one]) - 1] for one in logs) == ["Four.", "Hello again.", "Two."]
+
+
+def begun_as(messages: list[Message]) -> list[tuple[str, object]]:
+    plain: list[Any] = list(messages)
+    return [(one["role"], one["content"]) for one in plain]
+
+
+async def test_two_conversations_of_a_token_are_two_sessions(talk: Talk) -> None:
+    talk.plays(says(["One."]), says(["Other."]), says(["More."]))
+    await said(talk, user("The first of two."))
+    await said(talk, user("The second of two."))
+    assert talk.shown() == [("user", "The second of two.")]
+    await said(talk, user("The first of two."), assistant("One."), user("And now?"))
+    rows = await talk.fetch("select session_id from dialogue.messages where content = any($1)", ["One.", "And now?"])
+    assert len(rows) == 2 and rows[0] == rows[1]
+
+
+async def test_tools_of_the_caller_are_passed_through_and_their_answers_taken_in(talk: Talk) -> None:
+    name = f"weather-{uuid4().hex[:6]}"
+    talk.plays(calls_tools(("call_1", "weather", {"place": "Porto"})), says(["It rains."]))
+    asked = user("How is the weather in Porto?")
+    answer = await said(talk, asked, session=name, tools=[WEATHER])
+    (call,) = answer.choices[0].message.tool_calls
+    assert (answer.choices[0].finish_reason, call.function.name) == ("tool_calls", "weather")
+    assert json.loads(call.function.arguments) == {"place": "Porto"}
+    assert "weather" in [tool["function"]["name"] for tool in talk.asked()["tools"]]
+    message = answer.choices[0].message.model_dump(include={"role", "content", "tool_calls"})
+    told: Message = {"role": "tool", "tool_call_id": call.id, "content": "Rain, 14 degrees."}
+    final = await said(talk, asked, message, told, session=name, tools=[WEATHER])
+    assert final.choices[0].message.content == "It rains."
+    assert [role for role, _ in talk.shown()] == ["user", "assistant", "tool"]
+    assert await talk.lines(name) == {name: ["How is the weather in Porto?", "", "Rain, 14 degrees.", "It rains."]}
+    # what a tool said is believed no more than a tool, and so is what was said of it
+    sql = "select trust from memory.memories where summary like '%Rain, 14%' or summary like '%It rains%'"
+    assert {row["trust"] for row in await talk.fetch(sql)} == {"tool"}
+
+
+async def test_streamed_calls_come_in_the_deltas(talk: Talk) -> None:
+    talk.plays(calls_tools(("call_9", "weather", {"place": "Faro"}), text="I look."))
+    async with talk.client() as client:
+        stream = await client.chat.completions.create(
+            model="newton", messages=[user("And in Faro?")], tools=[WEATHER], stream=True
+        )
+        chunks = [chunk async for chunk in stream]
+    calls = [call for chunk in chunks for call in chunk.choices[0].delta.tool_calls or ()]
+    assert [call.function and call.function.name for call in calls] == ["weather"]
+    assert chunks[-1].choices[0].finish_reason == "tool_calls"
+
+
+async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None:
+    # S9
+    async with talk.client("nwt_nonsense") as stranger:
+        with pytest.raises(openai.AuthenticationError) as refused:
+            await stranger.models.list()
+    assert refused.value.code == "unauthorized"
+    async with talk.client() as client:
+        assert [one.id async for one in await client.models.list()] == ["newton", "scripted"]
+        with pytest.raises(openai.NotFoundError):
+            await client.chat.completions.create(model="gpt-9", messages=[user("Hi.")])
+        with pytest.raises(openai.BadRequestError) as unfit:
+            await client.chat.completions.create(model="newton", messages=[assistant("Hi.")])
+        assert "nobody's to answer" in unfit.value.message
+        picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
+        with pytest.raises(openai.BadRequestError):
+            await client.chat.completions.create(model="newton", messages=[picture])
+
+
+async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> None:
+    # R8
+    talk.plays(*[fails(500)] * 2)
+    answer = await said(talk, user("What is the ferry called?"), session=f"down-{uuid4().hex[:6]}")
+    assert "Artemis" in answer.choices[0].message.content
+    assert answer.newton["quoted"] and "500" in answer.newton["degraded"]

@@ -1,0 +1,60 @@
+"""An endpoint that is given tools, and one that keeps failing."""
+
+import json
+
+import pytest
+
+from newton.errors import ProviderError
+from newton.providers.chat import ChatMessage, Manner, Reply, Tool
+from newton.providers.openai_models import OpenAIChat
+from newton.settings import Settings, load
+from tests.endpoint import Wire, calls_tools, endpoint, fails, says
+
+ASKED = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
+
+
+def settings(url: str) -> Settings:
+    return load({"openai_base_url": url, "openai_model": "tiny", "llm_timeout": 5.0}, env={})
+
+
+async def failure(model: OpenAIChat) -> str:
+    """How it fails."""
+    with pytest.raises(ProviderError) as raised:
+        await answered(model)
+    return str(raised.value)
+
+
+LOOK = Manner(tools=(Tool("look", {"name": "look", "parameters": {"type": "object"}}),), wishes={"temperature": 0.0})
+
+
+async def answered(model: OpenAIChat) -> Reply:
+    """What it answers when it may call a tool."""
+    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, manner=LOOK) if isinstance(one, Reply)]
+    return reply
+
+
+async def test_a_model_calls_the_tools_it_is_given() -> None:
+    async with endpoint(calls_tools(("c1", "look", {"at": "the sea"}), text="I look.")) as server:
+        reply = await answered(OpenAIChat(settings(server.url)))
+    assert [(call.name, json.loads(call.arguments)) for call in reply.calls] == [("look", {"at": "the sea"})]
+    assert (reply.text, reply.finish, reply.input_tokens) == ("I look.", "stop", 20)
+    assert server.asked[0]["tools"] == [{"type": "function", "function": LOOK.tools[0].function}]
+    assert server.asked[0]["temperature"] == 0.0
+
+
+async def test_a_model_that_takes_no_tools_is_asked_without_them_and_that_is_remembered() -> None:
+    async def refuses(wire: Wire) -> None:
+        await wire.send(400, {"error": {"message": "tiny does not support tools"}})
+
+    async with endpoint(refuses, says(["Plain."])) as server:
+        model = OpenAIChat(settings(server.url))
+        assert [(await answered(model)).text, (await answered(model)).text] == ["Plain.", "Plain."]
+    assert ["tools" in body for body in server.asked] == [True, False, False]
+
+
+async def test_an_endpoint_that_keeps_failing_is_left_alone_by_whoever_asks() -> None:
+    # R8: attempts, the second ones included
+    async with endpoint(fails(500)) as server:
+        said = [await failure(OpenAIChat(settings(server.url))) for _ in range(12)]
+    assert len(server.asked) <= 10
+    assert "left alone" in said[-1]
