@@ -192,8 +192,9 @@ class Joined(Database):
         self._tx, self._agent = tx, agent
 
     @asynccontextmanager
-    async def work(self, agent: UUID) -> AsyncGenerator[Tx]:
+    async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         assert agent == self._agent, "the unit of work is another agent's"
+        assert not snapshot, "what is open already is no snapshot"
         yield self._tx
 
     async def moment(self) -> str:
