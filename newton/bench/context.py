@@ -93,7 +93,7 @@ async def command(
     """
     began, told = Began(), talk(memories, rounds + WARM_UP, seed=SEED)
     async with ground(settings().model_copy(update={"database_url": None})) as here:
-        await _remember(here.newton, told, vectors=vectors)
+        await remember(here.newton, told, vectors=vectors)
         await vacuum(here.owner)
         bare, full = await _alternately(here.newton, told.questions)
         kept = await _kept(here)
@@ -113,7 +113,7 @@ async def _kept(here: Ground) -> dict[str, int]:
         return dict(await store.counts(tx, agent_id=here.newton.agent_id))
 
 
-async def _remember(newton: Newton, told: Talk, *, vectors: Literal["real", "random"]) -> None:
+async def remember(newton: Newton, told: Talk, *, vectors: Literal["real", "random"]) -> None:
     if newton.embedder is None:
         raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
     embedder = newton.embedder if vectors == "real" else Noise(newton.embedder)

@@ -194,7 +194,7 @@ class Joined(Database):
     @asynccontextmanager
     async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
         assert agent == self._agent, "the unit of work is another agent's"
-        assert not snapshot, "what is open already is no snapshot"
+        assert not snapshot, "what is open may have written already"
         yield self._tx
 
     async def moment(self) -> str:

@@ -9,6 +9,7 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Thread
 
 import httpx2
 
@@ -42,12 +43,14 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
         words, cwd=home, env={**bare, "NEWTON_DATA_DIR": str(home / "data"), **env}, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
+    draining = Thread(target=process.stderr.read)  # a log that nobody reads would stop the daemon
     try:
         said = ""
         for line in process.stderr:
             said += line
             if found := SERVES.search(line):
                 token = (home / "data" / "operator.token").read_text(encoding="utf-8").strip()
+                draining.start()
                 yield Daemon(url=found[1], process=process, token=token)
                 break
         else:
@@ -55,4 +58,6 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
     finally:
         process.kill()
         process.wait(timeout=10)
+        if draining.is_alive():
+            draining.join(timeout=10)
         process.stderr.close()

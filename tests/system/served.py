@@ -63,13 +63,15 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
     """Such an API, ended as the daemon ends it."""
     made = contexts(db)
     owner = await agents.agent(db, "default", now=SystemClock().now())
+    embedder = HashEmbedder()
     newton = Newton(
         settings=load({"data_dir": home}),
         agent_id=owner,
         db=db,
         clock=SystemClock(),
         count=count,
-        embedder=HashEmbedder(),
+        embedder=embedder,
+        configured=embedder,
         frames=made.frames,
         profiles=made.profiles,
         contexts=made,

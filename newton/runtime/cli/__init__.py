@@ -140,6 +140,7 @@ BENCHES = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
+    "door": ("newton.bench.door:command", "What HTTP adds to a context, and what one daemon bears."),
     "decisions": ("newton.bench.decisions:command", "What guardrails cost, and the figures of a ledger."),
     "soak": ("newton.bench.soak:command", "A day of the daemon's jobs in minutes."),
 }

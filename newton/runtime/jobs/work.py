@@ -1,7 +1,6 @@
 """The worker: notes what is due, claims it, keeps it while it runs, and ends it or gives it back."""
 
 import asyncio
-import logging
 import os
 import random
 import socket
@@ -14,6 +13,8 @@ from pathlib import Path
 from typing import Any, TypeVar
 from uuid import UUID
 
+import structlog
+
 from newton.clock import stopwatch
 from newton.concurrency import together, within
 from newton.db.pool import Database
@@ -25,7 +26,7 @@ from newton.runtime.jobs.schedule import Schedule, backoff
 
 T = TypeVar("T")
 
-LOG = logging.getLogger("newton.jobs")
+log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 Run = Callable[[Claimed], Awaitable[Outcome]]
 
@@ -127,7 +128,7 @@ class Worker:
         if isinstance(ended, Outcome | LostError):
             return ended
         failure = self._failure(ended, claimed.attempts)
-        LOG.warning("job_failed name=%s attempt=%d error=%s", claimed.name, claimed.attempts, failure.error)
+        log.warning("job_failed", job=claimed.name, attempt=claimed.attempts, error=failure.error)
         await _caught(queue.fail(self.db, claimed, failure))  # else the lease ends by itself
         return ended
 
@@ -159,7 +160,7 @@ class Worker:
         try:
             yield
         except DatabaseError as error:
-            LOG.warning("database_away error=%s", error.what)
+            log.warning("database_lost", error=error.what)
             await asyncio.sleep(self.pace.away * (0.25 + 0.75 * random.random()))
 
     async def _drained(self) -> None:
