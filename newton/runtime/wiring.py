@@ -80,12 +80,12 @@ class Newton:
     clock: Clock
     count: Count
     embedder: "Embedder | None"
-    configured: "Embedder | None"
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
     pack: Pack | None = None
+    configured: "Embedder | None" = None
 
     def verbs(self, origin: str) -> Verbs:
         return Verbs(

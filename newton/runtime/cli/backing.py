@@ -51,5 +51,7 @@ async def restore(
 
 
 def _rows(rows: Mapping[str, int]) -> str:
+    if not rows:  # as of a database that an older Newton made
+        return "everything, uncounted"
     memories, agents = rows.get("memory.memories", 0), rows.get("runtime.agents", 0)
     return f"{memories} memories of {agents} agents"
