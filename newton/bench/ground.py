@@ -13,7 +13,8 @@ from pydantic import SecretStr
 
 from newton.db.embedded import temporary
 from newton.db.pool import connecting
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
 

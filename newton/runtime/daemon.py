@@ -23,7 +23,8 @@ from newton.runtime.jobs.catalogue import SCHEDULES, running
 from newton.runtime.jobs.work import Worker
 from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
 DRAIN_SECONDS = 8

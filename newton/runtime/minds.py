@@ -9,7 +9,8 @@ from uuid import UUID
 from newton.errors import DatabaseError
 from newton.ids import agent_id
 from newton.runtime.models import chat_model
-from newton.runtime.wiring import Newton, for_agent
+from newton.runtime.opening import for_agent
+from newton.runtime.wiring import Newton
 
 if TYPE_CHECKING:
     from newton.providers.chat import ChatModel

@@ -1,10 +1,7 @@
 """The composition root: the only place where the parts meet by name."""
 
-import asyncio
-import gc
-from collections.abc import AsyncGenerator, Callable, Mapping
-from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -25,38 +22,27 @@ from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
-from newton.clock import Clock, SystemClock
+from newton.clock import Clock
 from newton.cognition.context import Contexts
-from newton.cognition.exemplars import learnt
-from newton.cognition.framing import Choice, choose
 from newton.cognition.measuring import Measuring
-from newton.cognition.opening import substance
-from newton.cognition.refresh import Covering
-from newton.cognition.render import headers
-from newton.cognition.score import check_expression
-from newton.concurrency import together
 from newton.content.frames import Frame
-from newton.content.packs import Pack, load_outlook
-from newton.content.profiles import Profile, load_profiles
-from newton.content.shipped import shipped
-from newton.content.skills import Skill, load_skills
-from newton.db.door import open_database
+from newton.content.packs import Pack
+from newton.content.profiles import Profile
+from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.dialogue import closing, sessions
 from newton.dialogue.compaction.events import Event
 from newton.dialogue.compaction.strategies import preset
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
-from newton.heart.procedures import FROM_DISK
 from newton.ids import model_id, new_id
-from newton.memory import agents, reembedding
 from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.memory.representations import Count
-from newton.runtime.models import asked_by, asking, loaded, web
+from newton.runtime.models import asking
 from newton.runtime.transfer.importing import Importer
 from newton.runtime.transfer.whole import Carrier
-from newton.runtime.tuning import check, limits, room, selecting, sizes, thresholds
+from newton.runtime.tuning import limits, room, sizes, thresholds
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -66,8 +52,6 @@ if TYPE_CHECKING:
     from newton.agent.learning import Learning
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
-
-COLLECTED_AFTER = 10_000  # objects more than before; Python's own 700 are made and dropped many times in a context
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -266,92 +250,11 @@ class Newton:
         return _turns(self, model, origin, tell)
 
 
-@asynccontextmanager
-async def opened(settings: Settings, *, for_long: bool = False, as_found: bool = False) -> AsyncGenerator[Newton]:
-    """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
-    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are."""
-    check(settings)
-    outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
-    skills = load_skills(settings.procedures_dir)
-    clock = SystemClock()
-    async with AsyncExitStack() as stack:
-        async with together() as tasks:
-            loading = tasks.create_task(asyncio.to_thread(loaded, settings))
-            database = open_database(settings, schema=shipped("schema"), for_long=for_long)
-            opening = tasks.create_task(stack.enter_async_context(database))
-        (configured, count), db = loading.result(), opening.result()
-        agent_id, embedder = await _begun(db, settings, configured, clock)
-        own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
-        newton = Newton(
-            settings=settings,
-            agent_id=agent_id,
-            db=db,
-            clock=clock,
-            count=count,
-            embedder=embedder,
-            configured=configured,
-            frames=outlook.frames,
-            profiles=outlook.profiles,
-            pack=outlook.pack,
-            skills=skills,
-            contexts=Contexts(
-                db=db,
-                clock=clock,
-                count=count,
-                frames=outlook.frames,
-                profiles=outlook.profiles,
-                embedder=embedder,
-                likeness=await learnt(outlook.frames, embedder, cache=settings.home / "cache"),
-                header_tokens=headers(count),
-                source_seconds=settings.source_seconds,
-                tiebreak=own.frame if own and settings.frame_tiebreak else None,
-                covering=Covering(cosine=settings.covered, words=settings.covered_words),
-                selecting=selecting(settings),
-                web=web(settings, db=db, count=count),
-            ),
-        )
-        await _settled(newton, as_found=as_found)
-        yield newton
-
-
-async def for_agent(newton: Newton, name: str) -> Newton:
-    """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
-    settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
-    agent_id, embedder = await _begun(db, settings, newton.configured, clock)
-    own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
-    contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
-    if embedder is not newton.embedder:
-        likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
-        contexts = replace(contexts, embedder=embedder, likeness=likeness)
-    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts, embedder=embedder)
-    await other.practice(FROM_DISK).follow(other.skills)
-    return other
-
-
-async def _begun(
-    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock
-) -> "tuple[UUID, Embedder | None]":
-    """The agent that the settings name, and by whose vectors its memories are found."""
-    agent_id = await agents.agent(db, settings.agent, now=clock.now())
-    async with db.work(agent_id) as tx:
-        identity = await reembedding.active(tx, agent_id=agent_id)
-    return agent_id, asked_by(identity, settings, configured)
-
-
 def carrier(newton: Newton) -> Carrier:
     """What carries the agent to a file and back."""
     return Carrier(
         db=newton.db, agent_id=newton.agent_id, agent=newton.settings.agent, clock=newton.clock, notes=newton.notes
     )
-
-
-async def _settled(newton: Newton, *, as_found: bool) -> None:
-    """What is loaded by now stays: looking through all of it for circles that nobody holds, as often as a context makes
-    a few thousand tuples, took a fifth of the time of a context."""
-    if not as_found:
-        await newton.practice(FROM_DISK).follow(newton.skills)
-    gc.freeze()
-    gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
 
 
 def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
@@ -408,13 +311,3 @@ async def _working(newton: Newton, session: str | None) -> WorkingMemory:
         capacity=newton.settings.working_tokens,
         model_id=model_id(newton.embedder.identity) if newton.embedder else None,
     )
-
-
-async def framed(settings: Settings, text: str) -> Choice:
-    """The frame that an input of its own gets, without a database."""
-    profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
-    embedder, _ = await asyncio.to_thread(loaded, settings)
-    likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
-    vector = (await embedder.embed([substance(text)]))[0] if embedder else None
-    return choose(outlook.frames, text, vector=vector, likeness=likeness, prior=None)

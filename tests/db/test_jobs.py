@@ -14,7 +14,8 @@ from newton.errors import ConflictError
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.catalogue import JOBS
 from newton.runtime.jobs.queue import Outcome
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 from newton.settings import load
 from tests.db.world import live
 from tests.support import NOON, count, teller

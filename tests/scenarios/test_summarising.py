@@ -17,7 +17,7 @@ from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from newton.providers.openai_models import OpenAIChat
 from newton.providers.tokens import count
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 from newton.settings import Settings
 from tests.endpoint import Wire, chunk, endpoint, hangs
 from tests.endpoint import says as streams

@@ -17,7 +17,7 @@ from newton.db.embedded import EmbeddedServer, discard
 IMPORT = """
 import asyncio, sys
 from pathlib import Path
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 from newton.settings import load
 
 async def main() -> None:

@@ -3,7 +3,7 @@
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.jobs.claiming import everyone
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def agents(*, json: AsJson = False) -> None:

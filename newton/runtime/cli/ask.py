@@ -20,8 +20,8 @@ from newton.runtime.cli.failing import told
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
 from newton.runtime.cli.sessions import progress
 from newton.runtime.models import chat_model
+from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
-from newton.runtime.wiring import opened
 
 
 async def ask(

@@ -2,7 +2,7 @@
 
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def list_(*, agent: Agent = None, json: AsJson = False) -> None:

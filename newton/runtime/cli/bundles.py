@@ -12,8 +12,8 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
-from newton.runtime.wiring import opened
 
 MOST = 1_000
 BEGINNING = 60  # characters of an input that a list shows

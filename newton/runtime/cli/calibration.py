@@ -13,8 +13,8 @@ from newton.brain.calibration.report import calibration as computed
 from newton.brain.choice import Judged
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.opening import opened
 from newton.runtime.plots import page, text
-from newton.runtime.wiring import opened
 from newton.settings import Settings
 
 

@@ -9,7 +9,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton censors list` shows it.")]
 

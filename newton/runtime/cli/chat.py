@@ -26,8 +26,9 @@ from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.cli.sessions import places, progress
 from newton.runtime.cli.tasks import typed
 from newton.runtime.models import chat_model
+from newton.runtime.opening import opened
 from newton.runtime.statuses import INTERRUPTED, OK
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.wiring import Newton
 
 HELP = """\
 /context          what the last answer was given, by layer, with scores

@@ -12,7 +12,7 @@ from newton.memory.lookup import Record, short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show as shown
 from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 Memory = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
 

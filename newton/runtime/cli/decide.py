@@ -18,7 +18,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, moment, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 KINDS: tuple[str, ...] = get_args(ReasonKind)
 REASON = f"Why, as KIND:TEXT; may be given often. Kinds: {', '.join(KINDS)}."

@@ -18,7 +18,7 @@ from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 MOST = 1_000_000  # decisions in a list
 

@@ -19,7 +19,8 @@ from newton.providers.chat import ChatMessage
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.models import chat_model
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
 MARKS = {"ok": "✓", "note": "·", "wrong": "✗"}

@@ -9,7 +9,7 @@ from newton.heart.entities import DEEPEST
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def entities(

@@ -9,7 +9,8 @@ from newton.agent.erasing import Erasing, Going
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, agreed, settings
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 
 SHOWN = 10
 

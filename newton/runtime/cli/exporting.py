@@ -10,8 +10,9 @@ from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.opening import opened
 from newton.runtime.transfer.whole import Header
-from newton.runtime.wiring import Newton, carrier, opened
+from newton.runtime.wiring import Newton, carrier
 
 File = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
 

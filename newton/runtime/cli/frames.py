@@ -10,7 +10,7 @@ from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
-from newton.runtime.wiring import framed
+from newton.runtime.opening import framed
 
 
 async def frames(

@@ -10,8 +10,8 @@ from newton.agent.appraising import appraised
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.opening import opened
 from newton.runtime.plots import growth as shown
-from newton.runtime.wiring import opened
 
 
 async def growth(

@@ -13,7 +13,7 @@ from newton.content.guardrails import Severity
 from newton.runtime.cli import show
 from newton.runtime.cli.decide import reason_of
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 Name = Annotated[str, Parameter(help="The guardrail's name.")]
 

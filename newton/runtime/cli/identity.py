@@ -14,7 +14,7 @@ from newton.heart.tenets import Part, Tenet, difference
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Budget, agreed, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton identity` shows it.")]
 Because = Annotated[str | None, Parameter(help="Why; it is kept with the version.")]

@@ -11,9 +11,10 @@ from newton.errors import InputError
 from newton.memory.outbox import Outbox
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.opening import opened
 from newton.runtime.transfer.importing import Report
 from newton.runtime.transfer.whole import is_whole, verified
-from newton.runtime.wiring import carrier, opened
+from newton.runtime.wiring import carrier
 
 MOST_SHOWN = 20
 CHUNK = 1024 * 1024

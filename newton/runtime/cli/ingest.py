@@ -11,7 +11,7 @@ from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.cli.show import counted
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def ingest(

@@ -18,7 +18,7 @@ from newton.runtime.jobs.queue import Entry, Outcome
 from newton.runtime.jobs.standing import Standing, ask, standings
 from newton.runtime.jobs.work import Worker
 from newton.runtime.minds import Minds
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 SHOWN = 40
 

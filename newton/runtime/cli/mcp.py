@@ -5,7 +5,8 @@ from importlib import import_module
 
 from newton.runtime.access.tokens import Scope
 from newton.runtime.cli.options import Agent, settings
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,7 +13,7 @@ from newton.memory.memory import RECALLED, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Until, When, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def remember(

@@ -8,7 +8,7 @@ from cyclopts import Parameter
 from newton.cognition.metrics import Figure, Group, Metrics
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 # What helps when a target is missed, on which side.
 ADVICE: Mapping[tuple[str, str], str] = {

@@ -8,7 +8,7 @@ from newton.heart.procedures import Listed
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 Name = Annotated[str, Parameter(help="The procedure's name.")]
 

@@ -11,7 +11,7 @@ from newton.content.profiles import Decay, Profile, load_profiles, profile_named
 from newton.errors import ConfigError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 def list_(*, json: AsJson = False) -> None:

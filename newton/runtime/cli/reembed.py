@@ -6,7 +6,8 @@ from newton.memory.reembedding import reembed as made_anew
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 
 
 async def reembed(*, agent: Agent = None, json: AsJson = False) -> int:

@@ -18,7 +18,7 @@ from newton.memory.representations import one_line
 from newton.providers.chat import wire
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 WIDTH = 100  # characters of a line in a list
 TITLE = 60

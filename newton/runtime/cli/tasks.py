@@ -12,7 +12,8 @@ from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
-from newton.runtime.wiring import Newton, opened
+from newton.runtime.opening import opened
+from newton.runtime.wiring import Newton
 
 Session = Annotated[
     str | None, Parameter("--session", help="Of which session; without it, where a task was pushed last.")

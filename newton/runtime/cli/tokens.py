@@ -11,7 +11,7 @@ from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Scope, Token
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 LAST = 8  # characters of an id: its beginning is the time it was made, and tells tokens of one day apart poorly
 

@@ -14,7 +14,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
-from newton.runtime.wiring import opened
+from newton.runtime.opening import opened
 
 
 async def working(
