@@ -23,7 +23,7 @@ from newton.clock import stopwatch
 from newton.cognition.request import Request
 from newton.concurrency import together
 from newton.errors import ConfigError, NewtonError
-from newton.runtime.access import operator
+from newton.runtime.access import tokens
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 
@@ -158,14 +158,17 @@ async def _some(here: Ground, questions: Sequence[str]) -> list[str]:
 
 @asynccontextmanager
 async def _daemon(here: Ground) -> AsyncGenerator[Client]:
-    """A daemon on the same database, spoken to with the operator's token."""
+    """A daemon on the same database, spoken to with a token of the agent's."""
     home = here.newton.settings.home
     chosen = f'database_url = "{here.owner}"\ndata_dir = "{home}"\n'
     (home / "newton.toml").write_text(chosen, encoding="utf-8")
     words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", here.newton.settings.agent)
+    agent_id, now = here.newton.agent_id, here.newton.clock.now()
+    async with here.newton.db.work(agent_id) as tx:
+        token = await tokens.make(tx, agent_id=agent_id, name="bench", scope="write", now=now)
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:
-        async with Client(await _url(process), token=operator.token_of(home), attempts=1) as client:
+        async with Client(await _url(process), token=token, attempts=1) as client:
             yield client
     finally:
         process.terminate()
