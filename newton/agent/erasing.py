@@ -10,7 +10,7 @@ from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
-from newton.heart import identity
+from newton.heart import identity, procedures
 from newton.heart.identity import Hand
 from newton.heart.naming import key
 from newton.memory.forgetting import forget
@@ -27,6 +27,7 @@ TOKEN = 8  # letters
 class Going:
     """What would go: memories with kind and short form, decisions that lose their words, lines of the identity."""
 
+    agent_id: UUID
     names: tuple[str, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
@@ -36,7 +37,7 @@ class Going:
     def token(self) -> str:
         """Tells this from anything else that would go: who gives it has seen it."""
         ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
-        return digest(*self.names, *(str(one) for one in ids)).hex()[:TOKEN]
+        return digest(str(self.agent_id), *self.names, *(str(one) for one in ids)).hex()[:TOKEN]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,11 +93,14 @@ class Erasing:
         names = tuple(sorted({said, *others}))
         keys = list({one for name in names for one in (key(name), name.casefold(), name.lower())})
         pattern = rf"(^|\W)({'|'.join(re.escape(name) for name in names)})(\W|$)"
-        about = await SQL["about"].all(tx, agent_id=self.agent_id, keys=keys, pattern=pattern)
+        about = await SQL["about"].all(
+            tx, agent_id=self.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
+        )
         tenets = await SQL["tenets"].all(tx, agent_id=self.agent_id, pattern=pattern)
         if not about and not tenets:
             raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
         return Going(
+            agent_id=self.agent_id,
             names=names,
             memories=[tuple(row) for row in about if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in about if row["kind"] == "decision"],

@@ -4,8 +4,9 @@ select name, aliases
 from heart.entities
 where agent_id = $1 and key = $2;
 
--- name: about(agent_id, keys, pattern)
--- What is said by somebody or of them: by its speaker, its subject, the entity it names, or its words.
+-- name: about(agent_id, keys, pattern, shipped)
+-- What is said by somebody or of them: by its speaker, its subject, the entity it names, or its words. What follows a
+-- folder of procedures was told of nobody.
 with named as (
     select memory_id
     from heart.entities
@@ -56,7 +57,7 @@ found as (
 select m.memory_id, m.kind, m.micro
 from found as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
-where m.micro <> '[erased]' or m.kind <> 'decision'
+where (m.micro <> '[erased]' or m.kind <> 'decision') and m.origin <> $4
 order by m.kind, m.memory_id;
 
 -- name: tenets(agent_id, pattern)

@@ -58,6 +58,10 @@ class HeadNotes:
             if head and head.seq and (seen is None or seen.seq < head.seq):
                 self._replace(self.path(agent_id), json.dumps({"seq": head.seq, "hash": head.hash.hex()}))
 
+    def drop(self, agent_id: UUID) -> None:
+        """The chain itself has gone, by the wish of whoever it was about."""
+        self.path(agent_id).unlink(missing_ok=True)
+
     def _replace(self, path: Path, text: str) -> None:
         self.folder.mkdir(parents=True, exist_ok=True)
         beside = path.with_name(f"{path.name}.{uuid4().hex}")

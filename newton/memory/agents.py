@@ -6,8 +6,18 @@ from uuid import UUID
 from newton import ids
 from newton.db.pool import Database
 from newton.db.queries import load
+from newton.errors import NotFoundError
 
 SQL = load("newton.memory", "agents.sql")
+
+
+async def known(db: Database, name: str) -> UUID:
+    """The agent of that name. Raises NotFoundError when there is none."""
+    agent_id = ids.agent_id(name)
+    async with db.work(agent_id) as tx:
+        if await SQL["there"].one(tx, agent_id=agent_id) is None:
+            raise NotFoundError(f"There is no agent {name!r}.", hint="`newton agents` lists them.")
+    return agent_id
 
 
 async def agent(db: Database, name: str, *, now: datetime) -> UUID:

@@ -2,3 +2,8 @@
 insert into runtime.agents (agent_id, name, created_at)
 values ($1, $2, $3)
 on conflict do nothing;
+
+-- name: there(agent_id)
+select 1
+from runtime.agents
+where agent_id = $1;

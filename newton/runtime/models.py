@@ -1,6 +1,7 @@
 """The models that settings name, loaded when they are first needed."""
 
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 from uuid import UUID
@@ -45,11 +46,17 @@ def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
     tokens.preload()
     match settings.embedding:
         case "local":
-            return import_module("newton.providers.minilm").MiniLM(settings.embeddings_device), tokens.count
+            return _local(settings.embeddings_device), tokens.count
         case "openai":
             return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings), tokens.count
         case "none":
             return None, tokens.count
+
+
+@cache
+def _local(device: str) -> "Embedder":
+    """One for the whole process: each would take 100 MiB."""
+    return import_module("newton.providers.minilm").MiniLM(device)
 
 
 class Absent:
@@ -69,11 +76,10 @@ def asked_by(identity: str | None, settings: Settings, configured: "Embedder | N
     """The embedder by whose vectors memories are found: that of the settings, or another as long as it is active."""
     if configured is None or identity in (None, configured.identity):
         return configured
-    local = import_module("newton.providers.minilm").MiniLM
-    if identity == local.identity:
-        return local(settings.embeddings_device)
+    if identity == import_module("newton.providers.minilm").MiniLM.identity:
+        return _local(settings.embeddings_device)
     model, _, dimensions = identity.rpartition("/")
     if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
         other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
-        return import_module("newton.providers.openai_models").OpenAIEmbedder(settings.model_copy(update=other))
+        return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings.model_copy(update=other))
     return Absent(identity)

@@ -37,9 +37,12 @@ COLLECTED_AFTER = 10_000  # objects more than before; Python's own 700 are made 
 
 
 @asynccontextmanager
-async def opened(settings: Settings, *, for_long: bool = False, as_found: bool = False) -> AsyncGenerator[Newton]:
+async def opened(
+    settings: Settings, *, for_long: bool = False, as_found: bool = False, begin: bool = True
+) -> AsyncGenerator[Newton]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
-    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are."""
+    for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are, and
+    without `begin` none is begun: then an unknown one is a NotFoundError."""
     check(settings)
     outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
@@ -50,7 +53,7 @@ async def opened(settings: Settings, *, for_long: bool = False, as_found: bool =
             database = open_database(settings, schema=shipped("schema"), for_long=for_long)
             opening = tasks.create_task(stack.enter_async_context(database))
         (configured, count), db = loading.result(), opening.result()
-        agent_id, embedder = await _begun(db, settings, configured, clock)
+        agent_id, embedder = await _begun(db, settings, configured, clock, begin=begin)
         own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
         newton = Newton(
             settings=settings,
@@ -99,13 +102,14 @@ async def for_agent(newton: Newton, name: str) -> Newton:
 
 
 async def _begun(
-    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock
+    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, begin: bool = True
 ) -> "tuple[UUID, Embedder | None]":
     """The agent that the settings name, and by whose vectors its memories are found."""
-    agent_id = await agents.agent(db, settings.agent, now=clock.now())
+    named = settings.agent
+    agent_id = await (agents.agent(db, named, now=clock.now()) if begin else agents.known(db, named))
     async with db.work(agent_id) as tx:
         identity = await reembedding.active(tx, agent_id=agent_id)
-    return agent_id, asked_by(identity, settings, configured)
+    return agent_id, await asyncio.to_thread(asked_by, identity, settings, configured)
 
 
 async def _settled(newton: Newton, *, as_found: bool) -> None:

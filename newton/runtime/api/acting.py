@@ -15,10 +15,12 @@ from newton.runtime.answers import kept
 from newton.runtime.answers.kept import Answer, Asked
 from newton.runtime.api.caller import Caller, Needs
 from newton.runtime.events import telling
+from newton.runtime.jobs import queue
 from newton.runtime.wiring import Newton
 
 JSON = "application/json"
 AGAIN = "Idempotency-Replayed"
+EMBED = "embed"
 
 Key = Annotated[
     str | None,
@@ -110,6 +112,7 @@ async def _tell(tx: Tx, newton: Newton, done: Done) -> None:
         agent_id, now = newton.agent_id, newton.clock.now()
         await telling.expire(tx, agent_id=agent_id, now=now)
         await telling.tell(tx, done.told, done.about, agent_id=agent_id, now=now)
+        await queue.wake(tx, EMBED, agent_id=agent_id)  # what was written is found by words at once, by meaning soon
 
 
 def _given(answer: Answer, *, again: bool = False) -> Response:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from fastapi import APIRouter, Request
 
-from newton.runtime.api.caller import Writer
+from newton.runtime.api.caller import Admin
 from newton.runtime.api.shapes import Answer
 from newton.runtime.events import telling
 from newton.runtime.transfer.importing import Report
@@ -43,7 +43,7 @@ class Imported(Answer):
 
 
 @router.post("/import", openapi_extra=BODY)
-async def import_(request: Request, caller: Writer) -> Imported:
+async def import_(request: Request, caller: Admin) -> Imported:
     """Take every valid line once. One that is refused is named with its number; the others go in."""
     newton = caller.newton
     with tempfile.TemporaryDirectory(prefix="newton-") as folder:

@@ -46,6 +46,7 @@ async def restore(
         show.as_json({"made_at": done.manifest.made_at.isoformat(), "rows": dict(done.rows), "replaced": aside})
         return
     print(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_rows(done.rows)}.")
+    show.notice("Tokens that were revoked since are in use again: see `newton tokens list` of each agent.")
     if done.replaced:
         print(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
 

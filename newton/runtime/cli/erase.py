@@ -1,5 +1,6 @@
 """`newton erase`."""
 
+import shlex
 from collections import Counter
 from typing import Annotated
 
@@ -36,23 +37,24 @@ async def erase(
         raise InputError("Whom?", hint="Give --subject NAME, or --agent NAME --everything.")
     if everything and not yes and not agreed(f"Take the agent {agent} away with all that it is?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
-    async with opened(settings(agent), as_found=True) as newton:
+    async with opened(settings(agent), as_found=True, begin=False) as newton:
         erasing = _erasing(newton)
         if subject is None:
             await erasing.wipe()
+            newton.notes.drop(newton.agent_id)
             print(f"The agent {agent} has nothing left.")
             return
         found = await (
             erasing.going(subject) if confirm is None else erasing.erase(subject, token=confirm, because=because)
         )
-    _tell(found, subject, done=confirm is not None, json=json)
+    _tell(found, newton.settings.agent, subject, done=confirm is not None, json=json)
 
 
 def _erasing(newton: Newton) -> Erasing:
     return Erasing(agent_id=newton.agent_id, origin="cli", db=newton.db, clock=newton.clock, count=newton.count)
 
 
-def _tell(found: Going, subject: str, *, done: bool, json: bool) -> None:
+def _tell(found: Going, agent: str, subject: str, *, done: bool, json: bool) -> None:
     kinds = Counter(kind for _, kind, _ in found.memories)
     if json:
         counts = {**kinds, "decision": len(found.decisions), "identity": len(found.tenets)}
@@ -65,4 +67,5 @@ def _tell(found: Going, subject: str, *, done: bool, json: bool) -> None:
     if not done:
         for _, kind, micro in found.memories[:SHOWN]:
             print(f"  {kind:<10} {micro}")
-        print(f'What was made from it goes too. `newton erase --subject "{subject}" --confirm {found.token}` does it.')
+        words = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {found.token}"
+        print(f"What was made from it goes too. `{words}` does it.")

@@ -24,7 +24,7 @@ async def export(file: File, *, agent: Agent = None, json: AsJson = False) -> No
 
     Example: newton export ana.ndjson --agent ana
     """
-    async with opened(settings(agent)) as newton:
+    async with opened(settings(agent), begin=False) as newton:
         if str(file) == "-":
             await carrier(newton).export(sys.stdout.buffer)
             return

@@ -88,6 +88,11 @@ async def add(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = No
     return row["job_id"]
 
 
+async def wake(tx: Tx, name: str, *, agent_id: UUID) -> None:
+    """Has the job run soon; one that waits or runs already sees to it."""
+    await SQL["add"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
+
+
 async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datetime | None = None) -> Outcome:
     """Ends a run, with what it writes, in one transaction. Raises LostError, and then has written nothing."""
     async with db.work(claimed.agent_id) as tx:

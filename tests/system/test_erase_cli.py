@@ -1,0 +1,65 @@
+"""`newton erase` and `export`: of the agent that was looked at, and of no other."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from newton.providers.minilm import MiniLM
+from newton.providers.offline import HashEmbedder
+from newton.runtime.models import asked_by
+from newton.settings import load
+from tests.system.typed import typed
+
+TOLD = "Ana Berg keeps the lighthouse of Matosinhos."
+
+
+def looked(home: Path, *words: str) -> dict[str, object]:
+    return json.loads(typed(home, "erase", "--subject", "Ana Berg", *words, "--json").stdout)
+
+
+def test_what_was_seen_of_one_agent_erases_nothing_of_another(home: Path) -> None:
+    # S8
+    for agent in ("one", "two"):
+        assert typed(home, "remember", TOLD, "--agent", agent).returncode == 0
+    token = str(looked(home, "--agent", "one")["confirm"])
+    assert token != looked(home, "--agent", "two")["confirm"]
+    shown = typed(home, "erase", "--subject", "Ana Berg", "--agent", "one").stdout
+    assert f"newton erase --agent one --subject 'Ana Berg' --confirm {token}" in shown
+    assert typed(home, "erase", "--subject", "Ana Berg", "--agent", "two", "--confirm", token).returncode == 2
+    assert looked(home, "--agent", "one", "--confirm", token)["erased"]
+    assert "lighthouse" not in typed(home, "recall", "lighthouse", "--agent", "one").stdout
+    assert "lighthouse" in typed(home, "recall", "lighthouse", "--agent", "two").stdout
+
+
+def test_what_came_with_newton_was_told_of_nobody(home: Path) -> None:
+    assert typed(home, "remember", TOLD, "--agent", "four").returncode == 0
+    refused = typed(home, "erase", "--subject", "Nobody", "--agent", "four")
+    assert refused.returncode == 2
+    assert "Nothing is told of 'Nobody'" in refused.stderr
+
+
+@pytest.mark.parametrize("words", [["erase", "--everything", "--yes"], ["export", "-"]])
+def test_an_agent_that_is_not_there_is_neither_begun_nor_taken_away(home: Path, words: list[str]) -> None:
+    refused = typed(home, *words, "--agent", "ghost")
+    assert refused.returncode == 2
+    assert "There is no agent 'ghost'" in refused.stderr
+    assert "ghost" not in typed(home, "agents").stdout
+
+
+def test_an_agent_that_was_taken_away_may_be_begun_anew(home: Path) -> None:
+    decide = ["decide", "Use the ferry", "--confidence", "0.8", "--reason", "analysis: it is near", "--agent", "three"]
+    assert typed(home, *decide).returncode == 0
+    assert typed(home, "erase", "--everything", "--yes", "--agent", "three").returncode == 0
+    assert typed(home, *decide).returncode == 0
+    verified = typed(home, "doctor", "--verify", "--agent", "three")
+    assert verified.returncode == 0, verified.stdout
+
+
+def test_memories_go_on_being_found_by_the_model_that_made_their_vectors() -> None:
+    settings = load({"openai_api_key": "none", "embedding": "openai"})
+    other = asked_by("text-embedding-3-large/1024", settings, HashEmbedder())
+    assert other is not None
+    assert (other.identity, other.dimensions) == ("text-embedding-3-large/1024", 1_024)
+    first, second = (asked_by(MiniLM.identity, settings, HashEmbedder()) for _ in range(2))
+    assert first is second, "loaded once for all agents"
