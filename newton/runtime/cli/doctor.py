@@ -156,7 +156,7 @@ async def _backlog(newton: Newton) -> Finding:
         return Finding("wrong", what, "They are found by their words alone.")
     if backlog.waiting:
         what = f"{backlog.waiting} memories wait for their vectors and are found by words until then"
-        return Finding("note", what, "`newton chat` or the next import makes them.")
+        return Finding("note", what, "`newton serve` makes them, and so does `newton chat` or the next import.")
     if strangers:
         what = f"{strangers} memories are found by the vectors of another model than that of your settings"
         return Finding("note", what, "`newton reembed` has that of your settings take over.")
