@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from newton.db.pool import Database
 from newton.errors import BusyError
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
-from newton.runtime.api.turns import Slots
+from newton.runtime.api.turns import Paced, Slots
 from tests.system.served import Api, served
 
 
@@ -160,3 +161,42 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
     await held.__aexit__(None, None, None)
     assert await waiting[1] == "worked"
     assert await ask("ana", 0) == "worked"
+
+
+async def held(paced: Paced, path: str, *, token: str, method: str = "GET") -> int:
+    """The status that is answered to such a request."""
+    scope: Scope = {"type": "http", "path": path, "method": method, "headers": [(b"authorization", token.encode())]}
+    told: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    await paced(scope, receive, send)
+    if told[0]["status"] == 429:
+        assert b"retry-after" in dict(told[0]["headers"])
+    return told[0]["status"]
+
+
+class Standing:
+    """An application whose requests stand until it is told to let them go."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.free.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> None:
+    # R11
+    app = Standing()
+    paced = Paced(app, Slots(each=2, each_waiting=0))
+    standing = [asyncio.create_task(held(paced, "/v1/frames", token=shown)) for shown in ("Bearer x", "bearer  x")]
+    await asyncio.sleep(0)
+    assert await held(paced, "/v1/frames", token="BEARER x") == 429
+    app.free.set()
+    assert await asyncio.gather(*standing) == [200, 200]

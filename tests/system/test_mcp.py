@@ -133,6 +133,15 @@ def test_only_those_with_a_token_who_mean_this_host_get_in(
         assert client.post(f"/mcp?token={served.token}", json=call, headers={"Authorization": ""}).status_code == 401
 
 
+def test_nobody_keeps_a_connection_of_it_open(served: Daemon) -> None:
+    # R11
+    with served.client(Accept="application/json, text/event-stream") as client:
+        for _ in range(20):
+            answer = client.get("/mcp")
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        assert client.get("/v1/frames").status_code == 200
+
+
 def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, home: Path) -> None:
     ok(typed(home, "censors", "add", "passphrase", "--reason", "secret", "--action", "block", "--agent", "guarded"))
     call = {"name": "remember", "arguments": {"content": "The passphrase is seven words long."}}

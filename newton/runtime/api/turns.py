@@ -133,4 +133,5 @@ class Paced:
 def _who(scope: Scope) -> str:
     """Whose share it counts against. Nothing is proven yet: who shows another token takes a share of their own only."""
     headers = Headers(scope=scope)
-    return f"{headers.get('authorization', '')} {headers.get('x-newton-agent', '')}"
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"
