@@ -11,7 +11,7 @@ from starlette.types import Message, Receive, Scope, Send
 from newton.db.pool import Database
 from newton.errors import BusyError
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
-from newton.runtime.api.turns import Paced, Slots
+from newton.runtime.api.turns import STANDING, Paced, Slots
 from tests.system.served import Api, served
 
 
@@ -200,3 +200,21 @@ async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> Non
     assert await held(paced, "/v1/frames", token="BEARER x") == 429
     app.free.set()
     assert await asyncio.gather(*standing) == [200, 200]
+
+
+@pytest.mark.parametrize("path", STANDING)
+async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
+    # R11
+    most, each = STANDING[path]
+    app = Standing()
+    paced = Paced(app, Slots(at_work=1, waiting=0))
+    standing = [asyncio.create_task(held(paced, path, token=f"Bearer {n // each}")) for n in range(most)]
+    await asyncio.sleep(0)
+    assert await held(paced, path, token="Bearer new") == 429
+    standing[0].cancel()
+    await asyncio.wait(standing[:1])
+    assert await held(paced, path, token="Bearer 1") == 429  # its own are all taken
+    more = [asyncio.create_task(held(paced, one, token="Bearer new")) for one in (path, "/v1/frames")]
+    await asyncio.sleep(0)
+    app.free.set()
+    assert await asyncio.gather(*standing[1:], *more) == [200] * (most + 1)
