@@ -218,3 +218,14 @@ async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
     await asyncio.sleep(0)
     app.free.set()
     assert await asyncio.gather(*standing[1:], *more) == [200] * (most + 1)
+
+
+async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
+    # R11
+    async with api.http("nobody") as http:
+        for n in range(5):
+            assert (await http.request(f"MADE{n}", "/v1/frames")).status_code == 405
+    async with api.http() as http:
+        page = (await http.get("/metrics")).text
+    assert "MADE" not in page
+    assert any(line.startswith("newton_http_requests_total") and 'method="other"' in line for line in page.splitlines())
