@@ -90,6 +90,14 @@ async def test_what_cannot_be_kept_is_refused(api: Api) -> None:
     assert await api.rows("ana", "memory.memories") == 0
 
 
+@pytest.mark.parametrize("media", ["application/json; x=ndjson", 'application/json; x="application/x-ndjson"'])
+async def test_no_parameter_of_a_type_spares_a_body_the_look(api: Api, media: str) -> None:
+    # S3
+    async with api.http(await api.token("ana"), **{"content-type": media}) as http:
+        for body in UNKEPT[:6]:
+            assert (await http.post("/v1/memories", content=body)).status_code == 422, body[:99]
+
+
 async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
     # S3
     told = 'a \\u0000 in words, "[[[" and a whole \U0001f600'
