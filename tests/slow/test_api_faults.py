@@ -56,7 +56,7 @@ async def test_who_listens_and_reads_nothing_is_dropped(
         token = await api.token("ana")
         async with db.work(agent_id("ana")) as tx:
             await tx.execute(FLOOD, agent_id("ana"))
-        listeners = [socket.socket() for _ in range(20)]
+        listeners = [socket.socket() for _ in range(8)]
         shown = f"Authorization: Bearer {token}"
         head = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{shown}\r\nLast-Event-ID: 0\r\n\r\n"
         for one in listeners:
@@ -67,7 +67,7 @@ async def test_who_listens_and_reads_nothing_is_dropped(
         async def at_work(many: int) -> bool:
             return api.app.state.meters.in_flight._value.get() == many
 
-        await until(lambda: at_work(20), seconds=30)
+        await until(lambda: at_work(8), seconds=30)
         await until(lambda: at_work(0), seconds=60)
         for one in listeners:
             one.close()

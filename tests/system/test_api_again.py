@@ -11,7 +11,7 @@ from newton import Client
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError
-from newton.ids import agent_id
+from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from tests.system.cutting import cutting
@@ -152,7 +152,7 @@ async def test_the_client_speaks_every_verb(api: Api) -> None:
         with pytest.raises(ConflictError, match="reviewed"):
             await client.review(made["decision_id"], "failure")
         with pytest.raises(NotFoundError):
-            await client.expand(made["decision_id"].replace("-", "")[:-1] + "0")
+            await client.expand(str(new_id()))
     async with api.client(await api.token("ana", "read")) as reader:
         with pytest.raises(ForbiddenError, match="scope write"):
             await reader.remember("x")

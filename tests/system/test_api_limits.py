@@ -6,11 +6,12 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+from starlette.types import Message, Receive, Scope, Send
 
 from newton.db.pool import Database
 from newton.errors import BusyError
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
-from newton.runtime.api.turns import Slots
+from newton.runtime.api.turns import STANDING, Paced, Slots
 from tests.system.served import Api, served
 
 
@@ -89,6 +90,14 @@ async def test_what_cannot_be_kept_is_refused(api: Api) -> None:
     assert await api.rows("ana", "memory.memories") == 0
 
 
+@pytest.mark.parametrize("media", ["application/json; x=ndjson", 'application/json; x="application/x-ndjson"'])
+async def test_no_parameter_of_a_type_spares_a_body_the_look(api: Api, media: str) -> None:
+    # S3
+    async with api.http(await api.token("ana"), **{"content-type": media}) as http:
+        for body in UNKEPT[:6]:
+            assert (await http.post("/v1/memories", content=body)).status_code == 422, body[:99]
+
+
 async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
     # S3
     told = 'a \\u0000 in words, "[[[" and a whole \U0001f600'
@@ -160,3 +169,71 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
     await held.__aexit__(None, None, None)
     assert await waiting[1] == "worked"
     assert await ask("ana", 0) == "worked"
+
+
+async def held(paced: Paced, path: str, *, token: str, method: str = "GET") -> int:
+    """The status that is answered to such a request."""
+    scope: Scope = {"type": "http", "path": path, "method": method, "headers": [(b"authorization", token.encode())]}
+    told: list[Message] = []
+
+    async def receive() -> Message:
+        return {"type": "http.disconnect"}
+
+    async def send(message: Message) -> None:
+        told.append(message)
+
+    await paced(scope, receive, send)
+    if told[0]["status"] == 429:
+        assert b"retry-after" in dict(told[0]["headers"])
+    return told[0]["status"]
+
+
+class Standing:
+    """An application whose requests stand until it is told to let them go."""
+
+    def __init__(self) -> None:
+        self.free = asyncio.Event()
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await self.free.wait()
+        await send({"type": "http.response.start", "status": 200, "headers": []})
+
+
+async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> None:
+    # R11
+    app = Standing()
+    paced = Paced(app, Slots(each=2, each_waiting=0))
+    standing = [asyncio.create_task(held(paced, "/v1/frames", token=shown)) for shown in ("Bearer x", "bearer  x")]
+    await asyncio.sleep(0)
+    assert await held(paced, "/v1/frames", token="BEARER x") == 429
+    app.free.set()
+    assert await asyncio.gather(*standing) == [200, 200]
+
+
+@pytest.mark.parametrize("path", STANDING)
+async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
+    # R11
+    most, each = STANDING[path]
+    app = Standing()
+    paced = Paced(app, Slots(at_work=1, waiting=0))
+    standing = [asyncio.create_task(held(paced, path, token=f"Bearer {n // each}")) for n in range(most)]
+    await asyncio.sleep(0)
+    assert await held(paced, path, token="Bearer new") == 429
+    standing[0].cancel()
+    await asyncio.wait(standing[:1])
+    assert await held(paced, path, token="Bearer 1") == 429  # its own are all taken
+    more = [asyncio.create_task(held(paced, one, token="Bearer new")) for one in (path, "/v1/frames")]
+    await asyncio.sleep(0)
+    app.free.set()
+    assert await asyncio.gather(*standing[1:], *more) == [200] * (most + 1)
+
+
+async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
+    # R11
+    async with api.http("nobody") as http:
+        for n in range(5):
+            assert (await http.request(f"MADE{n}", "/v1/frames")).status_code == 405
+    async with api.http() as http:
+        page = (await http.get("/metrics")).text
+    assert "MADE" not in page
+    assert any(line.startswith("newton_http_requests_total") and 'method="other"' in line for line in page.splitlines())

@@ -7,12 +7,18 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import asyncpg
 import httpx2
 import pytest
+import structlog
 from mcp.client import Client
 from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
+from mcp.types import CallToolRequestParams
 
+from newton.runtime.access.tokens import Scope
+from newton.runtime.mcp.server import answered
+from newton.runtime.wiring import Newton
 from tests.system.daemons import Daemon, daemon
 from tests.system.typed import ok, typed
 
@@ -133,6 +139,15 @@ def test_only_those_with_a_token_who_mean_this_host_get_in(
         assert client.post(f"/mcp?token={served.token}", json=call, headers={"Authorization": ""}).status_code == 401
 
 
+def test_nobody_keeps_a_connection_of_it_open(served: Daemon) -> None:
+    # R11
+    with served.client(Accept="application/json, text/event-stream") as client:
+        for _ in range(20):
+            answer = client.get("/mcp")
+            assert (answer.status_code, answer.headers["allow"]) == (405, "POST")
+        assert client.get("/v1/frames").status_code == 200
+
+
 def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, home: Path) -> None:
     ok(typed(home, "censors", "add", "passphrase", "--reason", "secret", "--action", "block", "--agent", "guarded"))
     call = {"name": "remember", "arguments": {"content": "The passphrase is seven words long."}}
@@ -141,3 +156,30 @@ def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, home: Path) 
         result = client.post("/mcp", json=body).json()["result"]
     assert result["isError"] and result["structuredContent"]["code"] == "censored"
     assert "passphrase" not in ok(typed(home, "recall", "words long", "--agent", "guarded", "--json"))
+
+
+class Broken:
+    """Somebody whose database fails at everything, with words that are nobody's business."""
+
+    @property
+    def newton(self) -> Newton:
+        raise asyncpg.UniqueViolationError("Key (content)=(the passphrase) already exists.")
+
+    def may(self, scope: Scope) -> bool:
+        return True
+
+
+async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]) -> None:
+    # S3
+    with structlog.testing.capture_logs() as logged:
+        result = await answered(Broken(), CallToolRequestParams(name="recall", arguments={"query": "x"}))
+    assert result.is_error and result.structured_content["code"] == "newton_error" and result.structured_content["hint"]
+    assert [one["error"] for one in logged] == ["UniqueViolationError"]
+    assert "passphrase" not in f"{result}{logged}{capsys.readouterr()}"
+
+
+@pytest.mark.parametrize("unkept", ["a NUL \0", "half \ud800 of it", {"deep \0": []}])
+async def test_what_cannot_be_kept_is_refused_by_any_door(unkept: object) -> None:
+    # S3
+    result = await answered(Broken(), CallToolRequestParams(name="remember", arguments={"content": unkept}))
+    assert result.is_error and result.structured_content["code"] == "invalid_input"

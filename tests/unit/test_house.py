@@ -18,6 +18,7 @@ MOST_FILE_LINES = 400
 MOST_FUNCTION_LINES = 40
 MOST_CLASS_LINES = 200
 MOST_PARAMETERS = 6
+RIMS = ["newton/runtime/mcp/server.py"]  # where anything may be caught: its message must not reach the other side
 VAGUE = {"utils", "util", "helpers", "helper", "common", "manager", "managers", "misc", "handler", "handlers"}
 
 # Exceptions granted to checkers in the product, for each 1,000 lines. The design allows less than one; this is a
@@ -94,7 +95,7 @@ def test_every_module_says_its_job_in_one_sentence(parsed: dict[str, ast.Module]
 
 
 def test_nothing_is_caught_that_was_not_expected(parsed: dict[str, ast.Module]) -> None:
-    assert [f"{name}:{line}" for name, tree in parsed.items() for line in broad(tree)] == []
+    assert [name for name, tree in parsed.items() for _ in broad(tree)] == RIMS
 
 
 def broad(tree: ast.AST) -> list[int]:

@@ -19,6 +19,7 @@ MOST_DEPTH = 64
 SECONDS = 30  # to send a body
 LARGE = 256 * 1024  # from here on a body is looked through beside the others
 
+LINES = frozenset({"application/x-ndjson", "application/ndjson"})
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
@@ -91,7 +92,7 @@ class Read:
         except TimeoutError:
             raise DeadlineError(f"The body did not arrive within {SECONDS} seconds.", hint="Send it faster.") from None
         if whole:
-            await _looked_through(whole, lines="ndjson" in headers.get("content-type", ""))
+            await _looked_through(whole, lines=_media(headers) in LINES)
         return whole
 
     async def _read(self, receive: Receive, held: list[bytes]) -> bytes | None:
@@ -168,6 +169,11 @@ def _once(body: bytes, receive: Receive) -> Receive:
         return {"type": "http.request", "body": body, "more_body": False}
 
     return received
+
+
+def _media(headers: Headers) -> str:
+    """The type that is named alone: what stands behind it may say anything."""
+    return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
 def _name(url: str) -> str | None:

@@ -23,6 +23,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 UNROUTED = "(none)"
+METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
@@ -53,7 +54,8 @@ class Observed:
                 self._note(scope, request_id, status, stopwatch() - began)
 
     def _note(self, scope: Scope, request_id: UUID, status: int, ms: float) -> None:
-        route, method = _pattern(scope), scope["method"]
+        # anybody may send a method of their own making, and each would be a series that is kept for ever
+        route, method = _pattern(scope), scope["method"] if scope["method"] in METHODS else "other"
         self.meters.requests.labels(method, route, status).inc()
         self.meters.durations.labels(method, route).observe(ms / 1_000)
         agent_id = scope.get("state", {}).get("agent_id")

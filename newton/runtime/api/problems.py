@@ -41,6 +41,14 @@ def answer(error: NewtonError) -> JSONResponse:
     return JSONResponse(problem.model_dump(), status.http, headers=headers, media_type=MEDIA)
 
 
+def unforeseen(error: Exception) -> NewtonError:
+    """What is told of a failure that nobody named; the log says where it was."""
+    trace = traceback.extract_tb(error.__traceback__)[-1:]
+    places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
+    log.error("request_failed", error=type(error).__name__, at=places)  # its message may quote what somebody said
+    return NewtonError("Newton has failed at this.", hint="Its log says where; please report it.")
+
+
 def install(app: FastAPI) -> None:
     """Every failure of an endpoint is answered as a problem."""
 
@@ -50,10 +58,7 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        trace = traceback.extract_tb(error.__traceback__)[-1:]
-        places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
-        log.error("request_failed", error=type(error).__name__, at=places)  # its message may quote what somebody said
-        return answer(NewtonError("Newton has failed at this.", hint="The daemon's log says where; please report it."))
+        return answer(unforeseen(error))
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> JSONResponse:

@@ -17,9 +17,11 @@ WAITING, EACH_WAITING = 64, 32
 WAIT_SECONDS = 5.0
 WORK_SECONDS = 60.0  # until the answer begins
 
-# The first stands for hours and does next to nothing, the second waits for a model; the others must answer when nothing
-# else does.
-APART = frozenset({"/v1/events", "/v1/chat/completions", "/health/live", "/health/ready", "/metrics", "/openapi.json"})
+# A chat waits for a model, a listener stands for hours and does next to nothing: they take no place at work, and have a
+# number of their own, of all callers and of one.
+STANDING = {"/v1/chat/completions": (32, 8), "/v1/events": (64, 8)}
+# These must answer when nothing else does.
+APART = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
 BUSY = BusyError("Too much is asked at once.", hint="Send it again in a moment, or ask less at a time.")
 LATE = DeadlineError(f"It took longer than {WORK_SECONDS:g} seconds.", hint="Ask for less at once, or try again later.")
@@ -96,18 +98,23 @@ class Slots:
 
 
 class Paced:
-    """Lets a request to work when it is its turn, and ends it when it takes too long."""
+    """Lets a request to work when it is its turn, and ends it when it takes too long. Of those that stand, it refuses
+    what goes beyond their number."""
 
     def __init__(self, app: ASGIApp, slots: Slots) -> None:
         self.app, self.slots = app, slots
+        self.standing = {
+            path: Slots(at_work=most, each=each, waiting=0, each_waiting=0) for path, (most, each) in STANDING.items()
+        }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in APART:
             await self.app(scope, receive, send)
             return
+        standing = self.standing.get(scope["path"])
         try:
-            async with self.slots.slot(_who(scope)):
-                await self._timed(scope, receive, send)
+            async with (standing or self.slots).slot(_who(scope)):
+                await (self.app if standing else self._timed)(scope, receive, send)
         except BusyError as busy:
             await answer(busy)(scope, receive, send)
 
@@ -133,4 +140,5 @@ class Paced:
 def _who(scope: Scope) -> str:
     """Whose share it counts against. Nothing is proven yet: who shows another token takes a share of their own only."""
     headers = Headers(scope=scope)
-    return f"{headers.get('authorization', '')} {headers.get('x-newton-agent', '')}"
+    scheme, _, token = headers.get("authorization", "").strip().partition(" ")
+    return f"{scheme.lower()} {token.strip()} {headers.get('x-newton-agent', '').strip()}"

@@ -5,6 +5,7 @@ from importlib import import_module
 
 from newton.runtime.access.tokens import Scope
 from newton.runtime.cli.options import Agent, settings
+from newton.runtime.logs import configure
 from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
 
@@ -24,5 +25,6 @@ async def mcp(*, agent: Agent = None) -> None:
 
     Example: newton mcp --agent work
     """
+    configure("plain")  # standard output is the client's alone
     async with opened(settings(agent), for_long=True) as newton:
         await import_module("newton.runtime.mcp.server").speak(Owner(newton))

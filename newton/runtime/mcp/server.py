@@ -19,8 +19,10 @@ from mcp.types import (
 )
 
 from newton import __version__
-from newton.errors import DatabaseError, ForbiddenError
+from newton.agent.tools import Told
+from newton.errors import ForbiddenError, NewtonError
 from newton.runtime.access.tokens import Scope
+from newton.runtime.api import bodies, problems
 from newton.runtime.mcp.verbs import SCOPES, VERBS, Verb, called, refusal
 from newton.runtime.wiring import Newton
 
@@ -51,21 +53,7 @@ def server(calling: Callable[[Context], Calling]) -> Server[Any]:
         )
 
     async def call_tool(context: Context, params: CallToolRequestParams) -> CallToolResult:
-        caller, verb = calling(context), VERBS.get(params.name)
-        try:
-            if verb and not caller.may(SCOPES[verb.changes]):
-                scope = SCOPES[verb.changes]
-                raise ForbiddenError(
-                    f"That needs a token with the scope {scope}.",
-                    hint=f"`newton tokens create NAME --scope {scope}` makes one.",
-                )
-            told = await called(caller.newton, params.name, params.arguments or {})
-        except (ForbiddenError, DatabaseError) as error:
-            told = refusal(error)
-        text = json.dumps(told.fields, ensure_ascii=False, default=str)
-        return CallToolResult(
-            content=[TextContent(text=text)], structured_content=json.loads(text), is_error=told.error
-        )
+        return await answered(calling(context), params)
 
     return Server(
         "newton",
@@ -75,6 +63,29 @@ def server(calling: Callable[[Context], Calling]) -> Server[Any]:
         on_list_tools=list_tools,
         on_call_tool=call_tool,
     )
+
+
+async def answered(caller: Calling, params: CallToolRequestParams) -> CallToolResult:
+    """What came of a call, or why nothing did: whatever fails, the client reads no words of the inside."""
+    try:
+        told = await _told(caller, params)
+    except NewtonError as error:
+        told = refusal(error)
+    except Exception as error:  # noqa: BLE001 - the protocol would tell the client its message
+        told = refusal(problems.unforeseen(error))
+    text = json.dumps(told.fields, ensure_ascii=False, default=str)
+    return CallToolResult(content=[TextContent(text=text)], structured_content=json.loads(text), is_error=told.error)
+
+
+async def _told(caller: Calling, params: CallToolRequestParams) -> Told:
+    verb, arguments = VERBS.get(params.name), params.arguments or {}
+    if verb and not caller.may(scope := SCOPES[verb.changes]):
+        raise ForbiddenError(
+            f"That needs a token with the scope {scope}.",
+            hint=f"`newton tokens create NAME --scope {scope}` makes one.",
+        )
+    bodies.check(json.dumps(arguments).encode())  # what comes over pipes has passed no such look yet
+    return await called(caller.newton, params.name, arguments)
 
 
 def over_http(key: str) -> StreamableHTTPSessionManager:

@@ -61,7 +61,8 @@ class Door:
 async def mounted(app: FastAPI) -> AsyncGenerator[None]:
     """The application serves MCP too, until the end of the block."""
     door = Door()
-    app.router.routes.append(Route(PATH, door, methods=["GET", "POST", "DELETE"], include_in_schema=False))
+    # without sessions there is nothing to listen to or to end: who tries is answered 405, as the protocol has it
+    app.router.routes.append(Route(PATH, door, methods=["POST"], include_in_schema=False))
     try:
         yield
     finally:
