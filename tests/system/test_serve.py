@@ -13,7 +13,7 @@ import pytest
 
 from newton.clock import stopwatch
 from tests.system.daemons import Daemon, daemon
-from tests.system.servers import fresh, postmaster, wait
+from tests.system.servers import children, fresh, postmaster, wait
 from tests.system.typed import typed
 
 
@@ -70,6 +70,34 @@ def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
     refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
     assert refused.returncode == 2
     assert "--tls-cert" in refused.stderr
+
+
+@pytest.mark.parametrize(
+    ("flags", "remedy"),
+    [(("--port", "99999"), "0 to 65535"), (("--port", "0", "--tls-cert", "no", "--tls-key", "no"), "PEM")],
+)
+def test_what_cannot_be_listened_with_is_refused_with_a_remedy(home: Path, flags: tuple[str, ...], remedy: str) -> None:
+    words = [sys.executable, "-m", "newton", "serve", *flags]
+    refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
+    assert (refused.returncode, remedy in refused.stderr, "Traceback" in refused.stderr) == (2, True, False)
+
+
+def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_path: Path) -> None:
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
+        assert httpx2.get(f"{made.url}/health/ready").status_code == 200
+        pid = postmaster(tmp_path / "data")
+        assert pid
+        silenced = [pid, *children(pid)]
+        for one in silenced:
+            os.kill(one, signal.SIGSTOP)
+        try:
+            assert httpx2.get(f"{made.url}/health/ready", timeout=4).status_code == 503
+            started = stopwatch()
+            made.stopped()
+            assert stopwatch() - started < 10_000
+        finally:
+            for one in silenced:
+                os.kill(one, signal.SIGCONT)
 
 
 def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
