@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -127,3 +128,20 @@ def test_no_answer_waits_for_a_nod_of_the_one_who_asked(served: Daemon) -> None:
             client.get("/health/live")
             took.append(stopwatch() - started)
     assert min(took) < 30
+
+
+def test_it_leaves_at_once_while_its_database_is_still_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says a word
+        url = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/n"
+        words = [sys.executable, "-m", "newton", "serve", "--port", "0"]
+        env = {**os.environ, "DATABASE_URL": url, "NEWTON_DATA_DIR": str(tmp_path), "NEWTON_EMBEDDING": "none"}
+        process = subprocess.Popen(words, cwd=tmp_path, env=env)
+        try:
+            silent.settimeout(20)
+            silent.accept()[0].close()  # the one that asks for TLS; then it tries again without
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=5) == 0
+        finally:
+            process.kill()
+            process.wait(timeout=10)
