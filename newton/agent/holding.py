@@ -1,11 +1,13 @@
 """Holds a session for one turn: others wait, and a holder that dies is waited for no longer than its lease."""
 
 import asyncio
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Awaitable
 from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
-from newton.db.pool import Database
+from newton.db.pool import Database, Tx
 from newton.dialogue import holding
 from newton.errors import BusyError, DatabaseError
 from newton.ids import new_id
@@ -14,18 +16,66 @@ LEASE = 10.0  # seconds; renewed three times within it
 LOOK = 0.05  # seconds between looks whether it is free, growing to half a second
 PATIENCE = 120.0
 
+T = TypeVar("T")
+
+
+@dataclass(slots=True, kw_only=True)
+class Lease:
+    """The right to a turn. It is `lost` as soon as another is seen to have taken it over, as after a standstill."""
+
+    agent_id: UUID
+    session_id: UUID
+    holder: UUID
+    lost: bool = False
+    limit: asyncio.Timeout | None = None
+
+    async def during(self, work: Awaitable[T]) -> T:
+        """What the work gives; it is called off when the lease is lost, and BusyError raised."""
+        self.hold()
+        try:
+            async with asyncio.timeout(None) as self.limit:
+                done = await work
+        except TimeoutError:
+            self.hold()
+            raise
+        finally:
+            self.limit = None
+        self.hold()
+        return done
+
+    def lose(self) -> None:
+        self.lost = True
+        if self.limit is not None:
+            self.limit.reschedule(asyncio.get_running_loop().time())
+
+    def hold(self) -> None:
+        """Raises BusyError when it is lost."""
+        if self.lost:
+            raise BusyError(
+                "Another turn of this session has taken over while this one stood still.", hint="Send it again."
+            )
+
+    async def kept(self, tx: Tx) -> None:
+        """To be asked in the unit of work that writes: nobody else takes the turn before that one ends. Raises
+        BusyError when it is lost."""
+        of = {"agent_id": self.agent_id, "session_id": self.session_id}
+        self.lost = self.lost or not await holding.hold(tx, self.holder, **of, seconds=LEASE)
+        self.hold()
+
 
 @asynccontextmanager
-async def held(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[None]:
-    """The session is this turn's until the end of the block. No unit of work stays open for it.
+async def held(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenerator[Lease]:
+    """The session is this turn's until the end of the block, or until the lease is lost. No unit of work stays open
+    for it.
 
     Raises BusyError when another turn of it does not end within two minutes.
     """
     holder = new_id()
     await _taken(db, holder, agent_id=agent_id, session_id=session_id)
-    renewing = asyncio.create_task(_renewed(db, holder, agent_id=agent_id, session_id=session_id))
+    lease = Lease(agent_id=agent_id, session_id=session_id, holder=holder)
+    renewing = asyncio.create_task(_renewed(db, lease))
     try:
-        yield
+        yield lease
     finally:
         renewing.cancel()
         await asyncio.shield(_released(db, holder, agent_id=agent_id, session_id=session_id))
@@ -40,11 +90,13 @@ async def _taken(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID
         pause = min(pause * 1.5, 0.5)
 
 
-async def _renewed(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
-    while True:
+async def _renewed(db: Database, lease: Lease) -> None:
+    while not lease.lost:
         await asyncio.sleep(LEASE / 3)
         try:
-            await _hold(db, holder, agent_id=agent_id, session_id=session_id)
+            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            if not await _hold(db, lease.holder, **of):
+                lease.lose()
         except DatabaseError:
             continue  # the turn itself will meet it, or it is back before the lease ends
 

@@ -6,6 +6,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.bearing import listen
+from newton.agent.holding import Lease
 from newton.agent.rounds import INTERRUPTED, answered
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
@@ -53,7 +54,10 @@ class Replied:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keeping:
-    """For one session of one agent; `origin` names the door, and `capacity` is how much may be at hand, in tokens."""
+    """For one session of one agent; `origin` names the door, and `capacity` is how much may be at hand, in tokens.
+
+    Whatever it keeps raises BusyError, and nothing is kept, when the `lease` of the turn is lost.
+    """
 
     agent_id: UUID
     session_id: UUID
@@ -63,9 +67,11 @@ class Keeping:
     count: Count
     sizes: Sizes
     capacity: int
+    lease: Lease
 
     async def keep(self, lines: Sequence[Line]) -> None:
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             await self._append(tx, lines)
 
     async def hear(self, text: str, line: Line | None, earlier: Sequence[Line]) -> Heard:
@@ -73,6 +79,7 @@ class Keeping:
         that nobody has answered, or answers now, was interrupted, and the log says so."""
         given = {one.answers for one in earlier}
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             left = await holding.open_calls(tx, agent_id=self.agent_id, session_id=self.session_id)
             ended = [answered(call, INTERRUPTED, at=self.clock.now()) for call in left if call.id not in given]
             if ended or earlier:
@@ -87,6 +94,7 @@ class Keeping:
         if heard.place is None:
             return ()
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             hand = Hand(by=self._by(), count=self.count)
             return await listen(tx, heard.text, Spot(self.session_id, heard.place), hand=hand)
 
@@ -107,6 +115,7 @@ class Keeping:
             calls=replied.calls,
         )
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             place, _ = await self._append(tx, [line])
             if replied.asked is not None and place is not None:
                 await bundles.served(tx, self._served(replied, replied.asked, place))
@@ -116,11 +125,13 @@ class Keeping:
         """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
         next one."""
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             shown = [item.memory_id for item in bundle.items]
             await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
             await workingset.hold(tx, shown, at=self._sitting())
         writer = Writer(session_id=self.session_id, by=self._by(), count=self.count, sizes=self.sizes)
         async with self.db.work(self.agent_id) as tx:
+            await self.lease.kept(tx)
             await writer.note(tx)
 
     def _served(self, replied: Replied, asked: int, place: int) -> Served:

@@ -8,7 +8,7 @@ from uuid import UUID
 
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
-from newton.agent.holding import held
+from newton.agent.holding import Lease, held
 from newton.agent.keeping import Heard, Keeping, Replied
 from newton.agent.quoting import quoted
 from newton.agent.rounds import OWN, Rounds
@@ -147,21 +147,22 @@ class Turns:
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
         """Pieces of the reply as they come, then the Answer. Stopped early, it keeps what had come until then.
 
-        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end.
+        Turns of a session wait for each other, in whatever process; raises BusyError when one does not end, or when
+        another has taken over because this one stood still; then it keeps nothing more.
         """
         text = clean(said.text, what="message")
-        async with held(self.db, agent_id=self.agent_id, session_id=said.session_id):
-            keeping = self._keeping(said)
+        async with held(self.db, agent_id=self.agent_id, session_id=said.session_id) as lease:
+            keeping = self._keeping(said, lease)
             line = None if said.kept else Line(role="user", content=text, said_at=self.clock.now(), ref=said.ref)
             heard = await asyncio.shield(keeping.hear(text, line, said.earlier))
             async with aclosing(self._taken(said, heard, keeping)) as pieces:
-                async for piece in pieces:
+                while (piece := await lease.during(anext(pieces, None))) is not None:
                     yield piece
 
     async def _taken(self, said: Said, heard: Heard, keeping: Keeping) -> AsyncGenerator[str | Answer]:
         ruling = await self.gate.check(heard.text, "input")
         proposed = () if ruling.blocks else await keeping.heed(heard)
-        ready = await (self._unasked(said, heard, FORBIDDEN) if ruling.blocks else self._prepared(said, heard))
+        ready = await (self._unasked(said, heard, FORBIDDEN) if ruling.blocks else self._prepared(said, heard, keeping))
         degraded = ready.degraded
         pieces: list[str] = []
         stopped = f"A censor forbids this: {ruling.words}." if ruling.blocks else None
@@ -210,7 +211,7 @@ class Turns:
             limits=self.limits,
         )
 
-    def _keeping(self, said: Said) -> Keeping:
+    def _keeping(self, said: Said, lease: Lease) -> Keeping:
         return Keeping(
             agent_id=self.agent_id,
             session_id=said.session_id,
@@ -220,9 +221,10 @@ class Turns:
             count=self.count,
             sizes=self.sizes,
             capacity=self.limits.working,
+            lease=lease,
         )
 
-    async def _prepared(self, said: Said, heard: Heard) -> _Prepared:
+    async def _prepared(self, said: Said, heard: Heard, keeping: Keeping) -> _Prepared:
         wanted = (said.terms and said.terms.reply) or self.limits.reply
         limits = replace(self.limits, reply=min(wanted, self.limits.reply))
         speaking = replace(self.speaking, limits=limits)
@@ -244,7 +246,9 @@ class Turns:
             return await self._unasked(said, heard, why)
         async with self.db.work(self.agent_id) as tx:
             told = await log.outside(tx, [*talk, *since], agent_id=self.agent_id, session_id=said.session_id)
-        rounds = self._rounds(said, speaking, room=shares.usable, heard=least_of((*told, *given.bundle.outside)))
+        rounds = self._rounds(
+            said, speaking, keeping, room=shares.usable, heard=least_of((*told, *given.bundle.outside))
+        )
         return _Prepared(given=given, draft=draft, letter=letter, rounds=rounds)
 
     def _cut(self, said: Said, heard: Heard, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
@@ -272,7 +276,7 @@ class Turns:
             manner=replace(terms.manner, tools=(*terms.manner.tools, *own)) if with_own else terms.manner,
         )
 
-    def _rounds(self, said: Said, speaking: Speaking, *, room: int, heard: Trust | None) -> Rounds:
+    def _rounds(self, said: Said, speaking: Speaking, keeping: Keeping, *, room: int, heard: Trust | None) -> Rounds:
         return Rounds(
             speaking=speaking,
             gate=self.gate,
@@ -280,7 +284,7 @@ class Turns:
             tools=self.tools and self.tools.of(said.session_id),
             theirs=said.terms.manner if said.terms else Manner(),
             room=room,
-            keep=self._keeping(said).keep,
+            keep=keeping.keep,
             heard=heard,
         )
 

@@ -10,6 +10,7 @@ from uuid import UUID
 import asyncpg
 from pgvector.asyncpg import register_vector
 
+from newton.concurrency import within
 from newton.errors import DatabaseError, InputError, SchemaError
 
 if TYPE_CHECKING:
@@ -29,7 +30,7 @@ select
 """
 ACROSS = "select set_config('role', '{role}', true)"
 MOMENT = "select pg_current_snapshot()::text"
-CONNECT_SECONDS, STATEMENT_SECONDS = 10, 60
+CONNECT_SECONDS, STATEMENT_SECONDS, CLOSE_SECONDS = 10, 60, 1
 WORKERS = 3  # connections to the queue: one claims, one renews, one is spare. They wait for nobody else's work.
 ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the seconds after the first
 
@@ -106,8 +107,20 @@ class Database:
             return cls(pool, await _pool(worker or dsn, least=0, most=WORKERS))
 
     async def close(self) -> None:
+        """Waits a moment for what is begun; then it is dropped, as by a server that says nothing any more."""
+        try:
+            await within(self._closed(), seconds=CLOSE_SECONDS)
+        except TimeoutError:
+            self.terminate()
+
+    async def _closed(self) -> None:
         await self._queue.close()
         await self._pool.close()
+
+    def terminate(self) -> None:
+        """Drops every connection; whoever waits for an answer gets a DatabaseError."""
+        self._queue.terminate()
+        self._pool.terminate()
 
     @asynccontextmanager
     async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:

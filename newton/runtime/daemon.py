@@ -6,10 +6,11 @@ import os
 import signal
 import socket
 import ssl
-from collections.abc import Callable, Generator
-from contextlib import AsyncExitStack, contextmanager, suppress
+from collections.abc import AsyncGenerator, Callable, Generator
+from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from threading import Timer
 
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -27,7 +28,8 @@ from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
-DRAIN_SECONDS = 8
+DRAIN_SECONDS = 7
+DROP_SECONDS, LEAVE_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
 BACKLOG = 512
 STALLED_SECONDS = 20  # a reader that takes nothing for so long is dropped
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
@@ -58,7 +60,8 @@ class Listen:
         return f"{'https' if self.certificate else 'http'}://{host}:{door.getsockname()[1]}"
 
     def checked(self) -> "Listen":
-        """Itself. Raises ConfigError for an address that others reach unencrypted, and for half a certificate."""
+        """Itself. Raises ConfigError for an address that others reach unencrypted, and for a certificate
+        that cannot be used."""
         if (self.certificate is None) != (self.key is None):
             raise ConfigError("TLS wants a certificate and its key.", hint="Give --tls-cert and --tls-key.")
         if self.host not in LOOPBACK and not self.certificate and not self.behind_proxy:
@@ -66,7 +69,19 @@ class Listen:
                 f"Others reach {self.host}, and tokens would go there unencrypted.",
                 hint="Give --tls-cert and --tls-key, or --behind-proxy when a proxy before Newton speaks TLS.",
             )
+        self._readable()
         return self
+
+    def _readable(self) -> None:
+        if self.certificate is None or self.key is None:
+            return
+        try:
+            ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER).load_cert_chain(self.certificate, self.key, password="")
+        except OSError as error:  # of which ssl's own is one
+            raise ConfigError(
+                f"{self.certificate} and {self.key} are no certificate and its key: {error.strerror or error}.",
+                hint="Give --tls-cert and --tls-key two PEM files that Newton may read and that belong together.",
+            ) from None
 
 
 class _Protocol(H11Protocol):
@@ -108,7 +123,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     token, taken = operator.token_of(settings.home), door(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, stop.set)
+        asyncio.get_running_loop().add_signal_handler(number, _told, stop)
     async with AsyncExitStack() as stack:
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
@@ -122,10 +137,36 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
             tasks.create_task(Worker(newton.db, running(minds)).work(SCHEDULES, stop))
             tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
+            asyncio.get_running_loop().call_later(DROP_SECONDS, newton.db.terminate)
             tell("Newton ends what it has begun, and leaves.")
             app.state.board.close()
             server.should_exit = True
             await serving
+
+
+def _told(stop: asyncio.Event) -> None:
+    """Stops, and leaves in any case: a thread that waits for a server that says nothing would keep the process."""
+    if not stop.is_set():
+        stop.set()
+        leaving = Timer(LEAVE_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # so it is called
+        leaving.daemon = True
+        leaving.start()
+
+
+@asynccontextmanager
+async def _unless(stop: asyncio.Event) -> AsyncGenerator[None]:
+    """What is within is called off with a TimeoutError as soon as it is told to stop."""
+    async with asyncio.timeout(None) as limit:
+        watching = asyncio.create_task(_heeding(stop, limit))
+        try:
+            yield
+        finally:
+            watching.cancel()
+
+
+async def _heeding(stop: asyncio.Event, limit: asyncio.Timeout) -> None:
+    await stop.wait()
+    limit.reschedule(asyncio.get_running_loop().time())
 
 
 async def _opened(
@@ -135,7 +176,10 @@ async def _opened(
     pause = FIRST_PAUSE
     while not stop.is_set():
         try:
-            return await stack.enter_async_context(opened(settings, for_long=True))
+            async with _unless(stop):
+                return await stack.enter_async_context(opened(settings, for_long=True))
+        except TimeoutError:
+            break
         except DatabaseError as error:
             tell(f"{error.what} Trying again in {pause:g} s.")
         with suppress(TimeoutError):
@@ -151,6 +195,8 @@ def door(listen: Listen) -> socket.socket:
         # asyncio does so only for sockets whose protocol is named; else an answer of two packets waits 40 ms for a nod
         taken.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         return taken
+    except OverflowError:
+        raise ConfigError(f"{listen.port} is no port.", hint="Give --port a number from 0 to 65535.") from None
     except OSError as error:
         raise ConfigError(
             f"Nothing can be served on {listen.host}:{listen.port}: {os.strerror(error.errno or 0)}.",

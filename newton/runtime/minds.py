@@ -5,6 +5,7 @@ from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
+from weakref import WeakValueDictionary
 
 from newton.errors import DatabaseError
 from newton.ids import agent_id
@@ -16,6 +17,7 @@ if TYPE_CHECKING:
     from newton.providers.chat import ChatModel
 
 MOST = 256  # agents at hand; what one leaves behind here is a few objects, and it is made again in a millisecond
+READY_SECONDS = 2
 
 
 class Minds:
@@ -24,7 +26,8 @@ class Minds:
     def __init__(self, newton: Newton) -> None:
         self.first = newton
         self._at_hand: OrderedDict[UUID, Newton] = OrderedDict()
-        self._lock = asyncio.Lock()
+        self._locks: WeakValueDictionary[UUID, asyncio.Lock] = WeakValueDictionary()
+        self._asked: asyncio.Task[bool] | None = None
 
     @cached_property
     def model(self) -> "ChatModel | None":
@@ -36,23 +39,31 @@ class Minds:
         known = agent_id(name)
         if known == self.first.agent_id:
             return self.first
-        async with self._lock:
-            if known not in self._at_hand:
-                self._at_hand[known] = await for_agent(self.first, name)
-                while len(self._at_hand) > MOST:
-                    self._at_hand.popitem(last=False)
+        if known in self._at_hand:
             self._at_hand.move_to_end(known)
             return self._at_hand[known]
+        async with self._lock(known):
+            return self._at_hand.get(known) or self._kept(await for_agent(self.first, name))
 
     async def renew(self, newton: Newton) -> Newton:
         """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""
         name = newton.settings.agent
-        async with self._lock:
+        async with self._lock(newton.agent_id):
             made = await for_agent(self.first, name)
-            if newton.agent_id == self.first.agent_id:
-                self.first = made
-            else:
-                self._at_hand[newton.agent_id] = made
+            if newton.agent_id != self.first.agent_id:
+                return self._kept(made)
+            self.first = made
+        return made
+
+    def _lock(self, known: UUID) -> asyncio.Lock:
+        """One for each agent, kept while somebody holds it or waits: nobody waits for the opening of another agent."""
+        return self._locks.setdefault(known, asyncio.Lock())
+
+    def _kept(self, made: Newton) -> Newton:
+        self._at_hand[made.agent_id] = made
+        self._at_hand.move_to_end(made.agent_id)
+        while len(self._at_hand) > MOST:
+            self._at_hand.popitem(last=False)
         return made
 
     @property
@@ -61,7 +72,17 @@ class Minds:
         return [self.first, *self._at_hand.values()]
 
     async def ready(self) -> bool:
-        """Whether the database answers."""
+        """Whether the database answers within two seconds.
+
+        One question is open at a time, and it is left open: to call it off waits for the database as well.
+        """
+        asked = self._asked
+        if asked is None or asked.done():
+            asked = self._asked = asyncio.create_task(self._answers())
+        await asyncio.wait({asked}, timeout=READY_SECONDS)
+        return asked.done() and asked.result()
+
+    async def _answers(self) -> bool:
         try:
             async with self.first.db.work(self.first.agent_id) as tx:
                 return await tx.fetchval("select true") is True

@@ -10,8 +10,11 @@ from asyncpg import Record
 from newton.agent.holding import held
 from newton.agent.turn import Said, Turns
 from newton.brain.headnote import HeadNotes
+from newton.dialogue import holding
 from newton.dialogue.lines import Line
+from newton.errors import BusyError
 from newton.heart.censors import Rule
+from newton.ids import new_id
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.handy import Handy, able, call
@@ -158,3 +161,31 @@ async def test_turns_of_one_session_wait_for_each_other_and_those_of_others_do_n
         assert not waiting.done()
         assert await log(mind, await mind.session("s2")) == []
     assert (await waiting)[0] == "At nine."
+
+
+async def test_a_turn_whose_lease_another_took_over_says_so_and_keeps_nothing_more(mind: Mind) -> None:
+    session_id = await mind.session()
+    stream = mind.turns(Endless("It is")).take(Said(session_id=session_id, text="When?"))
+    await anext(stream)
+    of = {"agent_id": mind.agent_id, "session_id": session_id}
+    async with mind.db.work(mind.agent_id) as tx:  # as if it had stood still for longer than its lease
+        await tx.execute("update dialogue.turns set until = '-infinity' where agent_id = $1", mind.agent_id)
+        assert await holding.hold(tx, new_id(), **of, seconds=60)
+    with pytest.raises(BusyError, match="taken over"):
+        await stream.aclose()
+    assert await log(mind, session_id) == [("user", "When?")]
+
+
+async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("newton.agent.holding.LEASE", 0.03)
+    session_id = await mind.session()
+    stream = mind.turns(Endless("It is")).take(Said(session_id=session_id, text="When?"))
+    await anext(stream)
+    async with mind.db.work(mind.agent_id) as tx:
+        await tx.execute(
+            "update dialogue.turns set until = 'infinity', holder = $2 where agent_id = $1", mind.agent_id, new_id()
+        )
+    with pytest.raises(BusyError, match="taken over"):
+        async with asyncio.timeout(5):
+            async for _ in stream:
+                pass

@@ -57,6 +57,11 @@ def postmaster(home: Path) -> int | None:
     return pid if alive(pid) else None
 
 
+def children(pid: int) -> list[int]:
+    """The processes that this one has begun."""
+    return [int(one) for one in Path(f"/proc/{pid}/task/{pid}/children").read_text(encoding="ascii").split()]
+
+
 async def run(dsn: str, sql: str) -> object:
     conn = await asyncpg.connect(dsn)
     try:

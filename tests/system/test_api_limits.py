@@ -3,13 +3,17 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextvars import Context
 from pathlib import Path
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 
+from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.errors import BusyError
+from newton.ids import agent_id
+from newton.memory import agents
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
 from newton.runtime.api.turns import STANDING, Paced, Slots
 from tests.system.served import Api, served
@@ -237,3 +241,17 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
         page = (await http.get("/metrics")).text
     assert "MADE" not in page
     assert any(line.startswith("newton_http_requests_total") and 'method="other"' in line for line in page.splitlines())
+
+
+async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
+    minds, slow = api.app.state.minds, agent_id("slow")
+    known = await minds.of("ana")
+    async with api.db.work(slow) as tx:  # whoever begins that agent waits for the end of this
+        await agents.SQL["register"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
+        opening = [asyncio.create_task(minds.of("slow"), context=Context()) for _ in range(2)]
+        others = [asyncio.create_task(minds.of(name), context=Context()) for name in ("ana", "ben")]
+        ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)
+        assert (ana is known, ben.settings.agent) == (True, "ben")
+        assert not any(one.done() for one in opening)
+    first, second = await asyncio.gather(*opening)
+    assert first is second

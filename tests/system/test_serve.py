@@ -2,6 +2,7 @@
 
 import os
 import signal
+import socket
 import stat
 import subprocess
 import sys
@@ -13,7 +14,7 @@ import pytest
 
 from newton.clock import stopwatch
 from tests.system.daemons import Daemon, daemon
-from tests.system.servers import fresh, postmaster, wait
+from tests.system.servers import children, fresh, postmaster, wait
 from tests.system.typed import typed
 
 
@@ -72,6 +73,34 @@ def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:
     assert "--tls-cert" in refused.stderr
 
 
+@pytest.mark.parametrize(
+    ("flags", "remedy"),
+    [(("--port", "99999"), "0 to 65535"), (("--port", "0", "--tls-cert", "no", "--tls-key", "no"), "PEM")],
+)
+def test_what_cannot_be_listened_with_is_refused_with_a_remedy(home: Path, flags: tuple[str, ...], remedy: str) -> None:
+    words = [sys.executable, "-m", "newton", "serve", *flags]
+    refused = subprocess.run(words, cwd=home, capture_output=True, text=True, check=False, timeout=30)
+    assert (refused.returncode, remedy in refused.stderr, "Traceback" in refused.stderr) == (2, True, False)
+
+
+def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_path: Path) -> None:
+    with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
+        assert httpx2.get(f"{made.url}/health/ready").status_code == 200
+        pid = postmaster(tmp_path / "data")
+        assert pid
+        silenced = [pid, *children(pid)]
+        for one in silenced:
+            os.kill(one, signal.SIGSTOP)
+        try:
+            assert httpx2.get(f"{made.url}/health/ready", timeout=4).status_code == 503
+            started = stopwatch()
+            made.stopped()
+            assert stopwatch() - started < 10_000
+        finally:
+            for one in silenced:
+                os.kill(one, signal.SIGCONT)
+
+
 def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_is_lost(tmp_path: Path) -> None:
     # promise 4, R1 in small
     with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made, made.client() as client:
@@ -99,3 +128,20 @@ def test_no_answer_waits_for_a_nod_of_the_one_who_asked(served: Daemon) -> None:
             client.get("/health/live")
             took.append(stopwatch() - started)
     assert min(took) < 30
+
+
+def test_it_leaves_at_once_while_its_database_is_still_waited_for(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:  # it takes connections, and never says a word
+        url = f"postgresql://u:p@127.0.0.1:{silent.getsockname()[1]}/n"
+        words = [sys.executable, "-m", "newton", "serve", "--port", "0"]
+        env = {**os.environ, "DATABASE_URL": url, "NEWTON_DATA_DIR": str(tmp_path), "NEWTON_EMBEDDING": "none"}
+        process = subprocess.Popen(words, cwd=tmp_path, env=env)
+        try:
+            silent.settimeout(20)
+            silent.accept()[0].close()  # the one that asks for TLS; then it tries again without
+            with silent.accept()[0]:
+                process.send_signal(signal.SIGTERM)
+                assert process.wait(timeout=5) == 0
+        finally:
+            process.kill()
+            process.wait(timeout=10)
