@@ -145,6 +145,8 @@ async def test_a_backup_that_does_not_work_leaves_what_was_there(
     lived: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     copy, schema = tmp_path / "copy", tmp_path / "schema"
+    with EmbeddedServer.start(lived) as server:
+        await prepare(server.dsn("postgres"), schema=SCHEMA)
     await backup(settings(lived), copy, now=NOON)
     shutil.copytree(SCHEMA, schema)
     newest = max(schema.iterdir())

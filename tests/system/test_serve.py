@@ -83,6 +83,7 @@ def test_what_cannot_be_listened_with_is_refused_with_a_remedy(home: Path, flags
     assert (refused.returncode, remedy in refused.stderr, "Traceback" in refused.stderr) == (2, True, False)
 
 
+@pytest.mark.slow  # twice the time that a daemon has to leave
 def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_path: Path) -> None:
     with fresh(tmp_path / "data"), daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
         assert httpx2.get(f"{made.url}/health/ready").status_code == 200
