@@ -141,7 +141,9 @@ async def test_a_run_that_another_has_taken_over_is_broken_off(db: Database, age
     async with at_work(db, held.run, replace(PACE, renew=0.01)) as worker:
         await held.begun.wait()
         async with db.work(agent) as tx:
-            late = await tx.fetchval("select leased_until from runtime.jobs")
+            late = await tx.fetchval("select leased_until from runtime.jobs") + timedelta(
+                hours=1
+            )  # it is renewed meanwhile
         week = await claim(db, "another", ["week"], most=9, lease=timedelta(seconds=60), moment=late)
 
         async def dropped() -> bool:
