@@ -49,7 +49,7 @@ async def main(dsn, agent, ref, who, turns, strategies, most):
     def tell(event):
         print(type(event).__name__, flush=True)
     compacting = Compacting(**of, preset=preset(strategies), tell=tell)
-    doors = Conversations(**of, origin=who, compacting=compacting)
+    doors = Conversations(**of, origin=who, compacting=compacting, room=int(most))
     print("ready", flush=True)
     for n in range(int(turns)):
         def line(k, role, content, **more):
