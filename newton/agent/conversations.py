@@ -10,10 +10,11 @@ from newton.agent.compacting import Compacting
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.branches import Branch, Checkpoint, Excerpt, Injection
+from newton.dialogue.branches import Branch, Checkpoint, Excerpt
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.entries import Listed, Tally
 from newton.dialogue.lines import Line, Placed
+from newton.dialogue.log import Injection
 from newton.dialogue.view import Shown, cost
 from newton.errors import InputError, NotFoundError
 from newton.memory.memory import Teller
@@ -171,15 +172,14 @@ class Conversations:
     async def injections(self, ref: str) -> Sequence[Injection]:
         """The lines of other sessions that are shown in this one."""
         async with self.db.work(self.agent_id) as tx:
-            return await branches.injections(tx, agent_id=self.agent_id, session_id=await self._session(tx, ref))
+            return await log.injections(tx, agent_id=self.agent_id, session_id=await self._session(tx, ref))
 
     async def eject(self, ref: str, which: str) -> Injection:
         """Takes an injection out again, named by the end of its id. Raises NotFoundError for an unknown one."""
         async with self.db.work(self.agent_id) as tx:
             session_id = await self._session(tx, ref)
             known = {
-                one.injection_id: one
-                for one in await branches.injections(tx, agent_id=self.agent_id, session_id=session_id)
+                one.injection_id: one for one in await log.injections(tx, agent_id=self.agent_id, session_id=session_id)
             }
             injection_id = _picked(which, list(known), _Sought(ref, "injection", "injections", f"eject {ref}"))
             await branches.eject(tx, injection_id, session_id=session_id, by=self._by())

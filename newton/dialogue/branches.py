@@ -11,6 +11,7 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
+from newton.dialogue.log import Injection
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.memory import Teller
@@ -39,18 +40,6 @@ class Branch(NamedTuple):
     lines: int
     used_at: datetime
     began: str | None
-
-
-class Injection(NamedTuple):
-    """Lines of the session `ref`, both ends included, that are shown behind a place of another; and their tokens."""
-
-    injection_id: UUID
-    place: int
-    ref: str
-    first: int
-    last: int
-    tokens: int
-    at: datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -124,18 +113,13 @@ async def inject(
     part = log.Stretch(excerpt.first, excerpt.last)
     lines = await log.lines(tx, [part], agent_id=by.agent_id, session_id=excerpt.session_id)
     tokens = count(log.told(excerpt.ref, lines))
-    shown = await injections(tx, agent_id=by.agent_id, session_id=session_id)
+    shown = await log.injections(tx, agent_id=by.agent_id, session_id=session_id)
     _ensure_fits(tokens, sum(one.tokens for one in shown), most=most)
-    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, by.now)
-    own = {"agent_id": by.agent_id, "session_id": session_id, "other_id": excerpt.session_id, "now": by.now}
+    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, by.now, excerpt.session_id)
+    own = {"agent_id": by.agent_id, "session_id": session_id, "now": by.now}
     given = {name: value for name, value in made._asdict().items() if name not in ("ref", "at")}
     await SQL["inject"].run(tx, **own, **given)
     return made
-
-
-async def injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injection]:
-    """Those that are shown in a session."""
-    return [Injection(*row) for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, by: Teller) -> None:

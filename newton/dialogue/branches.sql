@@ -49,21 +49,6 @@ where
         where e.agent_id = $1 and e.session_id = $3 and e.injection_id = i.injection_id
     );
 
--- name: injections(agent_id, session_id)
--- Those that are shown.
-select i.injection_id, i.place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.at
-from dialogue.injections as i
-join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
-where
-    i.agent_id = $1
-    and i.session_id = $2
-    and not exists (
-        select
-        from dialogue.ejections as e
-        where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
-    )
-order by i.place, i.injection_id;
-
 -- name: eject(agent_id, session_id, injection_id, now, origin)
 insert into dialogue.ejections (agent_id, session_id, injection_id, at, origin)
 values ($1, $2, $3, $4, $5)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -34,6 +35,19 @@ class Origin(NamedTuple):
     session_id: UUID
     first: int
     last: int
+
+
+class Injection(NamedTuple):
+    """Lines of the session `ref`, both ends included, that are shown behind a place of another; and their tokens."""
+
+    injection_id: UUID
+    place: int
+    ref: str
+    first: int
+    last: int
+    tokens: int
+    at: datetime
+    other_id: UUID
 
 
 class Seen(NamedTuple):
@@ -186,12 +200,16 @@ async def _restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[in
     return frozenset(place for row in rows for place in range(row[0], row[1] + 1))
 
 
+async def injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injection]:
+    """Those that are shown in a session."""
+    return [Injection(*row) for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id)]
+
+
 async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injected]:
     injected: list[Injected] = []
-    for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id):
-        part = Stretch(row["first_position"], row["last_position"])
-        other = await lines(tx, [part], agent_id=agent_id, session_id=row["other_id"])
-        injected.append(Injected(row["place"], told(row["ref"], other), row["tokens"]))
+    for one in await injections(tx, agent_id=agent_id, session_id=session_id):
+        other = await lines(tx, [Stretch(one.first, one.last)], agent_id=agent_id, session_id=one.other_id)
+        injected.append(Injected(one.place, told(one.ref, other), one.tokens))
     return injected
 
 

@@ -85,7 +85,8 @@ from dialogue.lineage
 where agent_id = $1 and session_id = $2;
 
 -- name: injections(agent_id, session_id)
-select i.place, i.other_id, i.first_position, i.last_position, i.tokens, s.ref
+-- Those that are shown.
+select i.injection_id, i.place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.at, i.other_id
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
 where

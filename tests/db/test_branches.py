@@ -227,15 +227,15 @@ async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(
     for most in (made.tokens, 2 * made.tokens - 1):
         with pytest.raises(InputError, match=r"beside .* injected already"):
             await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=most)
-    assert await branches.injections(tx, agent_id=ANA, session_id=here) == [made]
+    assert await log.injections(tx, agent_id=ANA, session_id=here) == [made]
     for _ in range(2):
         await branches.eject(tx, made.injection_id, session_id=here, by=teller())
         assert await view(tx, here) == before
-        assert await branches.injections(tx, agent_id=ANA, session_id=here) == []
+        assert await log.injections(tx, agent_id=ANA, session_id=here) == []
     await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=made.tokens)
     assert "injected" in {item.kind for item in await view(tx, child)}, "a branch keeps what it began with"
     other_child = await branch(tx, here, "other child")
-    assert len(await branches.injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"
+    assert len(await log.injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"
 
 
 # --- forgetting ---

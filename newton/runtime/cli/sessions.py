@@ -7,10 +7,11 @@ from cyclopts import Parameter
 
 from newton.agent.conversations import Preview
 from newton.agent.sending import costs, messages
-from newton.dialogue.branches import Branch, Checkpoint, Injection
+from newton.dialogue.branches import Branch, Checkpoint
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.entries import Listed
 from newton.dialogue.lines import Line, Placed
+from newton.dialogue.log import Injection
 from newton.dialogue.view import Entry, Shown
 from newton.memory.hygiene import ref as checked
 from newton.memory.lookup import short
