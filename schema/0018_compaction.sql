@@ -113,18 +113,20 @@ create table dialogue.ejections (
 call runtime.isolate('dialogue.ejections');
 grant select, insert on dialogue.ejections to newton_app;
 
--- Who is making a session shorter right now, until when at the latest by the clock of the database.
-create table dialogue.compacting (
+-- Who alone may do something with a session right now, until when at the latest by the clock of the database: one whose
+-- process was killed is waited for no longer.
+create table dialogue.leases (
     agent_id uuid not null,
     session_id uuid not null,
+    right_to text not null check (right_to in ('turn', 'compaction')),
     holder uuid not null,
     until timestamptz not null,
-    primary key (agent_id, session_id),
+    primary key (agent_id, session_id, right_to),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
 );
 
-call runtime.isolate('dialogue.compacting');
-grant select, insert, update (holder, until) on dialogue.compacting to newton_app;
+call runtime.isolate('dialogue.leases');
+grant select, insert, update (holder, until) on dialogue.leases to newton_app;
 
 -- How each run of a strategy went.
 create table dialogue.compactions (

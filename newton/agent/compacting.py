@@ -8,7 +8,7 @@ from newton.agent.accounts import Accounts, Allowance, Breaker, joined
 from newton.agent.asking import Asking
 from newton.clock import Clock, stopwatch
 from newton.db.pool import Database, in_unit_of_work
-from newton.dialogue import entries, log, tasks
+from newton.dialogue import entries, holding, log, tasks
 from newton.dialogue.compaction import prompting, telling
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, Threshold, allowed
@@ -61,9 +61,9 @@ class Compacting:
         read = await self._folded(session_id)
         if not any(strategy.plan(self._sight(read, most)) for strategy in self.preset.strategies):
             return read.view
-        holder = new_id()
+        holder, of = new_id(), {"agent_id": self.agent_id, "session_id": session_id}
         async with self.db.work(self.agent_id) as tx:
-            held = await entries.hold(tx, holder, agent_id=self.agent_id, session_id=session_id, seconds=HOLD_SECONDS)
+            held = await holding.hold(tx, holder, "compaction", **of, seconds=HOLD_SECONDS)
         if not held:
             return read.view
         work = _Work(session_id=session_id, most=most, holder=holder, read=read, allowance=self.allowance())
@@ -71,7 +71,7 @@ class Compacting:
             await self._compacted(work)
         finally:
             async with self.db.work(self.agent_id) as tx:
-                await entries.release(tx, holder, agent_id=self.agent_id, session_id=session_id)
+                await holding.release(tx, holder, "compaction", **of)
         return work.read.view
 
     async def preview(self, session_id: UUID, *, most: int) -> Sequence[Shown]:
@@ -148,7 +148,7 @@ class Compacting:
         """The right to make the session shorter is held as long again from then on."""
         where = {"agent_id": self.agent_id, "session_id": work.session_id}
         async with self.db.work(self.agent_id) as tx:
-            held = await entries.hold(tx, work.holder, **where, seconds=HOLD_SECONDS)
+            held = await holding.hold(tx, work.holder, "compaction", **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
         seen = work.read.seen

@@ -59,7 +59,7 @@ class Lease:
         """To be asked in the unit of work that writes: nobody else takes the turn before that one ends. Raises
         BusyError when it is lost."""
         of = {"agent_id": self.agent_id, "session_id": self.session_id}
-        self.lost = self.lost or not await holding.hold(tx, self.holder, **of, seconds=LEASE)
+        self.lost = self.lost or not await holding.hold(tx, self.holder, "turn", **of, seconds=LEASE)
         self.hold()
 
 
@@ -103,12 +103,12 @@ async def _renewed(db: Database, lease: Lease) -> None:
 
 async def _hold(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> bool:
     async with db.work(agent_id) as tx:
-        return await holding.hold(tx, holder, agent_id=agent_id, session_id=session_id, seconds=LEASE)
+        return await holding.hold(tx, holder, "turn", agent_id=agent_id, session_id=session_id, seconds=LEASE)
 
 
 async def _released(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
     try:
         async with db.work(agent_id) as tx:
-            await holding.release(tx, holder, agent_id=agent_id, session_id=session_id)
+            await holding.release(tx, holder, "turn", agent_id=agent_id, session_id=session_id)
     except DatabaseError:
         return  # the lease ends by itself

@@ -95,16 +95,6 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, by: Teller) -> li
     return [row["entry_id"] for row in rows]
 
 
-async def hold(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
-    """Whether the holder may make the session shorter now. It may for so many seconds, unless it lets go before."""
-    row = await SQL["hold"].one(tx, agent_id=agent_id, session_id=session_id, holder=holder, seconds=seconds)
-    return row is not None
-
-
-async def release(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
-    await SQL["release"].run(tx, agent_id=agent_id, session_id=session_id, holder=holder)
-
-
 async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
     """Notes how a run went."""
     await SQL["record"].run(

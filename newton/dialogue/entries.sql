@@ -35,20 +35,6 @@ where e.agent_id = $1 and e.session_id = $2 and e.entry_id = $3
 on conflict do nothing
 returning entry_id;
 
--- name: hold(agent_id, session_id, holder, seconds)
--- Takes the right to make a session shorter, unless another has it still.
-insert into dialogue.compacting (agent_id, session_id, holder, until)
-values ($1, $2, $3, now() + make_interval(secs => $4))
-on conflict (agent_id, session_id) do update
-set holder = excluded.holder, until = excluded.until
-where compacting.until < now() or compacting.holder = excluded.holder
-returning holder;
-
--- name: release(agent_id, session_id, holder)
-update dialogue.compacting
-set until = '-infinity'
-where agent_id = $1 and session_id = $2 and holder = $3;
-
 -- name: record(agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error)
 insert into dialogue.compactions (
     agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error

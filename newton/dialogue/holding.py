@@ -1,7 +1,8 @@
-"""One turn of a session at a time, whichever process takes it; and what a turn that was cut off has left open."""
+"""One turn of a session at a time, and one that makes it shorter, whichever process it is; and what a turn that was cut
+off has left open."""
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 from uuid import UUID
 
 from newton.db.pool import Tx
@@ -9,6 +10,8 @@ from newton.db.queries import load
 from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "holding.sql")
+
+Right = Literal["turn", "compaction"]
 
 
 class Signed(NamedTuple):
@@ -19,14 +22,16 @@ class Signed(NamedTuple):
     sign: str
 
 
-async def hold(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
-    """Whether the turn is the holder's, from now on for so many seconds; asking again keeps it."""
-    row = await SQL["hold"].one(tx, agent_id=agent_id, session_id=session_id, holder=holder, seconds=seconds)
+async def hold(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
+    """Whether the holder alone may do it, from now on for so many seconds; asking again keeps the right."""
+    of = {"agent_id": agent_id, "session_id": session_id}
+    row = await SQL["hold"].one(tx, **of, right_to=right_to, holder=holder, seconds=seconds)
     return row is not None
 
 
-async def release(tx: Tx, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
-    await SQL["release"].run(tx, agent_id=agent_id, session_id=session_id, holder=holder)
+async def release(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID) -> None:
+    of = {"agent_id": agent_id, "session_id": session_id}
+    await SQL["release"].run(tx, **of, right_to=right_to, holder=holder)
 
 
 async def open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Call]:

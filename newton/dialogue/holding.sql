@@ -1,16 +1,16 @@
--- name: hold(agent_id, session_id, holder, seconds)
--- Takes the right to a turn of a session, or keeps it, unless another has it still.
-insert into dialogue.turns (agent_id, session_id, holder, until)
-values ($1, $2, $3, now() + make_interval(secs => $4))
-on conflict (agent_id, session_id) do update
+-- name: hold(agent_id, session_id, right_to, holder, seconds)
+-- Takes a right to a session, or keeps it, unless another has it still.
+insert into dialogue.leases (agent_id, session_id, right_to, holder, until)
+values ($1, $2, $3, $4, now() + make_interval(secs => $5))
+on conflict (agent_id, session_id, right_to) do update
 set holder = excluded.holder, until = excluded.until
-where turns.until < now() or turns.holder = excluded.holder
+where leases.until < now() or leases.holder = excluded.holder
 returning holder;
 
--- name: release(agent_id, session_id, holder)
-update dialogue.turns
+-- name: release(agent_id, session_id, right_to, holder)
+update dialogue.leases
 set until = '-infinity'
-where agent_id = $1 and session_id = $2 and holder = $3;
+where agent_id = $1 and session_id = $2 and right_to = $3 and holder = $4;
 
 -- name: open_calls(agent_id, session_id)
 -- Calls of the session's own lines that have no answer behind them.

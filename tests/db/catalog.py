@@ -38,9 +38,8 @@ APPEND_ONLY = {
     "brain.texts",
 }
 FIXED = {
-    "dialogue.compacting": {"session_id"},
+    "dialogue.leases": {"session_id", "right_to"},
     "dialogue.noted": {"session_id"},
-    "dialogue.turns": {"session_id"},
     "memory.memories": {
         "origin", "trust", "kind", "content_hash", "thread", "place", "ref", "created_at", "occurred_at",
         "words",

@@ -10,7 +10,7 @@ import pytest
 
 from newton.clock import SteppedClock
 from newton.db.pool import Database, Tx
-from newton.dialogue import entries, log, sessions
+from newton.dialogue import entries, holding, log, sessions
 from newton.dialogue.lines import Line
 from newton.dialogue.view import outermost
 from newton.errors import ConflictError, InputError, NotFoundError
@@ -274,14 +274,14 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
     here, there = await session(tx, "here", *TALK), await session(tx, "there", *TALK)
 
     async def held(holder: UUID, session_id: UUID = here, seconds: float = 60) -> bool:
-        return await entries.hold(tx, holder, agent_id=ANA, session_id=session_id, seconds=seconds)
+        return await holding.hold(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
 
     assert await held(one) and await held(one), "it may ask again"
     assert not await held(two)
     assert await held(two, there), "another session is not meant"
-    await entries.release(tx, two, agent_id=ANA, session_id=here)
+    await holding.release(tx, two, "compaction", agent_id=ANA, session_id=here)
     assert not await held(two), "only the holder lets go"
-    await entries.release(tx, one, agent_id=ANA, session_id=here)
+    await holding.release(tx, one, "compaction", agent_id=ANA, session_id=here)
     assert await held(two)
 
 
@@ -290,13 +290,13 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
         await sessions.append(tx, TALK, session_id=session_id, by=by, count=count)
-        assert await entries.hold(tx, new_id(), agent_id=agent, session_id=session_id, seconds=0.0)
+        assert await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
     clock = SteppedClock(NOON)  # ours says nothing here: the database's does
     async with db.work(agent) as tx:
         assert clock.now() == NOON
-        assert await entries.hold(tx, new_id(), agent_id=agent, session_id=session_id, seconds=60)
+        assert await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
     async with db.work(agent) as tx:
-        assert not await entries.hold(tx, new_id(), agent_id=agent, session_id=session_id, seconds=60)
+        assert not await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
 
 
 @pytest.mark.parametrize(
@@ -309,7 +309,7 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
         "delete from dialogue.lineage",
         "delete from dialogue.checkpoints",
         "delete from dialogue.injections",
-        "delete from dialogue.compacting",
+        "delete from dialogue.leases",
     ],
 )
 async def test_what_was_made_cannot_be_changed(tx: Tx, change: str) -> None:

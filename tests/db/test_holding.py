@@ -14,14 +14,14 @@ async def test_a_turn_is_one_holder_s_until_it_lets_go_or_its_lease_ends(tx: Tx)
     session_id = await sessions.session(tx, agent_id=ANA, ref="s1", now=NOON)
     one, other = new_id(), new_id()
     of = {"agent_id": ANA, "session_id": session_id}
-    assert await holding.hold(tx, one, **of, seconds=60)
-    assert await holding.hold(tx, one, **of, seconds=60)
-    assert not await holding.hold(tx, other, **of, seconds=60)
-    await holding.release(tx, other, **of)
-    assert not await holding.hold(tx, other, **of, seconds=60)
-    await holding.release(tx, one, **of)
-    assert await holding.hold(tx, other, **of, seconds=-1)
-    assert await holding.hold(tx, one, **of, seconds=60)  # the other died
+    assert await holding.hold(tx, one, "turn", **of, seconds=60)
+    assert await holding.hold(tx, one, "turn", **of, seconds=60)
+    assert not await holding.hold(tx, other, "turn", **of, seconds=60)
+    await holding.release(tx, other, "turn", **of)
+    assert not await holding.hold(tx, other, "turn", **of, seconds=60)
+    await holding.release(tx, one, "turn", **of)
+    assert await holding.hold(tx, other, "turn", **of, seconds=-1)
+    assert await holding.hold(tx, one, "turn", **of, seconds=60)  # the other died
 
 
 async def test_calls_are_open_until_they_are_answered(tx: Tx) -> None:

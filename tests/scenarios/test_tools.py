@@ -169,8 +169,8 @@ async def test_a_turn_whose_lease_another_took_over_says_so_and_keeps_nothing_mo
     await anext(stream)
     of = {"agent_id": mind.agent_id, "session_id": session_id}
     async with mind.db.work(mind.agent_id) as tx:  # as if it had stood still for longer than its lease
-        await tx.execute("update dialogue.turns set until = '-infinity' where agent_id = $1", mind.agent_id)
-        assert await holding.hold(tx, new_id(), **of, seconds=60)
+        await tx.execute("update dialogue.leases set until = '-infinity' where agent_id = $1", mind.agent_id)
+        assert await holding.hold(tx, new_id(), "turn", **of, seconds=60)
     with pytest.raises(BusyError, match="taken over"):
         await stream.aclose()
     assert await log(mind, session_id) == [("user", "When?")]
@@ -183,7 +183,7 @@ async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeyp
     await anext(stream)
     async with mind.db.work(mind.agent_id) as tx:
         await tx.execute(
-            "update dialogue.turns set until = 'infinity', holder = $2 where agent_id = $1", mind.agent_id, new_id()
+            "update dialogue.leases set until = 'infinity', holder = $2 where agent_id = $1", mind.agent_id, new_id()
         )
     with pytest.raises(BusyError, match="taken over"):
         async with asyncio.timeout(5):

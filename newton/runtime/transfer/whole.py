@@ -34,7 +34,7 @@ LEFT_OUT = {
     "runtime.jobs",
     "runtime.events",
     "runtime.answers",
-    "dialogue.compacting",
+    "dialogue.leases",
 }
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 500, 4_000_000
