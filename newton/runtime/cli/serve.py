@@ -27,6 +27,9 @@ def serve(
         Parameter(negative=(), help="Another name under which it may be called, and its pages call it."),
     ] = None,
     log_format: Annotated[Format, Parameter(help="How the log on standard error is written.")] = "plain",
+    traces: Annotated[
+        bool, Parameter(negative=(), help="Send OpenTelemetry traces to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
     agent: Agent = None,
 ) -> None:
     """Serve HTTP until it is told to stop.
@@ -43,4 +46,4 @@ def serve(
         also=tuple(allow_host or ()),
     )
     # a fifth less of the processor for each request than the loop of the standard library
-    uvloop.run(served(settings(agent), listen, tell=show.notice))
+    uvloop.run(served(settings(agent), listen, tell=show.notice, traces=traces))
