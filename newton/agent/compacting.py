@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.accounts import Accounts, Allowance, Breaker, joined
 from newton.agent.asking import Asking
+from newton.agent.telling import tell
 from newton.clock import Clock, stopwatch
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import entries, holding, log, tasks
@@ -151,6 +152,8 @@ class Compacting:
             held = await holding.hold(tx, work.holder, "compaction", **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
+            about = {"session_id": str(work.session_id), "entries": len(made)}
+            tell("session.compacted", about, agent_id=self.agent_id, now=self.clock.now())
         seen = work.read.seen
         work.read = replace(work.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
         work.kept += len(made)

@@ -8,7 +8,6 @@ from fastapi import APIRouter, Request
 
 from newton.runtime.api.caller import Admin
 from newton.runtime.api.shapes import Answer
-from newton.runtime.events import telling
 from newton.runtime.transfer.importing import Report
 
 router = APIRouter(prefix="/v1", tags=["transfer"])
@@ -50,10 +49,6 @@ async def import_(request: Request, caller: Admin) -> Imported:
         file = Path(folder) / "given.ndjson"
         await asyncio.to_thread(file.write_bytes, await request.body())
         report = await newton.importer().run(file)
-    async with newton.db.work(newton.agent_id) as tx:
-        about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
-        await telling.tell(tx, "import.finished", about, agent_id=newton.agent_id, now=newton.clock.now())
-    request.app.state.board.poke(newton.agent_id)
     return _imported(report)
 
 

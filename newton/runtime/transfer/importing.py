@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.brain import ledger, snapshots
 from newton.brain.headnote import HeadNotes
 from newton.brain.stating import Intent
@@ -94,22 +95,25 @@ class Importer:
             pace.more.set()
             progress(len(batch))
         await self._close(touched, report)
-        if decided:
-            async with self.db.work(self.agent_id) as tx:
+        async with self.db.work(self.agent_id) as tx:
+            if decided:
                 await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
+            about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
+            tell("import.finished", about, agent_id=self.agent_id, now=self.clock.now())
         pace.finished = True
         pace.more.set()
 
     async def _take(self, batch: Sequence[Numbered], report: Report) -> None:
-        """The batch in one unit of work; if one of its lines is refused, each in its own, so that only that one is."""
+        """The batch in one unit of work; if a line of it is refused, each half in its own, until only that line is."""
         try:
             new = await self.db.retried(self.agent_id, lambda tx: self._keep(tx, [item for _, item in batch]))
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))
                 return
-            for numbered in batch:
-                await self._take([numbered], report)
+            half = len(batch) // 2
+            await self._take(batch[:half], report)
+            await self._take(batch[half:], report)
             return
         await self._note(batch)
         report.new += new
@@ -125,9 +129,12 @@ class Importer:
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-        return await keep(
+        new = await keep(
             tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count, sizes=self.sizes
         )
+        if new:
+            tell("import.kept", {"new": new, "known": len(items) - new}, agent_id=by.agent_id, now=by.now)
+        return new
 
     async def _close(self, touched: set[str], report: Report) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""
