@@ -36,6 +36,15 @@ class _Work:
     kept: int = 0
     allowance: Allowance = field(default_factory=Allowance)
 
+    def about(self, made: Sequence[Entry]) -> dict[str, object]:
+        return {"session_id": str(self.session_id), "entries": len(made)}
+
+    def note(self, made: Sequence[Entry]) -> None:
+        """These are kept."""
+        seen = self.read.seen
+        self.read = replace(self.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
+        self.kept += len(made)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Compacting:
@@ -152,11 +161,8 @@ class Compacting:
             held = await holding.hold(tx, work.holder, "compaction", **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
-            about = {"session_id": str(work.session_id), "entries": len(made)}
-            tell("session.compacted", about, agent_id=self.agent_id, now=self.clock.now())
-        seen = work.read.seen
-        work.read = replace(work.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
-        work.kept += len(made)
+            tell("session.compacted", work.about(made), agent_id=self.agent_id, now=self.clock.now())
+        work.note(made)
 
     async def _entry(self, strategy: Strategy, block: Block, session_id: UUID, allowance: Allowance) -> Entry | None:
         items = await self._in_full(block, session_id)

@@ -260,9 +260,8 @@ class Deciding:
             once_landed(lambda: asyncio.to_thread(self.notes.note, self.agent_id, head))
         return result
 
-    def _tell(self, what: str, decision_id: UUID, **more: str) -> None:
-        about = {"decision_id": str(decision_id), **more}
-        tell(f"decision.{what}", about, agent_id=self.agent_id, now=self.clock.now())
+    def _tell(self, what: str, one: UUID, **more: str) -> None:
+        tell(f"decision.{what}", {"decision_id": str(one), **more}, agent_id=self.agent_id, now=self.clock.now())
 
     async def _which(self, tx: Tx, given: str) -> UUID:
         return await resolve(tx, given, agent_id=self.agent_id, kind="decision")

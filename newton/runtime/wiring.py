@@ -229,8 +229,7 @@ class Newton:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=origin, trust="agent")
         async with self.db.work(self.agent_id) as tx:
             made = await closing.close(tx, session_id=session_id, by=by, count=self.count)
-            about = {"session_id": str(session_id), "episodes": made}
-            tell("session.closed", about, agent_id=by.agent_id, now=by.now)
+            tell("session.closed", {"session_id": str(session_id), "episodes": made}, agent_id=by.agent_id, now=by.now)
 
     def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
         """What makes conversations shorter; `tell` hears of it while it runs."""

@@ -32,6 +32,7 @@ ORIGIN = "import"
 
 Numbered = tuple[int, Item]
 Read = tuple[int, Item | NewtonError]
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,15 +76,16 @@ class Importer:
     notes: HeadNotes
     sizes: Sizes = USUAL
 
-    async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
-        """Takes every valid line of the file once; `progress` is told how many lines each step finished."""
+    async def run(self, path: Path, *, progress: Progress = lambda lines: None) -> Report:
+        """Takes every valid line of the file once; `progress` is told how many lines each step finished, which may be
+        none."""
         report, pace = Report(), Pace()
         async with together() as tasks:
-            tasks.create_task(self._embed(report, pace))
+            tasks.create_task(self._embed(report, pace, progress))
             await self._write(path, report, pace, progress)
         return report
 
-    async def _write(self, path: Path, report: Report, pace: Pace, progress: Callable[[int], None]) -> None:
+    async def _write(self, path: Path, report: Report, pace: Pace, progress: Progress) -> None:
         touched: set[str] = set()
         decided = False
         for batch in _batches(read(path)):
@@ -94,12 +96,13 @@ class Importer:
             await self._take(good, report)
             pace.more.set()
             progress(len(batch))
-        await self._close(touched, report)
+        await self._close(touched, report, progress)
         async with self.db.work(self.agent_id) as tx:
             if decided:
                 await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
-            about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
-            tell("import.finished", about, agent_id=self.agent_id, now=self.clock.now())
+            if report.new or report.episodes:
+                about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
+                tell("import.finished", about, agent_id=self.agent_id, now=self.clock.now())
         pace.finished = True
         pace.more.set()
 
@@ -136,19 +139,20 @@ class Importer:
             tell("import.kept", {"new": new, "known": len(items) - new}, agent_id=by.agent_id, now=by.now)
         return new
 
-    async def _close(self, touched: set[str], report: Report) -> None:
+    async def _close(self, touched: set[str], report: Report, progress: Progress) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="agent")
         for ref in sorted(touched):
             async with self.db.work(self.agent_id) as tx:
                 session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
                 report.episodes += await closing.close(tx, session_id=session_id, by=by, count=self.count)
+            progress(0)
 
-    async def _embed(self, report: Report, pace: Pace) -> None:
+    async def _embed(self, report: Report, pace: Pace, progress: Progress) -> None:
         """Follows the writer and empties the outbox until both are done, or the embedder is down."""
         while self.outbox is not None and report.down is None:
             last = pace.finished
-            drained = await self.outbox.drain()
+            drained = await self.outbox.drain(seen=lambda landed: progress(0))
             report.embedded += drained.embedded
             report.down = drained.down
             if last:
