@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Generator
+from contextlib import ExitStack
 from functools import partial
 from typing import IO
 
@@ -28,9 +29,11 @@ async def export(caller: Admin) -> StreamingResponse:
 
     It is written down before it is sent, so that a slow reader keeps no transaction open.
     """
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the last who reads it)
-    async with unless_stuck() as moved:
-        header = await carrier(caller.newton).export(file, progress=moved)
+    with ExitStack() as stack:
+        file = stack.enter_context(tempfile.TemporaryFile())
+        async with unless_stuck() as moved:
+            header = await carrier(caller.newton).export(file, progress=moved)
+        stack.pop_all()  # it goes with the last who reads it
     named = f"{caller.newton.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
     told = {"Content-Disposition": f'attachment; filename="{named}"', "Content-Length": str(file.tell())}
     return StreamingResponse(_chunks(file), media_type=MEDIA, headers=told)
