@@ -6,6 +6,7 @@ from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import httpx2
 import pytest
 
@@ -21,12 +22,13 @@ from newton.heart.censors import Rule
 from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
-from newton.runtime.api import listening
+from newton.runtime.api import board, listening
 from newton.runtime.jobs import claiming, queue
 from newton.runtime.jobs.queue import Outcome
 from newton.runtime.mcp.verbs import called
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
+from tests.support import until
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
 
@@ -202,6 +204,31 @@ async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
     lease = timedelta(seconds=10)
     (claimed,) = await claiming.claim(newton.db, "here", ["grow"], most=1, lease=lease)
     await queue.end(newton.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
+
+
+async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
+    api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R13
+    monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
+    monkeypatch.setattr(board, "PAUSE_SECONDS", 0)
+    owner = await asyncpg.connect(dsn)
+    try:
+        async with api.client(await api.token("ana")) as client:
+            hearing = asyncio.create_task(listened(client, 2, after=0))
+            await until(lambda: owner.fetchval(ENDED))
+            await client.remember("The kettle is blue.")
+            await until(lambda: owner.fetchval(ENDED))
+            await client.remember("The cup is white.")
+            async with asyncio.timeout(10):
+                assert await hearing == [1, 2]
+    finally:
+        await owner.close()
+
+
+ENDED = """
+select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()
+"""
 
 
 async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, tmp_path: Path) -> None:
