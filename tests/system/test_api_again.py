@@ -14,6 +14,7 @@ from newton import Client
 from newton.agent import telling
 from newton.agent.verbs import Remark
 from newton.brain import snapshots
+from newton.brain.chain import Head
 from newton.brain.headnote import HeadNotes
 from newton.clock import SystemClock
 from newton.db.pool import Database
@@ -114,6 +115,8 @@ async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_o
             f"decision.{what}" for what in told
         ]
     assert await api.rows("ana", "brain.decisions") == 2
+    minds: Minds = api.app.state.minds
+    assert isinstance(await (await minds.of("ana")).deciding("cli").verify(), Head), "no end was noted that was undone"
 
 
 def _dies(*given: object, **named: object) -> None:

@@ -18,7 +18,7 @@ from newton.runtime.api.problems import answer
 MOST_BYTES = 10 * 1024 * 1024
 MOST_HELD = 128 * 1024 * 1024  # bytes of all bodies that are being read or worked on
 MOST_DEPTH = 64
-MOST_FILED = 8 * 1024**3  # of a body that is written down as it comes
+MOST_FILED = 4 * 1024**3  # of a body that is written down as it comes
 SECONDS = 30  # to send a body, or the next piece of one that is written down
 LARGE = 256 * 1024  # from here on a body is looked through beside the others
 
