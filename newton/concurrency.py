@@ -1,7 +1,7 @@
 """Work side by side, with one failure coming out as itself."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import TypeVar
 
@@ -22,3 +22,11 @@ async def within(work: Awaitable[T], *, seconds: float) -> T:
     """The result of the work, or TimeoutError when it takes longer; then the work is cancelled."""
     async with asyncio.timeout(seconds):
         return await work
+
+
+@asynccontextmanager
+async def moving(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
+    """Calls what is within off with a TimeoutError when it has not called what it gets for so long."""
+    clock = asyncio.get_running_loop().time
+    async with asyncio.timeout(seconds) as limit:
+        yield lambda moved: limit.reschedule(clock() + seconds)

@@ -14,6 +14,31 @@ comment on column runtime.events.number is 'Counts one up with each; given under
 call runtime.isolate('runtime.events');
 grant select, insert, delete on runtime.events to newton_app;
 
+-- Adds an event and lets go of a few that are older than `before`. Who tells next waits until this one has committed, so
+-- that numbers become visible in their order; then those who listen on the channel are told whose events to look at.
+create procedure runtime.tell(own uuid, type text, at timestamptz, payload jsonb, before timestamptz)
+language plpgsql
+set search_path = pg_catalog
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
+    insert into runtime.events (agent_id, number, type, at, payload)
+    select own, coalesce(max(e.number), 0) + 1, tell.type, tell.at, tell.payload
+    from runtime.events as e
+    where e.agent_id = own;
+    -- the one that was just added stays whatever its time, or numbers would begin again
+    delete from runtime.events as e
+    where
+        e.agent_id = own
+        and e.at < tell.before
+        and e.number in (select o.number from runtime.events as o where o.agent_id = own order by o.number limit 3)
+        and e.number < (select max(o.number) from runtime.events as o where o.agent_id = own);
+    perform pg_notify('newton_told', own::text);
+end
+$$;
+
+grant execute on procedure runtime.tell(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
+
 create table runtime.answers (
     agent_id uuid not null references runtime.agents (agent_id),
     key text not null check (key <> ''),

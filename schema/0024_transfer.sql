@@ -159,14 +159,23 @@ as $$
 declare
     own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
     part regclass;
+    told bigint;
 begin
     if own is distinct from agent then
         return;
     end if;
     for part in select p from runtime.parts() with ordinality as t (p, place) order by place desc loop
-        continue when part in ('runtime.agents'::regclass, 'runtime.tokens'::regclass);
+        continue when part in ('runtime.agents'::regclass, 'runtime.tokens'::regclass, 'runtime.events'::regclass);
         execute format('delete from %s where agent_id = $1', part) using own;
     end loop;
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
+    select max(number) into told from runtime.events where agent_id = own;
+    delete from runtime.events where agent_id = own;
+    if told is not null then
+        -- who listens hears of it, and the numbers that they resume behind are not given again
+        insert into runtime.events (agent_id, number, type, at, payload) values (own, told + 1, 'agent.erased', now(), '{}');
+        perform pg_notify('newton_told', own::text);
+    end if;
 end
 $$;
 

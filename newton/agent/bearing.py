@@ -1,9 +1,11 @@
 """The identity of an agent as a person keeps it, and what waits for their yes."""
 
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.errors import InputError
@@ -17,6 +19,8 @@ from newton.memory.representations import Count
 
 # The doors behind which a person stands. An agent that could change its identity would have none.
 PERSONAL = frozenset({"cli", "chat"})
+
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,42 +55,35 @@ class Bearing:
     async def add(self, part: Part, words: str, *, because: str | None = None, beside: bool = False) -> bool:
         """False when it says so already; `beside` has it stand beside what goes against it."""
         hand = self._hand(because)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.add(tx, part, words, hand=hand, beside=beside)
+        return await self._told("added", lambda tx: identity.add(tx, part, words, hand=hand, beside=beside))
 
     async def change(self, given: str, words: str, *, part: Part | None = None, because: str | None = None) -> bool:
         """False when these are its words already."""
         hand = self._hand(because)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.change(tx, given, words, part=part, hand=hand)
+        return await self._told("changed", lambda tx: identity.change(tx, given, words, part=part, hand=hand))
 
     async def remove(self, given: str, *, because: str | None = None) -> Tenet:
         hand = self._hand(because)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.remove(tx, given, hand=hand)
+        return await self._told("removed", lambda tx: identity.remove(tx, given, hand=hand))
 
     async def roll_back(self, version: int, *, because: str | None = None) -> bool:
         """False when the identity is as it was then."""
         hand = self._hand(because)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.roll_back(tx, version, hand=hand)
+        return await self._told("rolled_back", lambda tx: identity.roll_back(tx, version, hand=hand))
 
     async def accept(self, given: str) -> Proposal:
         """With what stood and went against it: it has taken the place of that."""
         hand = self._hand(None)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.accept(tx, given, hand=hand)
+        return await self._told("accepted", lambda tx: identity.accept(tx, given, hand=hand))
 
     async def reject(self, given: str) -> Tenet:
         hand = self._hand(None)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.reject(tx, given, hand=hand)
+        return await self._told("rejected", lambda tx: identity.reject(tx, given, hand=hand))
 
     async def erase(self, given: str, *, because: str) -> int:
         """Takes its words away for good, wherever they were written here; returns how often they were."""
         hand = self._hand(because)
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.erase(tx, given, hand=hand)
+        return await self._told("erased", lambda tx: identity.erase(tx, given, hand=hand))
 
     async def propose(self, part: Part, words: str, *, trust: Trust = "agent") -> bool:
         """What an agent wishes for itself; it waits for a person's yes. False when it stands already.
@@ -94,8 +91,16 @@ class Bearing:
         `trust` is of whose words these are. Raises InputError for those of a tool or the web.
         """
         hand = Hand(by=self._teller(trust), count=self.count)
+        wish = Wish(part, words)
+        return bool(await self._told("proposed", lambda tx: identity.propose(tx, [wish], spot=None, hand=hand)))
+
+    async def _told(self, what: str, act: Callable[[Tx], Awaitable[T]]) -> T:
+        """Does it, and tells of it if it changed anything."""
         async with self.db.work(self.agent_id) as tx:
-            return bool(await identity.propose(tx, [Wish(part, words)], spot=None, hand=hand))
+            done = await act(tx)
+            if done:
+                tell(f"identity.{what}", {}, agent_id=self.agent_id, now=self.clock.now())
+            return done
 
     def _hand(self, because: str | None) -> Hand:
         if self.origin not in PERSONAL:
@@ -112,4 +117,7 @@ class Bearing:
 async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Proposal]:
     """What a person said just now that is meant to hold from now on, and does not stand yet; it waits for their yes."""
     heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.count)]
-    return await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()
+    proposed = await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()
+    if proposed:
+        tell("identity.proposed", {}, agent_id=hand.by.agent_id, now=hand.by.now)
+    return proposed

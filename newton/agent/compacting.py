@@ -6,6 +6,7 @@ from uuid import UUID
 
 from newton.agent.accounts import Accounts, Allowance, Breaker, joined
 from newton.agent.asking import Asking
+from newton.agent.telling import tell
 from newton.clock import Clock, stopwatch
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue import entries, holding, log, tasks
@@ -34,6 +35,15 @@ class _Work:
     read: Read
     kept: int = 0
     allowance: Allowance = field(default_factory=Allowance)
+
+    def about(self, made: Sequence[Entry]) -> dict[str, object]:
+        return {"session_id": str(self.session_id), "entries": len(made)}
+
+    def note(self, made: Sequence[Entry]) -> None:
+        """These are kept."""
+        seen = self.read.seen
+        self.read = replace(self.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
+        self.kept += len(made)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -151,9 +161,8 @@ class Compacting:
             held = await holding.hold(tx, work.holder, "compaction", **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
-        seen = work.read.seen
-        work.read = replace(work.read, seen=seen._replace(entries=outermost([*seen.entries, *made])))
-        work.kept += len(made)
+            tell("session.compacted", work.about(made), agent_id=self.agent_id, now=self.clock.now())
+        work.note(made)
 
     async def _entry(self, strategy: Strategy, block: Block, session_id: UUID, allowance: Allowance) -> Entry | None:
         items = await self._in_full(block, session_id)

@@ -7,6 +7,7 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.compacting import Compacting
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.dialogue import branches, entries, log, sessions
@@ -77,7 +78,10 @@ class Conversations:
         """
         async with self.db.work(self.agent_id) as tx:
             session_id = await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
-            return await sessions.append(tx, _counted(lines), session_id=session_id, by=self._by(), count=self.count)
+            placed = await sessions.append(tx, _counted(lines), session_id=session_id, by=self._by(), count=self.count)
+            if placed:
+                self._tell("appended", session_id, lines=len(placed))
+            return placed
 
     async def log(self, ref: str, *, first: int = 0, last: int = log.END) -> Sequence[Placed]:
         """Every line, or those from one place to another, those of its ancestors included."""
@@ -139,7 +143,9 @@ class Conversations:
             known = await entries.listed(tx, agent_id=self.agent_id, session_id=session_id)
             sought = _Sought(ref, "entry", "entries", f"entries {ref}")
             entry_id = _picked(which, [one.entry.entry_id for one in known], sought)
-            return len(await entries.restore(tx, entry_id, session_id=session_id, by=self._by()))
+            dropped = len(await entries.restore(tx, entry_id, session_id=session_id, by=self._by()))
+            self._tell("restored", session_id, entry_id=str(entry_id), dropped=dropped)
+            return dropped
 
     async def checkpoint(self, ref: str, name: str) -> Checkpoint:
         """Names the place behind the last line."""
@@ -153,21 +159,20 @@ class Conversations:
     async def branch(self, ref: str, new: str, *, at: str | None = None) -> UUID:
         """Begins the session `new`, which goes on from a checkpoint or a line of another, or from its end."""
         async with self.db.work(self.agent_id) as tx:
-            return await branches.branch(tx, new, parent_id=await self._session(tx, ref), at=at, by=self._by())
+            parent_id = await self._session(tx, ref)
+            session_id = await branches.branch(tx, new, parent_id=parent_id, at=at, by=self._by())
+            self._tell("branched", session_id, parent_id=str(parent_id))
+            return session_id
 
     async def inject(self, ref: str, other: str, *, first: int, last: int) -> Injection:
         """Shows lines of another session in this one, behind its last line, until they are taken out again. Raises as
         branches.inject does."""
         async with self.db.work(self.agent_id) as tx:
             excerpt = Excerpt(ref=other, session_id=await self._session(tx, other), first=first, last=last)
-            return await branches.inject(
-                tx,
-                excerpt,
-                session_id=await self._session(tx, ref),
-                by=self._by(),
-                count=self.count,
-                most=self.room // INJECTED,
-            )
+            session_id, most = await self._session(tx, ref), self.room // INJECTED
+            made = await branches.inject(tx, excerpt, session_id=session_id, by=self._by(), count=self.count, most=most)
+            self._tell("injected", session_id, injection_id=str(made.injection_id))
+            return made
 
     async def injections(self, ref: str) -> Sequence[Injection]:
         """The lines of other sessions that are shown in this one."""
@@ -183,6 +188,7 @@ class Conversations:
             }
             injection_id = _picked(which, list(known), _Sought(ref, "injection", "injections", f"eject {ref}"))
             await branches.eject(tx, injection_id, session_id=session_id, by=self._by())
+            self._tell("ejected", session_id, injection_id=str(injection_id))
             return known[injection_id]
 
     async def tallies(self, ref: str | None = None) -> Sequence[Tally]:
@@ -190,6 +196,10 @@ class Conversations:
         async with self.db.work(self.agent_id) as tx:
             session_id = await self._session(tx, ref) if ref else None
             return await entries.tallies(tx, agent_id=self.agent_id, session_id=session_id)
+
+    def _tell(self, what: str, session_id: UUID, **more: str | int) -> None:
+        about = {"session_id": str(session_id), **more}
+        tell(f"session.{what}", about, agent_id=self.agent_id, now=self.clock.now())
 
     def _room(self, most: int | None) -> int:
         if most is not None and most < 1:

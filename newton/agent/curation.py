@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
@@ -61,7 +62,9 @@ class Curation:
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
             await facts.ensure_not_wrong(tx, memory_id, ground=self._ground())
-            return await facts.corroborate(tx, memory_id, ref=source, source=source, ground=self._ground())
+            counted = await facts.corroborate(tx, memory_id, ref=source, source=source, ground=self._ground())
+            self._tell("memory.confirmed", memory_id, counted=counted)
+            return counted
 
     async def mark(self, given: str) -> None:
         """The person says that this is a core fact. Raises as `confirm`."""
@@ -69,6 +72,7 @@ class Curation:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
             await facts.ensure_not_wrong(tx, memory_id, ground=self._ground())
             await facts.mark(tx, memory_id, ground=self._ground())
+            self._tell("memory.marked", memory_id)
 
     async def supersede(self, given: str, content: str, *, at: datetime | None = None) -> UUID:
         """Puts a new statement in the place of a fact, of the same subject and attribute; returns its id."""
@@ -86,6 +90,7 @@ class Curation:
             await facts.learn(tx, [told], ground=self._ground(), count=self.count)
             new = await facts.telling(tx, told, agent_id=self.agent_id)
             await facts.supersede(tx, memory_id, by_fact=new, ground=self._ground())
+            self._tell("memory.superseded", memory_id, superseded_by=str(new))
         return new
 
     async def _must_hold(self, tx: Tx, memory_id: UUID) -> None:
@@ -101,6 +106,7 @@ class Curation:
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id)
             await facts.retract(tx, memory_id, ground=self._ground())
+            self._tell("memory.retracted", memory_id)
 
     async def attributes(self) -> dict[str, bool]:
         """Every attribute that is used or declared, and whether it has one value at a time."""
@@ -117,7 +123,13 @@ class Curation:
         """Takes memories away for good; returns the ids of all that went."""
         async with self.db.work(self.agent_id) as tx:
             memory_ids = [await resolve(tx, one, agent_id=self.agent_id) for one in given]
-            return await forget(tx, memory_ids, derived=derived, because=clean(because), by=self._by())
+            gone = await forget(tx, memory_ids, derived=derived, because=clean(because), by=self._by())
+            about = {"memory_ids": [str(one) for one in memory_ids], "forgotten": len(gone)}
+            tell("memory.forgotten", about, agent_id=self.agent_id, now=self.clock.now())
+            return gone
+
+    def _tell(self, type_: str, memory_id: UUID, **more: object) -> None:
+        tell(type_, {"memory_id": str(memory_id), **more}, agent_id=self.agent_id, now=self.clock.now())
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")

@@ -9,6 +9,7 @@ from uuid import UUID
 
 from newton.agent import gate, verifying
 from newton.agent.gate import Gate
+from newton.agent.telling import tell
 from newton.brain import decisions, ledger, reading, snapshots
 from newton.brain.chain import Fault, Head, Json
 from newton.brain.choice import Choice, Judged, Standing, Verdict
@@ -19,7 +20,7 @@ from newton.brain.reading import Category, Filter, Listed, Whole
 from newton.brain.showing import cue
 from newton.brain.stating import How, Intent, Review, checked_choice
 from newton.clock import Clock
-from newton.db.pool import Database, Tx
+from newton.db.pool import Database, Tx, once_landed
 from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
 from newton.memory.lookup import resolve
 from newton.memory.memory import Teller, Trust
@@ -91,13 +92,20 @@ class Deciding:
         return await self._look(checked_choice(choice), dry=True)
 
     async def decide(self, choice: Choice, *, supersedes: Sequence[str] = ()) -> Decided:
-        """Looks, and records the choice with what guardrails and censors said of it.
+        """Weighs the choice and records it. Raises as both do."""
+        return await self.record(await self.weigh(choice), supersedes=supersedes)
 
-        Raises InputError for what cannot be, and CensoredError or GuardedError for what may not; nothing of that is
-        recorded but that a censor was met.
+    async def weigh(self, choice: Choice) -> Outlook:
+        """Looks before a choice that is about to be recorded; that a censor was met is counted.
+
+        Raises InputError for what cannot be, and CensoredError or GuardedError for what may not.
         """
         outlook = await self._look(checked_choice(choice), dry=False)
         _allowed(outlook)
+        return outlook
+
+    async def record(self, outlook: Outlook, *, supersedes: Sequence[str] = ()) -> Decided:
+        """Records a choice that was weighed, with what guardrails and censors said of it. Asks no model."""
 
         async def work(tx: Tx) -> decisions.Recorded:
             choice = await decisions.as_told(tx, outlook.choice, agent_id=self.agent_id)
@@ -106,7 +114,9 @@ class Deciding:
             for given in supersedes:
                 old = await self._which(tx, given)
                 await decisions.supersede(tx, made.decision_id, old, by=self._by(), count=self.count)
+                self._tell("superseded", old, superseded_by=str(made.decision_id))
             if made.new:
+                self._tell("recorded", made.decision_id, stakes=choice.stakes)
                 alike = {found.memory_id: found.similarity for found in outlook.precedents}
                 await decisions.relate(tx, made.decision_id, alike, by=self._by())
             return made
@@ -118,14 +128,14 @@ class Deciding:
 
     async def think(self, given: str, text: str) -> None:
         """Adds a thought to a decision that is open."""
-        await self._change(given, lambda tx, one: decisions.think(tx, one, text, by=self._by()))
+        await self._change(given, "deliberated", lambda tx, one: decisions.think(tx, one, text, by=self._by()))
 
     async def amend(self, given: str, amendment: Amendment) -> None:
-        await self._change(given, lambda tx, one: decisions.amend(tx, one, amendment, by=self._by()))
+        await self._change(given, "amended", lambda tx, one: decisions.amend(tx, one, amendment, by=self._by()))
 
     async def done(self, given: str) -> None:
         """It is done; its outcome is awaited."""
-        await self._change(given, lambda tx, one: decisions.done(tx, one, by=self._by()))
+        await self._change(given, "done", lambda tx, one: decisions.done(tx, one, by=self._by()))
 
     async def review(
         self, given: str, verdict: Verdict, *, lesson: str | None = None, at: datetime | None = None, how: How = "hand"
@@ -133,7 +143,11 @@ class Deciding:
         """Gives a decision its outcome, once; `at` is when that was known, by default now."""
         by = self._by()
         outcome = Review(verdict=verdict, at=at or by.now, how=how, lesson=lesson)
-        await self._change(given, lambda tx, one: decisions.review(tx, one, outcome, by=by, count=self.count))
+
+        async def work(tx: Tx, one: UUID) -> None:
+            await decisions.review(tx, one, outcome, by=by, count=self.count)
+
+        await self._change(given, "reviewed", work, outcome=verdict)
         await self.reflect()
 
     async def reflect(self) -> None:
@@ -159,22 +173,24 @@ class Deciding:
         return said
 
     async def supersede(self, new: str, old: str) -> None:
-        async def work(tx: Tx, one: UUID) -> None:
-            await decisions.supersede(tx, one, await self._which(tx, old), by=self._by(), count=self.count)
+        async def work(tx: Tx) -> None:
+            one, other = await self._which(tx, new), await self._which(tx, old)
+            await decisions.supersede(tx, one, other, by=self._by(), count=self.count)
+            self._tell("superseded", other, superseded_by=str(one))
 
-        await self._change(new, work)
+        await self._written(work)
         await self.reflect()
 
     async def link(self, one: str, name: ByHand, other: str) -> None:
         async def work(tx: Tx, decision_id: UUID) -> None:
             await decisions.link(tx, decision_id, name, await self._which(tx, other), by=self._by())
 
-        await self._change(one, work)
+        await self._change(one, "linked", work)
 
     async def erase(self, given: str, *, because: str) -> bool:
         """Takes the words of a decision away for good. False when none was left."""
         return await self._change(
-            given, lambda tx, one: decisions.erase(tx, one, because=because, by=self._by(), count=self.count)
+            given, "erased", lambda tx, one: decisions.erase(tx, one, because=because, by=self._by(), count=self.count)
         )
 
     async def listed(self, wanted: Filter) -> list[Listed]:
@@ -226,20 +242,26 @@ class Deciding:
             missing={**recalled.missing, **({"censors by meaning": censors.unread} if censors.unread else {})},
         )
 
-    async def _change(self, given: str, work: Callable[[Tx, UUID], Awaitable[T]]) -> T:
+    async def _change(self, given: str, what: str, work: Callable[[Tx, UUID], Awaitable[T]], **more: str) -> T:
         async def found(tx: Tx) -> T:
-            return await work(tx, await self._which(tx, given))
+            decision_id = await self._which(tx, given)
+            done = await work(tx, decision_id)
+            self._tell(what, decision_id, **more)
+            return done
 
         return await self._written(found)
 
     async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
-        """The unit of work; then the note of where the chain ends."""
+        """The unit of work; when it has landed, the note of where the chain ends."""
         seen = await asyncio.to_thread(self.notes.last, self.agent_id)
         async with self.db.work(self.agent_id) as tx:
             result = await work(tx)
             head = await ledger.grown(tx, seen, agent_id=self.agent_id)
-        await asyncio.to_thread(self.notes.note, self.agent_id, head)
+            once_landed(lambda: asyncio.to_thread(self.notes.note, self.agent_id, head))
         return result
+
+    def _tell(self, what: str, one: UUID, **more: str) -> None:
+        tell(f"decision.{what}", {"decision_id": str(one), **more}, agent_id=self.agent_id, now=self.clock.now())
 
     async def _which(self, tx: Tx, given: str) -> UUID:
         return await resolve(tx, given, agent_id=self.agent_id, kind="decision")

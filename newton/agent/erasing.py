@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.brain import decisions
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
@@ -74,6 +75,8 @@ class Erasing:
                 await forget(tx, [one[0] for one in found.memories], derived=True, because=why, by=by)
             for tenet_id in found.tenets:
                 await self._unsay(tx, tenet_id, Hand(by=by, count=self.count, because=why))
+            about = {name: len(getattr(found, name)) for name in ("memories", "decisions", "tenets")}
+            tell("subject.erased", about, agent_id=self.agent_id, now=by.now)
             return found
 
     async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database
 from newton.errors import CensoredError, ConflictError, ProviderError
@@ -116,6 +117,8 @@ class Gate:
                 raise ConflictError(
                     f"{rule.trigger!r} was taken out of force for good.", hint="Forbid it in other words."
                 )
+            for memory_id in changed:
+                self._tell("forbidden", memory_id)
             return bool(changed)
 
     async def listed(self) -> list[Listed]:
@@ -133,13 +136,20 @@ class Gate:
         """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
-            return await censors.approve(tx, memory_id, ground=self._ground())
+            approved = await censors.approve(tx, memory_id, ground=self._ground())
+            if approved:
+                self._tell("approved", memory_id)
+            return approved
 
     async def retire(self, given: str) -> None:
         """A person takes the censor out of force. Nobody else can."""
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
             await censors.retire(tx, memory_id, ground=self._ground())
+            self._tell("retired", memory_id)
+
+    def _tell(self, what: str, memory_id: UUID) -> None:
+        tell(f"censor.{what}", {"memory_id": str(memory_id)}, agent_id=self.agent_id, now=self.clock.now())
 
     async def _meaning(self, text: str, known: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
         if not any(censor.sense == "meaning" for censor in known):

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.brain import guardrails
 from newton.brain.choice import Choice, Standing
 from newton.brain.guarding import Rule, Ruling, check, judge
@@ -57,19 +58,28 @@ class Guarding:
         by = self._author()
         checked = _checked(rule)
         async with self.db.work(self.agent_id) as tx:
-            return await guardrails.add(tx, checked, self.folder, by=by)
+            added = await guardrails.add(tx, checked, self.folder, by=by)
+            self._tell("added")
+            return added
 
     async def retire(self, name: str) -> None:
         """Takes a guardrail out of force, one of a file too. Raises NotFoundError."""
         by = self._author()
         async with self.db.work(self.agent_id) as tx:
             await guardrails.retire(tx, name, self.folder, by=by)
+            self._tell("retired")
 
     async def restore(self, name: str) -> bool:
         """Puts the guardrail of a file back in force as it stands there; False when it is. Raises NotFoundError."""
         by = self._author()
         async with self.db.work(self.agent_id) as tx:
-            return await guardrails.restore(tx, name, self.folder, by=by)
+            restored = await guardrails.restore(tx, name, self.folder, by=by)
+            if restored:
+                self._tell("restored")
+            return restored
+
+    def _tell(self, what: str) -> None:
+        tell(f"guardrail.{what}", {}, agent_id=self.agent_id, now=self.clock.now())
 
     def _author(self) -> Author:
         if self.origin not in PERSONAL:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.content.documents import Document, documents_in, read_document
 from newton.db.pool import Database
@@ -68,7 +69,9 @@ class Ingest:
             else:
                 source = Source(ref=str(path.resolve()), title=redacted(document.title), format=document.format)
                 async with self.db.work(self.agent_id) as tx:
-                    report.add(await documents.take(tx, source, chunks, by=self._by(trust), count=self.count))
+                    taken = await documents.take(tx, source, chunks, by=self._by(trust), count=self.count)
+                    self._tell(taken)
+                report.add(taken)
             progress(path)
         return report
 
@@ -79,7 +82,7 @@ class Ingest:
         for document in gone:
             source = Source(ref=document.ref, title=document.title, format=document.format)
             async with self.db.work(self.agent_id) as tx:
-                await documents.take(tx, source, [], by=self._by("user"), count=self.count)
+                self._tell(await documents.take(tx, source, [], by=self._by("user"), count=self.count))
         return [document.ref for document in gone]
 
     async def listed(self) -> list[documents.Known]:
@@ -97,6 +100,11 @@ class Ingest:
         return document, [
             chunk._replace(text=redacted(chunk.text), heading=redacted(chunk.heading)) for chunk in chunks
         ]
+
+    def _tell(self, taken: Taken) -> None:
+        if taken.new or taken.replaced:
+            about = {"new": taken.new, "kept": taken.kept, "replaced": taken.replaced}
+            tell("document.taken", about, agent_id=self.agent_id, now=self.clock.now())
 
     def _by(self, trust: Trust) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)

@@ -8,6 +8,7 @@ from uuid import UUID
 from newton.agent.bearing import listen
 from newton.agent.holding import Lease
 from newton.agent.rounds import INTERRUPTED, answered
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
@@ -119,6 +120,8 @@ class Keeping:
             place, _ = await self._append(tx, [line])
             if replied.asked is not None and place is not None:
                 await bundles.served(tx, self._served(replied, replied.asked, place))
+            about = {"session_id": str(self.session_id), "position": place, "answered_by": replied.by}
+            tell("turn.taken", about, agent_id=self.agent_id, now=self.clock.now())
         return True
 
     async def note(self, bundle: Bundle) -> None:

@@ -6,6 +6,7 @@ from typing import TypeVar
 from uuid import UUID
 
 from newton.agent.bearing import PERSONAL
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions, tasks
@@ -45,32 +46,47 @@ class Tasks:
 
     async def push(self, goal: str) -> Task:
         """A new current task, under the one that was current."""
-        return await self._done(lambda tx, session_id, by: tasks.push(tx, goal, session_id=session_id, by=by))
+        return await self._told("pushed", lambda tx, place, by: tasks.push(tx, goal, session_id=place, by=by))
 
     async def pop(self, result: str) -> Task:
         """Ends the current task with its result; its trace leaves the view."""
-        return await self._done(
-            lambda tx, session_id, by: tasks.pop(tx, result, session_id=session_id, by=by, count=self.count)
+        return await self._told(
+            "popped", lambda tx, place, by: tasks.pop(tx, result, session_id=place, by=by, count=self.count)
         )
 
     async def block(self, reason: str) -> Task:
         """Sets the current task aside."""
-        return await self._done(lambda tx, session_id, by: tasks.block(tx, reason, session_id=session_id, by=by))
+        return await self._told("blocked", lambda tx, place, by: tasks.block(tx, reason, session_id=place, by=by))
 
     async def resume(self, given: str) -> Task:
         """Goes on with a blocked task, named by its number or the end of its id."""
-        return await self._done(lambda tx, session_id, by: tasks.resume(tx, given, session_id=session_id, by=by))
+        return await self._told("resumed", lambda tx, place, by: tasks.resume(tx, given, session_id=place, by=by))
 
     async def fail(self, reason: str, *, instead: str | None = None) -> tuple[Task, Task | None]:
         """Ends the current task as a dead end; with a goal `instead`, that one is pushed in its place."""
 
         async def replanned(tx: Tx, session_id: UUID, by: Teller) -> tuple[Task, Task | None]:
             failed = await tasks.fail(tx, reason, session_id=session_id, by=by, count=self.count)
+            self._tell("failed", failed)
             if instead is None:
                 return failed, None
-            return failed, await tasks.push(tx, instead, session_id=session_id, by=by, instead_of=failed.task_id)
+            pushed = await tasks.push(tx, instead, session_id=session_id, by=by, instead_of=failed.task_id)
+            self._tell("pushed", pushed)
+            return failed, pushed
 
         return await self._done(replanned)
+
+    async def _told(self, what: str, act: Callable[[Tx, UUID, Teller], Awaitable[Task]]) -> Task:
+        async def told(tx: Tx, session_id: UUID, by: Teller) -> Task:
+            task = await act(tx, session_id, by)
+            self._tell(what, task)
+            return task
+
+        return await self._done(told)
+
+    def _tell(self, what: str, task: Task) -> None:
+        about = {"task_id": str(task.task_id), "number": task.number, "status": task.status}
+        tell(f"task.{what}", about, agent_id=self.agent_id, now=self.clock.now())
 
     async def _done(self, act: Callable[[Tx, UUID, Teller], Awaitable[T]]) -> T:
         async with self.db.work(self.agent_id) as tx:

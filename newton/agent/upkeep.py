@@ -1,5 +1,6 @@
 """Keeps a mind in order: vectors for what waits, facts compared and generalised, every memory in its right state."""
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import timedelta
@@ -9,6 +10,7 @@ from uuid import UUID
 from newton.agent.asking import Asking
 from newton.agent.compressing import shorten
 from newton.agent.extraction import Harvest, extract
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.cognition import bundles, workingset
 from newton.db.pool import Database, Tx
@@ -103,6 +105,9 @@ class Upkeep:
             released = await self.release(tx)
         async with self.db.work(self.agent_id) as tx:
             changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
+            if changed:
+                about = {"job": "lifecycle", "did": Counter(change.step.event for change in changed)}
+                tell("job.ended", about, agent_id=self.agent_id, now=self.clock.now())
         return Lived([change.step for change in changed], released.contexts)
 
     async def generalise(self) -> int:

@@ -6,6 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database
 from newton.errors import InputError
@@ -85,7 +86,7 @@ class Verbs:
             learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
             known = await facts.telling(tx, told, agent_id=self.agent_id)
             await facts.ensure_not_wrong(tx, known, ground=self._ground())
-        return Kept(learnt[0], known)
+            return self._told(Kept(learnt[0], known), "fact")
 
     async def relive(self, content: str, *, title: str, at: datetime | None = None) -> Kept:
         """Keeps an episode somebody tells of."""
@@ -99,7 +100,8 @@ class Verbs:
         )
         async with self.db.work(self.agent_id) as tx:
             await episodes.keep(tx, [experience], by=self._teller(), count=self.count)
-            return Kept("new", await episodes.telling(tx, experience, agent_id=self.agent_id))
+            known = await episodes.telling(tx, experience, agent_id=self.agent_id)
+            return self._told(Kept("new", known), "episode")
 
     async def recall(
         self,
@@ -143,6 +145,11 @@ class Verbs:
         """Counts that these memories were shown to somebody."""
         async with self.db.work(self.agent_id) as tx:
             await store.note_read(tx, memory_ids, agent_id=self.agent_id, now=self.clock.now())
+
+    def _told(self, kept: Kept, kind: Kind) -> Kept:
+        about = {"memory_id": str(kept.memory_id), "kind": kind, "learnt": kept.learnt}
+        tell("memory.remembered", about, agent_id=self.agent_id, now=self.clock.now())
+        return kept
 
     def _ground(self) -> Ground:
         return Ground(by=self._teller(), thresholds=self.thresholds)

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Generator
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias, TypeVar
 from uuid import UUID
 
 import asyncpg
@@ -36,12 +36,39 @@ ATTEMPTS, PAUSE = 3, 0.05  # at a unit of work that may be done again, and the s
 
 T = TypeVar("T")
 
-_inside: ContextVar[bool] = ContextVar("newton_inside_unit_of_work", default=False)
+Last = Callable[[Tx], Awaitable[None]]
+Then = Callable[[], Awaitable[None]]
+
+
+class _Unit(NamedTuple):
+    """What is still to be done of a unit of work: as the last thing in it, and when it has landed."""
+
+    last: list[Last]
+    then: list[Then]
+
+
+_inside: ContextVar[_Unit | None] = ContextVar("newton_unit_of_work", default=None)
 
 
 def in_unit_of_work() -> bool:
     """Whether a transaction is open here. No model is asked while one is."""
-    return _inside.get()
+    return _inside.get() is not None
+
+
+def at_the_end(last: Last) -> None:
+    """Has that done as the last thing of the unit of work that is open here: for what others have to wait for."""
+    _open().last.append(last)
+
+
+def once_landed(then: Then) -> None:
+    """Has that done when the unit of work that is open here has landed: for what could not be undone with it."""
+    _open().then.append(then)
+
+
+def _open() -> _Unit:
+    unit = _inside.get()
+    assert unit is not None, "no unit of work is open"
+    return unit
 
 
 async def begin(tx: Tx, agent: UUID, *, snapshot: bool = False) -> None:
@@ -95,8 +122,13 @@ async def _nothing_to_reset(connection: Tx) -> None:
 
 
 class Database:
-    def __init__(self, pool: "asyncpg.Pool[asyncpg.Record]", queue: "asyncpg.Pool[asyncpg.Record]") -> None:
-        self._pool, self._queue = pool, queue
+    def __init__(
+        self,
+        pool: "asyncpg.Pool[asyncpg.Record]",
+        queue: "asyncpg.Pool[asyncpg.Record]",
+        ears: "asyncpg.Pool[asyncpg.Record]",
+    ) -> None:
+        self._pool, self._queue, self._ears = pool, queue, ears
 
     @classmethod
     async def open(cls, dsn: str, *, size: int = 8, worker: str | None = None) -> "Database":
@@ -104,7 +136,8 @@ class Database:
         needed. Raises DatabaseError when the server does not answer within ten seconds."""
         with connecting():
             pool = await _pool(dsn, least=1, most=size)
-            return cls(pool, await _pool(worker or dsn, least=0, most=WORKERS))
+            queue = await _pool(worker or dsn, least=0, most=WORKERS)
+            return cls(pool, queue, await _pool(dsn, least=0, most=1))
 
     async def close(self) -> None:
         """Waits a moment for what is begun; then it is dropped, as by a server that says nothing any more."""
@@ -115,11 +148,13 @@ class Database:
 
     async def _closed(self) -> None:
         await self._queue.close()
+        await self._ears.close()
         await self._pool.close()
 
     def terminate(self) -> None:
         """Drops every connection; whoever waits for an answer gets a DatabaseError."""
         self._queue.terminate()
+        self._ears.terminate()
         self._pool.terminate()
 
     @asynccontextmanager
@@ -144,7 +179,8 @@ class Database:
         self, pool: "asyncpg.Pool[asyncpg.Record]", agent: UUID | None, *, snapshot: bool = False
     ) -> AsyncGenerator[Tx]:
         assert not in_unit_of_work(), "a unit of work is already open; pass its connection down"
-        mark = _inside.set(True)
+        unit = _Unit([], [])
+        mark = _inside.set(unit)
         try:
             with connecting():
                 tx = await pool.acquire()
@@ -152,10 +188,35 @@ class Database:
                 with working(tx):
                     async with _begun(tx, agent, snapshot=snapshot):
                         yield tx
+                        for last in unit.last:
+                            await last(tx)
             finally:
                 await pool.release(tx)
         finally:
             _inside.reset(mark)
+        for then in unit.then:
+            await then()
+
+    async def listen(self, channel: str, heard: Callable[[str], None]) -> None:
+        """Hears what any process tells on a channel, over a connection of its own, until that is lost. Raises
+        DatabaseError when there is none to be had."""
+        lost = asyncio.Event()
+
+        def hear(connection: object, process: int, name: str, said: object) -> None:
+            heard(str(said))
+
+        with connecting():
+            ear = await self._ears.acquire()
+        try:
+            with working(ear):
+                ear.add_termination_listener(lambda connection: lost.set())
+                await ear.add_listener(channel, hear)
+                heard("")  # what was told before that was not heard
+                await lost.wait()
+        finally:
+            with working(ear):
+                await ear.remove_listener(channel, hear)
+            await self._ears.release(ear)
 
     async def moment(self) -> str:
         """Which transactions have ended by now, of whatever agent: with the same answer twice nobody has written in

@@ -32,10 +32,16 @@ CALLED = "[What I gave to the tool is shown in short.]"
 
 async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
     """The session the caller calls `ref`; begun if there is none yet."""
-    await SQL["open_session"].run(tx, agent_id=agent_id, session_id=new_id(), ref=ref, now=now)
+    return (await begun(tx, agent_id=agent_id, ref=ref, now=now))[0]
+
+
+async def begun(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
+    """The session the caller calls `ref`, and whether it has just begun."""
+    session_id = new_id()
+    await SQL["open_session"].run(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
     row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
     assert row is not None
-    return row["session_id"]
+    return row["session_id"], row["session_id"] == session_id
 
 
 async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:

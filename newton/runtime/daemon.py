@@ -137,12 +137,14 @@ async def serve(
         await stack.enter_async_context(mounted(app))
         server = Server(config(app, listen))
         async with together() as tasks:
+            hearing = tasks.create_task(app.state.board.hear(newton.db))
             serving = tasks.create_task(server.serve(sockets=[taken]))
             tasks.create_task(Worker(newton.db, running(minds)).work(SCHEDULES, stop))
             tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
             await stop.wait()
             asyncio.get_running_loop().call_later(DROP_SECONDS, newton.db.terminate)
             tell("Newton ends what it has begun, and leaves.")
+            hearing.cancel()
             app.state.board.close()
             server.should_exit = True
             await serving

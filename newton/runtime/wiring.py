@@ -16,6 +16,7 @@ from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
 from newton.agent.tasks import Tasks
+from newton.agent.telling import tell
 from newton.agent.tools import Toolbox
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
@@ -218,13 +219,17 @@ class Newton:
         """The session of that name, begun if it is new; without a name, a new one."""
         now = self.clock.now()
         async with self.db.work(self.agent_id) as tx:
-            return await sessions.session(tx, agent_id=self.agent_id, ref=name or str(new_id()), now=now)
+            session_id, new = await sessions.begun(tx, agent_id=self.agent_id, ref=name or str(new_id()), now=now)
+            if new:
+                tell("session.begun", {"session_id": str(session_id)}, agent_id=self.agent_id, now=now)
+            return session_id
 
     async def close_session(self, session_id: UUID, *, origin: str) -> None:
         """The conversation is over: what was said becomes an episode."""
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=origin, trust="agent")
         async with self.db.work(self.agent_id) as tx:
-            await closing.close(tx, session_id=session_id, by=by, count=self.count)
+            made = await closing.close(tx, session_id=session_id, by=by, count=self.count)
+            tell("session.closed", {"session_id": str(session_id), "episodes": made}, agent_id=by.agent_id, now=by.now)
 
     def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
         """What makes conversations shorter; `tell` hears of it while it runs."""

@@ -6,6 +6,7 @@ from uuid import UUID
 
 import pytest
 
+from newton.agent import telling
 from newton.agent.erasing import Erasing
 from newton.brain import ledger
 from newton.brain.chain import Head
@@ -93,5 +94,7 @@ async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -
     async with db.work(ana) as tx:
         names = [row[0] for row in await tx.fetch("select runtime.parts()::text")]
         full = {name for name in names if await tx.fetchval(f"select count(*) from {name}")}
-    assert full == {"runtime.agents", "runtime.tokens"}
+        told = await telling.since(tx, 0, agent_id=ana)
+    assert full == {"runtime.agents", "runtime.tokens", "runtime.events"}
+    assert [(one.number, one.type) for one in told] == [(2, "agent.erased")]  # who resumes behind 1 hears of it
     assert await everything(db, ben) == other

@@ -5,6 +5,7 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
+from newton.agent.telling import tell
 from newton.agent.working import WorkingMemory
 from newton.brain import decisions, guardrails, snapshots
 from newton.brain.guarding import Rule as Guard
@@ -59,7 +60,6 @@ from newton.providers.offline import HashEmbedder
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from newton.runtime.answers.kept import Answer, Asked
-from newton.runtime.events import telling
 from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
@@ -119,7 +119,7 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     """What a daemon keeps: who may call it, what it answered, what it told, and what is due."""
     await tokens.make(tx, agent_id=agent_id, name="laptop", scope="write", now=NOON)
     await kept.keep(tx, Asked(agent_id, "k1", bytes(32)), Answer(201, "{}"), now=NOON)
-    await telling.tell(tx, "memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
+    tell("memory.remembered", {"learnt": "new"}, agent_id=agent_id, now=NOON)
     await queue.add(tx, "embed", agent_id=agent_id)
 
 

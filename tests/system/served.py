@@ -81,6 +81,7 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
     door = daemon.door(listen)
     server = daemon.Server(daemon.config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
+    hearing = asyncio.create_task(app.state.board.hear(db))
 
     async def started() -> bool:
         return server.started
@@ -89,6 +90,7 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
     try:
         yield Api(url=listen.url(door), db=db, app=app)
     finally:
+        hearing.cancel()
         app.state.board.close()
         server.should_exit = True
         await serving

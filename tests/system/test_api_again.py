@@ -2,22 +2,39 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
+import asyncpg
 import httpx2
 import pytest
 
 from newton import Client
+from newton.agent import telling
+from newton.agent.verbs import Remark
+from newton.brain import snapshots
+from newton.brain.chain import Head
+from newton.brain.headnote import HeadNotes
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError
+from newton.heart.censors import Rule
 from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
+from newton.runtime.api import board, listening
+from newton.runtime.jobs import claiming, queue
+from newton.runtime.jobs.queue import Outcome
+from newton.runtime.mcp.verbs import called
+from newton.runtime.minds import Minds
+from newton.runtime.wiring import Newton
+from tests.support import until
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
 
 REASONS = [{"kind": "analysis", "text": "fast"}]
+DECISION = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons": REASONS}
 CUT = 30
 
 
@@ -68,22 +85,42 @@ async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) 
     assert await effects(api) == [CUT // 3, CUT // 3, CUT // 3, CUT]
 
 
-async def test_a_decision_whose_answer_was_lost_with_its_process_is_one(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # R4
-    async def dies(*given: object, **named: object) -> None:
-        raise ConnectionResetError
+PLACES: tuple[tuple[object, str], ...] = ((snapshots, "take"), (kept, "keep"), (queue, "wake"), (HeadNotes, "note"))
 
-    headers = {"Idempotency-Key": "k1"}
-    body = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons": REASONS}
-    async with api.http(await api.token("ana"), **headers) as http:
-        with monkeypatch.context() as patch:
-            patch.setattr(kept, "keep", dies)
-            assert (await http.post("/v1/decisions", json=body)).status_code == 503
-        again = (await http.post("/v1/decisions", json=body)).json()
-    assert again["new"] is False
-    assert await api.rows("ana", "brain.decisions") == 1
+
+@pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
+async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_once(
+    api: Api, monkeypatch: pytest.MonkeyPatch, owner: object, name: str
+) -> None:
+    # R4, R13
+    async with api.http(await api.token("ana")) as http:
+        first = (await http.post("/v1/decisions", json={**DECISION, "description": "Use PostgreSQL"})).json()
+        review = f"/v1/decisions/{first['decision_id']}/review"
+        asked = [
+            ("/v1/decisions", {**DECISION, "supersedes": [first["decision_id"]]}),
+            (review, {"outcome": "success"}),
+        ]
+        for path, body in reversed(asked):
+            headers = {"Idempotency-Key": path}
+            with monkeypatch.context() as patch:
+                patch.setattr(owner, name, _dies)
+                assert (await http.post(path, json=body, headers=headers)).status_code >= 500
+            answers = [await http.post(path, json=body, headers=headers) for _ in range(2)]
+            assert [answer.is_success for answer in answers] == [True, True], answers[0].text
+            assert answers[0].text == answers[1].text
+            assert answers[0].json().get("new", True) is True
+    told = ["recorded", "reviewed", "superseded", "recorded"]
+    async with api.db.work(agent_id("ana")) as tx:
+        assert [one.type for one in await telling.since(tx, 0, agent_id=agent_id("ana"))] == [
+            f"decision.{what}" for what in told
+        ]
+    assert await api.rows("ana", "brain.decisions") == 2
+    minds: Minds = api.app.state.minds
+    assert isinstance(await (await minds.of("ana")).deciding("cli").verify(), Head), "no end was noted that was undone"
+
+
+def _dies(*given: object, **named: object) -> None:
+    raise ConnectionResetError
 
 
 async def listened(client: Client, many: int, *, after: int | None = None) -> list[int]:
@@ -103,11 +140,98 @@ async def test_who_listens_hears_all_in_order_and_goes_on_after_a_restart(db: Da
             await client.remember("The kettle is blue.")
             await ben.remember("Ben's kettle is red.")
             hearing = asyncio.create_task(listened(client, 20, after=1))
-            await asyncio.gather(*(client.push(f"goal {n}", session=f"s{n}") for n in range(20)))
+            await asyncio.gather(*(client.remember(f"There are {n} cups.") for n in range(20)))
             assert await hearing == list(range(2, 22))
     async with served(db, tmp_path) as api, api.client(token) as client:
         await client.remember("The cup is white.")
         assert await listened(client, 3, after=19) == [20, 21, 22]
+
+
+async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
+    api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R13: nobody looks again by themselves, so what is heard was said by the database
+    monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
+    token, heard = await api.token("ana"), list[tuple[str, object]]()
+    minds: Minds = api.app.state.minds
+    newton, elsewhere = await minds.of("ana"), await Database.open(dsn, size=3)
+
+    async def hear(client: Client) -> None:
+        async for told in client.events(after=0):
+            heard.append((told.type, told.about))
+            if told.type == "job.ended":
+                return
+
+    try:
+        async with api.client(token) as client:
+            hearing = asyncio.create_task(hear(client))
+            await _by_every_door(replace(newton, db=elsewhere), api, token)
+            async with asyncio.timeout(10):
+                await hearing
+    finally:
+        await elsewhere.close()
+    assert [type_ for type_, _ in heard] == EVENTS
+    assert not any("kettle" in str(payload) or "trip" in str(payload) for _, payload in heard)
+
+
+EVENTS = [
+    *("memory.remembered", "memory.superseded", "memory.retracted", "memory.forgotten"),
+    *("censor.forbidden", "identity.added"),
+    *("session.begun", "task.pushed", "task.failed", "task.pushed", "session.closed"),
+    *("memory.remembered", "decision.recorded", "turn.taken", "import.kept", "import.finished", "job.ended"),
+]
+
+
+async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
+    kept = await newton.verbs("cli").remember(Remark(content="The kettle is blue.", subject="kettle"))
+    curation = newton.curation("chat")
+    new = await curation.supersede(kept.memory_id.hex, "The kettle is red.")
+    await curation.retract(new.hex)
+    await curation.forget([kept.memory_id.hex, new.hex], derived=False, because="a test")
+    await newton.gate("cli").forbid(Rule(trigger="paint the kettle", reason="it is hot", sense="phrase"))
+    await newton.bearing("cli").add("preference", "Speak of the kettle.")
+    session_id = await newton.session("trip")
+    stack = newton.tasks("cli").of(session_id)
+    await stack.push("plan the trip")
+    await stack.fail("no trip", instead="stay")
+    await newton.close_session(session_id, origin="chat")
+    await called(newton, "remember", {"content": "The cup is white."})
+    await called(newton, "decide", DECISION)
+    async with api.http(token) as http:
+        turn = {"model": "newton", "messages": [{"role": "user", "content": "Where is the kettle?"}]}
+        assert (await http.post("/v1/chat/completions", json=turn)).status_code == 200
+        line = '{"type":"fact","content":"The trip is in May.","at":"2026-03-01T09:00:00Z"}\n'
+        assert (await http.post("/v1/import", content=line)).json()["new"] == 1
+    async with newton.db.work(newton.agent_id) as tx:
+        await queue.add(tx, "grow", agent_id=newton.agent_id)
+    lease = timedelta(seconds=10)
+    (claimed,) = await claiming.claim(newton.db, "here", ["grow"], most=1, lease=lease)
+    await queue.end(newton.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
+
+
+async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
+    api: Api, dsn: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R13
+    monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
+    monkeypatch.setattr(board, "PAUSE_SECONDS", 0)
+    owner = await asyncpg.connect(dsn)
+    try:
+        async with api.client(await api.token("ana")) as client:
+            hearing = asyncio.create_task(listened(client, 2, after=0))
+            await until(lambda: owner.fetchval(ENDED))
+            await client.remember("The kettle is blue.")
+            await until(lambda: owner.fetchval(ENDED))
+            await client.remember("The cup is white.")
+            async with asyncio.timeout(10):
+                assert await hearing == [1, 2]
+    finally:
+        await owner.close()
+
+
+ENDED = """
+select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen%' and datname = current_database()
+"""
 
 
 async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, tmp_path: Path) -> None:

@@ -11,11 +11,12 @@ from starlette.types import Message, Receive, Scope, Send
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.errors import BusyError
+from newton.errors import BusyError, DeadlineError
 from newton.ids import agent_id
 from newton.memory import agents
+from newton.runtime.api import bodies, turns
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
-from newton.runtime.api.turns import STANDING, Paced, Slots
+from newton.runtime.api.turns import STANDING, Paced, Slots, unless_stuck
 from tests.system.served import Api, served
 
 
@@ -64,6 +65,39 @@ async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
 
     async with api.http(await api.token("ana")) as http:
         assert (await http.post("/v1/memories", content=endless())).status_code == 413
+
+
+async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_token(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S3
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    writer.write(b"POST /v1/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+    fact = b'{"type":"fact","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n'
+    async with api.http(await api.token("ana")) as http:
+        answer = (await http.post("/v1/import", content=b"x" * MOST_BYTES + b"\n" + fact)).json()
+        assert (answer["new"], [one["line"] for one in answer["refused"]]) == (1, [1])
+        monkeypatch.setattr(bodies, "MOST_FILED", 10)
+        assert (await http.post("/v1/import", content=fact)).status_code == 413
+
+
+async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with api.http(await api.token("ana")) as http:
+        monkeypatch.setattr(turns, "WORK_SECONDS", 0)
+        answer = await http.get("/v1/export")
+        assert (answer.status_code, answer.json()["title"]) == (503, "It took too long")
+    with pytest.raises(DeadlineError):
+        async with unless_stuck():
+            await asyncio.Event().wait()
+    monkeypatch.setattr(turns, "WORK_SECONDS", 0.05)
+    clock = asyncio.get_running_loop().time
+    end = clock() + 0.1  # twice the limit
+    async with unless_stuck() as moved:
+        while clock() < end:
+            moved(1)
+            await asyncio.sleep(0)
 
 
 UNKEPT = [

@@ -1,23 +1,35 @@
 """`newton export`, `newton import` of what it wrote, and the same over HTTP."""
 
+import json
 import os
 import subprocess
 import sys
+from itertools import islice
 from pathlib import Path
 
-from tests.system.daemons import daemon
+import httpx2
+
+from tests.system.daemons import Daemon, daemon
 from tests.system.typed import typed
 
 
-def test_an_agent_is_exported_over_http_by_its_admin_and_taken_in_by_the_shell(home: Path) -> None:
-    # GET /v1/export; design 6
+def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_shell(home: Path) -> None:
+    # GET /v1/export, POST /v1/import; design 6
     with daemon(home, NEWTON_EMBEDDING="none") as made:
         with made.client(**{"X-Newton-Agent": "ana"}) as client:
             assert client.post("/v1/memories", json={"content": "The kettle is in the cellar."}).status_code == 201
+            decision = {
+                "description": "Keep it there",
+                "confidence": 0.8,
+                "reasons": [{"kind": "analysis", "text": "it is dry"}],
+            }
+            assert client.post("/v1/decisions", json=decision).status_code == 201
             answer = client.get("/v1/export")
         token = typed(home, "tokens", "create", "laptop", "--agent", "ana").stdout.split()[0]
         with made.client(token) as client:
             assert client.get("/v1/export").status_code == 403
+            assert client.post("/v1/import", content=answer.content).status_code == 403
+        _taken_over_http(made, answer)
     assert answer.headers["content-type"].startswith("application/x-ndjson")
     (home / "ana.ndjson").write_bytes(answer.content)
     taken = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
@@ -27,3 +39,22 @@ def test_an_agent_is_exported_over_http_by_its_admin_and_taken_in_by_the_shell(h
     assert again.stdout.splitlines()[1:-1] == answer.content.splitlines()[1:-1]
     refused = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
     assert (refused.returncode, "erase --everything" in refused.stderr) == (2, True)
+
+
+def _taken_over_http(made: Daemon, exported: httpx2.Response) -> None:
+    lines = exported.content.splitlines(keepends=True)
+    with made.client(**{"X-Newton-Agent": "cleo"}) as client:
+        damaged = client.post("/v1/import", content=b"".join([*lines[:3], *lines[4:]]))
+        assert (damaged.status_code, "damaged" in damaged.text) == (422, True)
+        taken = client.post("/v1/import", content=iter(lines))  # in pieces: nobody says how large it will be
+        assert taken.json()["memories"] == json.loads(lines[0])["counts"]["memory.memories"]
+        found = client.post("/v1/recall", json={"text": "Where is the kettle?"}).json()["found"]
+        assert "cellar" in found[0]["text"]
+        assert client.post("/v1/import", content=exported.content).status_code == 409
+        events = client.stream("GET", "/v1/events", headers={"Last-Event-ID": "0"})
+        with events as stream:
+            assert "event: agent.imported" in islice(stream.iter_lines(), 6)
+    with made.client(**{"X-Newton-Agent": "dora"}) as client:
+        assert client.post("/v1/import", content=exported.content).status_code == 200
+        again = client.get("/v1/export")
+    assert again.content.splitlines()[1:-1] == exported.content.splitlines()[1:-1]

@@ -246,7 +246,7 @@ async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_
     lines = [message(f"line {n}") for n in range(2 * BATCH + 7)]
     steps: list[int] = []
     report = await importer(db, agent).run(written(tmp_path, *lines), progress=steps.append)
-    assert steps == [BATCH, BATCH, 7]
+    assert [step for step in steps if step] == [BATCH, BATCH, 7]
     assert report.new == len(lines)
     async with db.work(agent) as tx:
         rows = await tx.fetch("select content from dialogue.messages order by position")
@@ -260,7 +260,7 @@ async def test_the_largest_facts_go_in_a_few_at_a_time(db: Database, agent: UUID
     steps: list[int] = []
     report = await importer(db, agent).run(written(tmp_path, *lines, *GOOD), progress=steps.append)
     assert (report.new, report.refused) == (9 + len(GOOD), [])
-    assert steps == [3, 3, 3 + len(GOOD)]
+    assert [step for step in steps if step] == [3, 3, 3 + len(GOOD)]
 
 
 async def test_the_longest_names_fit_their_index(db: Database, agent: UUID, tmp_path: Path) -> None:

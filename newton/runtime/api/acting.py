@@ -1,22 +1,23 @@
-"""What changes something: the effect, the event that tells of it and the answer that is kept land together."""
+"""What changes something: the effect, the events that tell of it and the answer that is kept land together."""
 
 import hashlib
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
-from typing import Annotated, NamedTuple
+from typing import Annotated, TypeVar
 from uuid import UUID
 
 from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from newton.db.pool import Joined, Tx
+from newton.db.pool import Joined
 from newton.runtime.answers import kept
 from newton.runtime.answers.kept import Answer, Asked
 from newton.runtime.api.caller import Caller, Needs
-from newton.runtime.events import telling
 from newton.runtime.jobs import queue
 from newton.runtime.wiring import Newton
+
+T = TypeVar("T")
 
 JSON = "application/json"
 AGAIN = "Idempotency-Replayed"
@@ -36,15 +37,7 @@ Key = Annotated[
 ]
 
 
-class Done(NamedTuple):
-    """What was done: the answer, which holds no words of a person, and the event that tells of it, if one does."""
-
-    answer: BaseModel
-    told: str | None = None
-    about: Mapping[str, str | int | float | bool | None] = {}
-
-
-Work = Callable[[Newton], Awaitable[Done]]
+Work = Callable[[Newton], Awaitable[BaseModel]]  # the answer, which holds no words of a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,7 +50,7 @@ class Acting:
     status: int
 
     async def once(self, work: Work) -> Response:
-        """Does it in one unit of work, with the answer and the event. The work may ask no model.
+        """Does it in one unit of work, with its events and the answer. The work may ask no model.
 
         Raises what the work raises, and for a key that came before, ConflictError or AtWorkError.
         """
@@ -67,52 +60,27 @@ class Acting:
             if self.asked and (known := await kept.claim(tx, self.asked, now=now)):
                 return _given(known, again=True)
             done = await work(replace(newton, db=Joined(tx, newton.agent_id)))
-            answer = self._answer(done)
+            answer = Answer(self.status, done.model_dump_json())
             if self.asked:
                 await kept.keep(tx, self.asked, answer, now=now)
-            await _tell(tx, newton, done)
-        self._poke(done)
+            await queue.wake(tx, EMBED, agent_id=newton.agent_id)  # it is found by words at once, by meaning soon
         return _given(answer)
 
-    async def settled(self, work: Work) -> Response:
-        """Does what takes several units of work, and is one effect however often it is done; then keeps the answer.
-
-        Raises as `once` does.
-        """
+    async def after(
+        self, think: Callable[[Newton], Awaitable[T]], work: Callable[[Newton, T], Awaitable[BaseModel]]
+    ) -> Response:
+        """The same for work that wants to know what may take a model to find out: that is thought of before, unless the
+        answer is known already."""
         newton = self.caller.newton
         if self.asked and (known := await self._known(self.asked)):
             return _given(known, again=True)
-        done = await work(newton)
-        answer = self._answer(done)
-        async with newton.db.work(newton.agent_id) as tx:
-            now = newton.clock.now()
-            if self.asked and (known := await kept.claim(tx, self.asked, now=now)):
-                return _given(known, again=True)
-            if self.asked:
-                await kept.keep(tx, self.asked, answer, now=now)
-            await _tell(tx, newton, done)
-        self._poke(done)
-        return _given(answer)
+        thought = await think(newton)
+        return await self.once(lambda within: work(within, thought))
 
     async def _known(self, asked: Asked) -> Answer | None:
         newton = self.caller.newton
         async with newton.db.work(newton.agent_id) as tx:
             return await kept.find(tx, asked, now=newton.clock.now())
-
-    def _answer(self, done: Done) -> Answer:
-        return Answer(self.status, done.answer.model_dump_json())
-
-    def _poke(self, done: Done) -> None:
-        if done.told:
-            self.request.app.state.board.poke(self.caller.newton.agent_id)
-
-
-async def _tell(tx: Tx, newton: Newton, done: Done) -> None:
-    if done.told:
-        agent_id, now = newton.agent_id, newton.clock.now()
-        await telling.expire(tx, agent_id=agent_id, now=now)
-        await telling.tell(tx, done.told, done.about, agent_id=agent_id, now=now)
-        await queue.wake(tx, EMBED, agent_id=agent_id)  # what was written is found by words at once, by meaning soon
 
 
 def _given(answer: Answer, *, again: bool = False) -> Response:

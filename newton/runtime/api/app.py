@@ -25,11 +25,11 @@ from newton.runtime.api import (
     sessions,
     tasks,
 )
+from newton.runtime.api.board import Board
 from newton.runtime.api.bodies import LOOPBACK, Addressed, Read
 from newton.runtime.api.metrics import Meters
 from newton.runtime.api.observed import Observed
 from newton.runtime.api.turns import Paced, Slots
-from newton.runtime.events.board import Board
 from newton.runtime.minds import Minds
 
 ROUTERS = (

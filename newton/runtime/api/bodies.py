@@ -4,9 +4,11 @@ import asyncio
 import json
 import re
 from collections.abc import Set
+from typing import IO
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
+from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.concurrency import within
@@ -16,10 +18,12 @@ from newton.runtime.api.problems import answer
 MOST_BYTES = 10 * 1024 * 1024
 MOST_HELD = 128 * 1024 * 1024  # bytes of all bodies that are being read or worked on
 MOST_DEPTH = 64
-SECONDS = 30  # to send a body
+MOST_FILED = 4 * 1024**3  # of a body that is written down as it comes
+SECONDS = 30  # to send a body, or the next piece of one that is written down
 LARGE = 256 * 1024  # from here on a body is looked through beside the others
 
 LINES = frozenset({"application/x-ndjson", "application/ndjson"})
+FILED = frozenset({"/v1/import"})  # read by the endpoint, which has asked for a token by then
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 
 _MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
@@ -55,14 +59,15 @@ class Addressed:
 
 
 class Read:
-    """Reads a body before anything is done with it: a slow sender keeps nobody from working."""
+    """Reads a body before anything is done with it: a slow sender keeps nobody from working. What is sent to be written
+    down is read by its endpoint."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
         self.held = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
+        if scope["type"] != "http" or scope["path"] in FILED:
             await self.app(scope, receive, send)
             return
         held: list[bytes] = []
@@ -110,6 +115,26 @@ class Read:
             self.held += len(chunk)
             held.append(chunk)
         return b"".join(held)
+
+
+async def file(request: Request, into: IO[bytes]) -> None:
+    """Writes a body down as it comes, however long that takes as long as it comes."""
+    pieces, size = request.stream(), 0
+    try:
+        while piece := await within(anext(pieces, b""), seconds=SECONDS):
+            size += len(piece)
+            if size > MOST_FILED:
+                raise TooLargeError(f"A file has at most {MOST_FILED:,} bytes.", hint="Send it in parts.")
+            await asyncio.to_thread(into.write, piece)
+        await asyncio.to_thread(into.flush)
+    except TimeoutError:
+        raise DeadlineError(f"Nothing more of it came for {SECONDS} seconds.", hint="Send it again.") from None
+    except ClientDisconnect:
+        raise InputError("The sender has left before its end.", hint="Send it again.") from None
+    except OSError as error:
+        raise TooLargeError(
+            f"It cannot be written down: {error.strerror}.", hint="Give the daemon more room."
+        ) from None
 
 
 def deeper(body: bytes, most: int) -> bool:

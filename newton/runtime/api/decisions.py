@@ -13,9 +13,8 @@ from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
 from newton.brain.quality import score
 from newton.brain.reading import Filter, Listed
 from newton.content.frames import frame_named
-from newton.memory.memory import digest
 from newton.runtime.api import pages
-from newton.runtime.api.acting import Acting, Done, Writing
+from newton.runtime.api.acting import Writing
 from newton.runtime.api.caller import Reader
 from newton.runtime.api.memories import DOOR
 from newton.runtime.api.shapes import Answer, Cursor, Given, Limit, Page
@@ -50,7 +49,7 @@ class ToDecide(Given):
     ref: Ref | None = Field(None, description="Your own id of it: under the same one it is recorded once.")
     supersedes: list[UUID] = Field([], max_length=20, description="The decisions whose place it takes.")
 
-    def choice(self, newton: Newton, *, ref: str | None = None) -> Choice:
+    def choice(self, newton: Newton) -> Choice:
         """It as a choice of this moment. Raises NotFoundError for an unknown frame."""
         usual = frame_named(newton.frames, self.frame) if self.frame else None
         own = self.model_dump(include={"description", "confidence", "context", "expected", "look_again_at"})
@@ -64,7 +63,7 @@ class ToDecide(Given):
             category=self.category or (usual.category if usual else "process"),
             frame=usual.name if usual else None,
             reviewed_by=self.reviewed_by,
-            ref=self.ref or ref,
+            ref=self.ref,
         )
 
 
@@ -173,14 +172,14 @@ async def look(asked: ToDecide, caller: Reader) -> Looked:
 async def decide(asked: ToDecide, act: Writing) -> Response:
     """Record a decision before it is carried out. What a censor or a guardrail forbids is not recorded."""
 
-    async def work(newton: Newton) -> Done:
-        choice, old = asked.choice(newton, ref=_ref(act)), [one.hex for one in asked.supersedes]
-        made = await newton.deciding(DOOR).decide(choice, supersedes=old)
-        answer = Recorded(decision_id=made.decision_id, new=made.new, **_seen(made.outlook))
-        about = {"decision_id": str(made.decision_id), "stakes": choice.stakes}
-        return Done(answer, "decision.recorded" if made.new else None, about)
+    async def weigh(newton: Newton) -> Outlook:
+        return await newton.deciding(DOOR).weigh(asked.choice(newton))
 
-    return await act.settled(work)
+    async def record(newton: Newton, outlook: Outlook) -> Recorded:
+        made = await newton.deciding(DOOR).record(outlook, supersedes=[one.hex for one in asked.supersedes])
+        return Recorded(decision_id=made.decision_id, new=made.new, **_seen(made.outlook))
+
+    return await act.after(weigh, record)
 
 
 @router.get("")
@@ -203,18 +202,12 @@ async def whole(decision_id: UUID, caller: Reader) -> dict[str, Any]:
 async def review(decision_id: UUID, given: ToReview, act: Writing) -> Response:
     """Give a decision its outcome, once."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Reviewed:
         deciding = newton.deciding(DOOR)
         await deciding.review(decision_id.hex, given.outcome, lesson=given.lesson, at=given.at, how="api")
-        about = {"decision_id": str(decision_id), "outcome": given.outcome}
-        return Done(Reviewed(decision_id=decision_id, outcome=given.outcome), "decision.reviewed", about)
+        return Reviewed(decision_id=decision_id, outcome=given.outcome)
 
-    return await act.settled(work)
-
-
-def _ref(act: Acting) -> str | None:
-    """Under the key of its request a decision is recorded once, also when its answer was lost."""
-    return digest("Idempotency-Key", act.asked.key).hex() if act.asked else None
+    return await act.once(work)
 
 
 def _seen(outlook: Outlook) -> dict[str, Any]:

@@ -2,6 +2,7 @@
 
 import tempfile
 from collections.abc import Generator
+from contextlib import ExitStack
 from functools import partial
 from typing import IO
 
@@ -9,6 +10,7 @@ from fastapi import APIRouter
 from fastapi.responses import StreamingResponse
 
 from newton.runtime.api.caller import Admin
+from newton.runtime.api.turns import unless_stuck
 from newton.runtime.wiring import carrier
 
 router = APIRouter(prefix="/v1", tags=["export"])
@@ -23,12 +25,15 @@ CHUNK = 256 * 1024
     responses={200: {"content": {MEDIA: {"schema": {"type": "string"}}}, "description": "One JSON object a line."}},
 )
 async def export(caller: Admin) -> StreamingResponse:
-    """The agent as it stands at this moment; `newton import` takes it in.
+    """The agent as it stands at this moment; `POST /v1/import` takes it in, and `newton import`.
 
     It is written down before it is sent, so that a slow reader keeps no transaction open.
     """
-    file = tempfile.TemporaryFile()  # noqa: SIM115 (it goes with the last who reads it)
-    header = await carrier(caller.newton).export(file)
+    with ExitStack() as stack:
+        file = stack.enter_context(tempfile.TemporaryFile())
+        async with unless_stuck() as moved:
+            header = await carrier(caller.newton).export(file, progress=moved)
+        stack.pop_all()  # it goes with the last who reads it
     named = f"{caller.newton.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
     told = {"Content-Disposition": f'attachment; filename="{named}"', "Content-Length": str(file.tell())}
     return StreamingResponse(_chunks(file), media_type=MEDIA, headers=told)

@@ -8,14 +8,14 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
+from newton.agent import telling
+from newton.agent.telling import Told
+from newton.runtime.api.board import Board
 from newton.runtime.api.caller import Caller, Reader
-from newton.runtime.events import telling
-from newton.runtime.events.board import Board
-from newton.runtime.events.telling import Told
 
 router = APIRouter(prefix="/v1", tags=["events"])
 
-BEAT_SECONDS = 5  # another process may have told something; and who has left is noticed by it
+BEAT_SECONDS = 5  # who has left is noticed by it; and what was told while nobody heard the database
 STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",

@@ -12,7 +12,7 @@ from newton.agent.verbs import Remark
 from newton.memory.lookup import Record, Relative
 from newton.memory.memory import Kind, Outcome, Trust
 from newton.memory.transitions import Transition
-from newton.runtime.api.acting import Done, Ruling, Writing
+from newton.runtime.api.acting import Ruling, Writing
 from newton.runtime.api.caller import Reader
 from newton.runtime.api.shapes import Answer, Given
 from newton.runtime.transfer.given import Name, Time, Words
@@ -126,10 +126,9 @@ class Forgotten(Answer):
 async def remember(told: ToRemember, act: Writing) -> Response:
     """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Remembered:
         kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
-        about = {"memory_id": str(kept.memory_id), "learnt": kept.learnt}
-        return Done(Remembered(memory_id=kept.memory_id, learnt=kept.learnt), "memory.remembered", about)
+        return Remembered(memory_id=kept.memory_id, learnt=kept.learnt)
 
     return await act.once(work)
 
@@ -152,11 +151,9 @@ async def forget(
 ) -> Response:
     """Forget a memory for good: its words go, a note of when and why stays."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Forgotten:
         gone = await newton.curation(DOOR).forget([memory_id.hex], derived=derived, because=because)
-        return Done(
-            Forgotten(forgotten=gone), "memory.forgotten", {"memory_id": str(memory_id), "forgotten": len(gone)}
-        )
+        return Forgotten(forgotten=gone)
 
     return await act.once(work)
 
@@ -165,10 +162,9 @@ async def forget(
 async def confirm(memory_id: UUID, act: Writing) -> Response:
     """Say that a fact is so."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Confirmed:
         counted = await newton.curation(DOOR).confirm(memory_id.hex)
-        about = {"memory_id": str(memory_id), "counted": counted}
-        return Done(Confirmed(memory_id=memory_id, counted=counted), "memory.confirmed", about)
+        return Confirmed(memory_id=memory_id, counted=counted)
 
     return await act.once(work)
 
@@ -177,10 +173,9 @@ async def confirm(memory_id: UUID, act: Writing) -> Response:
 async def supersede(memory_id: UUID, told: ToSupersede, act: Writing) -> Response:
     """Put a new statement in the place of a fact that was true until now."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Superseded:
         new = await newton.curation(DOOR).supersede(memory_id.hex, told.content, at=told.at)
-        about = {"memory_id": str(memory_id), "superseded_by": str(new)}
-        return Done(Superseded(memory_id=memory_id, superseded_by=new), "memory.superseded", about)
+        return Superseded(memory_id=memory_id, superseded_by=new)
 
     return await act.once(work)
 
@@ -189,9 +184,9 @@ async def supersede(memory_id: UUID, told: ToSupersede, act: Writing) -> Respons
 async def retract(memory_id: UUID, act: Writing) -> Response:
     """Say that a fact was never so. What it had superseded holds again."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Retracted:
         await newton.curation(DOOR).retract(memory_id.hex)
-        return Done(Retracted(memory_id=memory_id), "memory.retracted", {"memory_id": str(memory_id)})
+        return Retracted(memory_id=memory_id)
 
     return await act.once(work)
 

@@ -18,7 +18,7 @@ from newton.dialogue.lines import Line, Placed, Role
 from newton.memory import hygiene
 from newton.providers.chat import wire
 from newton.runtime.api import pages
-from newton.runtime.api.acting import Done, Writing
+from newton.runtime.api.acting import Writing
 from newton.runtime.api.caller import Reader, Writer
 from newton.runtime.api.memories import DOOR
 from newton.runtime.api.shapes import Answer, Cursor, Given, Limit, Page
@@ -175,9 +175,9 @@ async def listed(caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> Pa
 async def begin(asked: ToBegin, act: Writing) -> Response:
     """Begin a session; one that there is goes on."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Begun:
         session_id = await newton.session(asked.session)
-        return Done(Begun(session_id=session_id), "session.begun", {"session_id": str(session_id)})
+        return Begun(session_id=session_id)
 
     return await act.once(work)
 
@@ -186,12 +186,10 @@ async def begin(asked: ToBegin, act: Writing) -> Response:
 async def append(session: str, asked: ToAppend, act: Writing) -> Response:
     """Add lines; a session that is new begins with them."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Appended:
         lines = [one.line(now=newton.clock.now()) for one in asked.messages]
         placed = await _doors(newton).append(hygiene.ref(session, what="session"), lines)
-        about = {"session_id": str(placed[0].session_id), "lines": len(placed)} if placed else {}
-        positions = [one.position for one in placed]
-        return Done(Appended(positions=positions), "session.appended" if placed else None, about)
+        return Appended(positions=[one.position for one in placed])
 
     return await act.once(work)
 
@@ -234,9 +232,9 @@ async def entries(session: str, caller: Reader) -> list[Entry]:
 async def restore(session: str, asked: ToRestore, act: Writing) -> Response:
     """Bring back what an entry stands for."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Restored:
         dropped = await _doors(newton).restore(session, asked.entry_id.hex)
-        return Done(Restored(dropped=dropped), "session.restored", {"entry_id": str(asked.entry_id)})
+        return Restored(dropped=dropped)
 
     return await act.once(work)
 
@@ -252,9 +250,9 @@ async def checkpoints(session: str, caller: Reader) -> list[Checkpoint]:
 async def checkpoint(session: str, asked: ToName, act: Writing) -> Response:
     """Name the place behind the last line."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Marked:
         made = await _doors(newton).checkpoint(session, asked.name)
-        return Done(Marked(position=made.position))
+        return Marked(position=made.position)
 
     return await act.once(work)
 
@@ -263,9 +261,9 @@ async def checkpoint(session: str, asked: ToName, act: Writing) -> Response:
 async def branch(session: str, asked: ToBranch, act: Writing) -> Response:
     """Begin a session that goes on from this one, which stays as it is."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Begun:
         session_id = await _doors(newton).branch(session, asked.session, at=asked.at)
-        return Done(Begun(session_id=session_id), "session.branched", {"session_id": str(session_id)})
+        return Begun(session_id=session_id)
 
     return await act.once(work)
 

@@ -11,7 +11,7 @@ from pydantic import Field
 from newton.agent.tasks import Tasks
 from newton.dialogue import sessions
 from newton.dialogue.stack import Status, Task, Tree
-from newton.runtime.api.acting import Done, Writing
+from newton.runtime.api.acting import Writing
 from newton.runtime.api.caller import Reader
 from newton.runtime.api.memories import DOOR
 from newton.runtime.api.shapes import Answer, Given
@@ -88,11 +88,11 @@ async def tree(caller: Reader, session: InSession = None) -> list[Stacked]:
 async def push(asked: ToPush, act: Writing) -> Response:
     """Begin a task within the current one. A session that is named and new begins with it."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Worked:
         name = asked.session
         session_id = await newton.session(name) if name is not None else None
         stack = newton.tasks(DOOR).of(session_id) if session_id else newton.tasks(DOOR)
-        return await _worked(stack, await stack.push(asked.goal), "task.pushed")
+        return await _worked(stack, await stack.push(asked.goal))
 
     return await act.once(work)
 
@@ -101,9 +101,9 @@ async def push(asked: ToPush, act: Writing) -> Response:
 async def pop(asked: ToPop, act: Writing) -> Response:
     """End the current task with its result."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Worked:
         stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.pop(asked.result), "task.popped")
+        return await _worked(stack, await stack.pop(asked.result))
 
     return await act.once(work)
 
@@ -112,9 +112,9 @@ async def pop(asked: ToPop, act: Writing) -> Response:
 async def block(asked: ToBlock, act: Writing) -> Response:
     """Set the current task aside."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Worked:
         stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.block(asked.reason), "task.blocked")
+        return await _worked(stack, await stack.block(asked.reason))
 
     return await act.once(work)
 
@@ -123,10 +123,10 @@ async def block(asked: ToBlock, act: Writing) -> Response:
 async def fail(asked: ToFail, act: Writing) -> Response:
     """End the current task as a dead end, and try another way if one is given."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Worked:
         stack = await _stack(newton, asked.session)
         failed, _ = await stack.fail(asked.reason, instead=asked.instead)
-        return await _worked(stack, failed, "task.failed")
+        return await _worked(stack, failed)
 
     return await act.once(work)
 
@@ -135,9 +135,9 @@ async def fail(asked: ToFail, act: Writing) -> Response:
 async def resume(asked: ToResume, act: Writing) -> Response:
     """Go on with a blocked task."""
 
-    async def work(newton: Newton) -> Done:
+    async def work(newton: Newton) -> Worked:
         stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.resume(str(asked.number)), "task.resumed")
+        return await _worked(stack, await stack.resume(str(asked.number)))
 
     return await act.once(work)
 
@@ -149,16 +149,15 @@ async def _stack(newton: Newton, name: str | None) -> Tasks:
         return newton.tasks(DOOR).of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
 
 
-async def _worked(stack: Tasks, task: Task, told: str) -> Done:
+async def _worked(stack: Tasks, task: Task) -> Worked:
     current = (await stack.tree()).current
-    answer = Worked(
+    return Worked(
         task_id=task.task_id,
         number=task.number,
         depth=task.depth,
         status=task.status,
         current=current and current.number,
     )
-    return Done(answer, told, {"task_id": str(task.task_id), "number": task.number, "status": task.status})
 
 
 def _stacked(task: Task, tree: Tree) -> Stacked:

@@ -2,13 +2,13 @@
 
 import asyncio
 from collections import Counter, OrderedDict, deque
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
 from contextlib import asynccontextmanager
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from newton.concurrency import within
+from newton.concurrency import moving, within
 from newton.errors import BusyError, DeadlineError
 from newton.runtime.api.problems import answer
 
@@ -17,14 +17,25 @@ WAITING, EACH_WAITING = 64, 32
 WAIT_SECONDS = 5.0
 WORK_SECONDS = 60.0  # until the answer begins
 
-# A chat waits for a model, a listener stands for hours and does next to nothing: they take no place at work, and have a
-# number of their own, of all callers and of one.
-STANDING = {"/v1/chat/completions": (32, 8), "/v1/events": (64, 8)}
+# A chat waits for a model, a listener stands for hours and does next to nothing, an agent as a file takes as long as it
+# is large: they take no place at work, and have a number of their own, of all callers and of one.
+STANDING = {"/v1/chat/completions": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
 # These must answer when nothing else does.
 APART = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
 BUSY = BusyError("Too much is asked at once.", hint="Send it again in a moment, or ask less at a time.")
 LATE = DeadlineError(f"It took longer than {WORK_SECONDS:g} seconds.", hint="Ask for less at once, or try again later.")
+STUCK = DeadlineError(f"Nothing moved for {WORK_SECONDS:g} seconds.", hint="Try it again later.")
+
+
+@asynccontextmanager
+async def unless_stuck() -> AsyncGenerator[Callable[[object], None]]:
+    """The time limit of what is long: what is within says when something has moved. Raises DeadlineError."""
+    try:
+        async with moving(seconds=WORK_SECONDS) as moved:
+            yield moved
+    except TimeoutError:
+        raise STUCK from None
 
 
 class Slots:

@@ -13,12 +13,11 @@ from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.opening import opened
 from newton.runtime.transfer.importing import Report
-from newton.runtime.transfer.whole import is_whole, verified
+from newton.runtime.transfer.whole import LONGEST_HEADER, is_whole, verified
 from newton.runtime.wiring import carrier
 
 MOST_SHOWN = 20
 CHUNK = 1024 * 1024
-LONGEST_HEADER = 100_000
 
 
 async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:

@@ -7,6 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.db.pool import Database, Tx
 from newton.db.queries import Record, load
 from newton.errors import ConflictError
@@ -108,6 +109,9 @@ async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datet
         if row is None:
             raise LostError(f"{claimed.name} was taken over by another.", hint=GOES_ON)
         await SQL["drop_idle"].run(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
+        if outcome.did is not None:
+            about = {"job": claimed.name, "did": outcome.did}
+            tell("job.ended", about, agent_id=claimed.agent_id, now=row["finished_at"])
     return outcome
 
 

@@ -18,7 +18,7 @@ set
     state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
     because = $6, error = null
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
-returning name, slot;
+returning finished_at;
 
 -- name: drop_idle(agent_id, name, slot)
 -- Of runs that found nothing to do, the last is enough.

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.brain import ledger, snapshots
 from newton.brain.headnote import HeadNotes
 from newton.brain.stating import Intent
@@ -31,6 +32,7 @@ ORIGIN = "import"
 
 Numbered = tuple[int, Item]
 Read = tuple[int, Item | NewtonError]
+Progress = Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,15 +76,16 @@ class Importer:
     notes: HeadNotes
     sizes: Sizes = USUAL
 
-    async def run(self, path: Path, *, progress: Callable[[int], None] = lambda lines: None) -> Report:
-        """Takes every valid line of the file once; `progress` is told how many lines each step finished."""
+    async def run(self, path: Path, *, progress: Progress = lambda lines: None) -> Report:
+        """Takes every valid line of the file once; `progress` is told how many lines each step finished, which may be
+        none."""
         report, pace = Report(), Pace()
         async with together() as tasks:
-            tasks.create_task(self._embed(report, pace))
+            tasks.create_task(self._embed(report, pace, progress))
             await self._write(path, report, pace, progress)
         return report
 
-    async def _write(self, path: Path, report: Report, pace: Pace, progress: Callable[[int], None]) -> None:
+    async def _write(self, path: Path, report: Report, pace: Pace, progress: Progress) -> None:
         touched: set[str] = set()
         decided = False
         for batch in _batches(read(path)):
@@ -93,23 +96,27 @@ class Importer:
             await self._take(good, report)
             pace.more.set()
             progress(len(batch))
-        await self._close(touched, report)
-        if decided:
-            async with self.db.work(self.agent_id) as tx:
+        await self._close(touched, report, progress)
+        async with self.db.work(self.agent_id) as tx:
+            if decided:
                 await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
+            if report.new or report.episodes:
+                about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
+                tell("import.finished", about, agent_id=self.agent_id, now=self.clock.now())
         pace.finished = True
         pace.more.set()
 
     async def _take(self, batch: Sequence[Numbered], report: Report) -> None:
-        """The batch in one unit of work; if one of its lines is refused, each in its own, so that only that one is."""
+        """The batch in one unit of work; if a line of it is refused, each half in its own, until only that line is."""
         try:
             new = await self.db.retried(self.agent_id, lambda tx: self._keep(tx, [item for _, item in batch]))
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))
                 return
-            for numbered in batch:
-                await self._take([numbered], report)
+            half = len(batch) // 2
+            await self._take(batch[:half], report)
+            await self._take(batch[half:], report)
             return
         await self._note(batch)
         report.new += new
@@ -125,23 +132,27 @@ class Importer:
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-        return await keep(
+        new = await keep(
             tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count, sizes=self.sizes
         )
+        if new:
+            tell("import.kept", {"new": new, "known": len(items) - new}, agent_id=by.agent_id, now=by.now)
+        return new
 
-    async def _close(self, touched: set[str], report: Report) -> None:
+    async def _close(self, touched: set[str], report: Report, progress: Progress) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="agent")
         for ref in sorted(touched):
             async with self.db.work(self.agent_id) as tx:
                 session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
                 report.episodes += await closing.close(tx, session_id=session_id, by=by, count=self.count)
+            progress(0)
 
-    async def _embed(self, report: Report, pace: Pace) -> None:
+    async def _embed(self, report: Report, pace: Pace, progress: Progress) -> None:
         """Follows the writer and empties the outbox until both are done, or the embedder is down."""
         while self.outbox is not None and report.down is None:
             last = pace.finished
-            drained = await self.outbox.drain()
+            drained = await self.outbox.drain(seen=lambda landed: progress(0))
             report.embedded += drained.embedded
             report.down = drained.down
             if last:

@@ -14,6 +14,7 @@ from uuid import UUID
 from pgvector import HalfVector
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
+from newton.agent.telling import tell
 from newton.brain import ledger
 from newton.brain.headnote import HeadNotes
 from newton.clock import Clock
@@ -38,6 +39,7 @@ LEFT_OUT = {
 }
 
 ROWS_AT_ONCE, BYTES_AT_ONCE = 500, 4_000_000
+LONGEST_HEADER = 100_000
 LONGEST_LINE = 256 * 1024 * 1024
 UPDATE = "Use the Newton that wrote it, or update this one."
 BEGINS, BETWEEN, ENDS = b'{"table":"', b'","row":', b"}\n"
@@ -121,8 +123,10 @@ class Carrier:
             for part in (part for part in parts if counts[part]):
                 async for row in self._rows(tx, part):
                     out.line(BEGINS + part.encode() + BETWEEN + row.encode() + ENDS)
-                progress(counts[part])
+                    if out.lines % ROWS_AT_ONCE == 0:
+                        progress(ROWS_AT_ONCE)
             out.end()
+            progress(out.lines % ROWS_AT_ONCE)
         return header
 
     async def _counted(self, tx: Tx, part: str) -> int:
@@ -173,6 +177,8 @@ class Carrier:
                 for part, rows in _batches(row for row in _rows(file) if row.part in header.counts):
                     await self._kept(tx, part, rows)
                     progress(len(rows))
+            memories = header.counts.get("memory.memories", 0)
+            tell("agent.imported", {"memories": memories}, agent_id=self.agent_id, now=self.clock.now())
         await self._noted()
         return header
 

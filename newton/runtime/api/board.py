@@ -1,18 +1,36 @@
-"""Who listens in this process: they are woken when something was told, and asked to leave at its end."""
+"""Who listens in this process: they are woken when any process tells something, and asked to leave at its end."""
 
 import asyncio
 from collections import defaultdict
+from contextlib import suppress
 from uuid import UUID
 
+from newton.agent.telling import CHANNEL
 from newton.concurrency import within
+from newton.db.pool import Database
+from newton.errors import DatabaseError
+
+PAUSE_SECONDS = 2  # before a lost connection is made anew
 
 
 class Board:
-    """One for a process. What other processes tell is found by looking again."""
+    """One for a process. What is told while it does not `hear` is found by looking again."""
 
     def __init__(self) -> None:
         self._waiting: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
         self.closed = False
+
+    async def hear(self, db: Database) -> None:
+        """Pokes whoever PostgreSQL says there is something for, in whatever process it was told, until it is
+        cancelled. A connection that is lost is made anew."""
+        while True:
+            with suppress(DatabaseError):
+                await db.listen(CHANNEL, self._heard)
+            await asyncio.sleep(PAUSE_SECONDS)
+
+    def _heard(self, agent: str) -> None:
+        for agent_id in [UUID(agent)] if agent else list(self._waiting):
+            self.poke(agent_id)
 
     def poke(self, agent_id: UUID) -> None:
         """Something was told: whoever waits for that agent looks again."""

@@ -1,4 +1,4 @@
-"""Events at rest: numbered in the order in which they become visible, so that a reader who resumes misses none."""
+"""What happens to an agent is told to who listens, whichever door it came by: events, numbered as they appear."""
 
 import json
 from collections.abc import Mapping
@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from newton.db.pool import Tx
+from newton.db.pool import Tx, at_the_end
 from newton.db.queries import load
 
-SQL = load("newton.runtime.events", "telling.sql")
+SQL = load("newton.agent", "telling.sql")
 
 KEPT = timedelta(days=7)  # a reader who was away for longer begins anew
-
-Payload = Mapping[str, str | int | float | bool | None]
+CHANNEL = "newton_told"  # on which PostgreSQL says whose events there are more of
 
 
 class Told(NamedTuple):
@@ -25,10 +24,18 @@ class Told(NamedTuple):
     payload: Mapping[str, Any]
 
 
-async def tell(tx: Tx, type_: str, payload: Payload, *, agent_id: UUID, now: datetime) -> None:
-    """Adds an event, as the last thing of its unit of work: other tellers of the agent wait for the end of it."""
-    await SQL["alone"].run(tx, agent_id=agent_id)
-    await SQL["tell"].run(tx, agent_id=agent_id, type=type_, at=now, payload=json.dumps(payload))
+def tell(type_: str, about: Mapping[str, object], *, agent_id: UUID, now: datetime) -> None:
+    """Tells of what the open unit of work does: an event of the type `noun.participle`, if that lands. `about` is JSON
+    of ids, numbers and words of ours.
+
+    It is written as the last thing of the unit of work, for other tellers of the agent wait for the end of it.
+    """
+    payload = json.dumps(about)
+
+    async def write(tx: Tx) -> None:
+        await SQL["tell"].run(tx, agent_id=agent_id, type=type_, at=now, payload=payload, before=now - KEPT)
+
+    at_the_end(write)
 
 
 async def since(tx: Tx, number: int, *, agent_id: UUID, most: int = 500) -> list[Told]:
@@ -42,8 +49,3 @@ async def latest(tx: Tx, *, agent_id: UUID) -> int:
     row = await SQL["latest"].one(tx, agent_id=agent_id)
     assert row is not None
     return row["number"]
-
-
-async def expire(tx: Tx, *, agent_id: UUID, now: datetime) -> None:
-    """Lets go of those that are too old."""
-    await SQL["expire"].run(tx, agent_id=agent_id, before=now - KEPT)

@@ -1,0 +1,14 @@
+-- name: tell(agent_id, type, at, payload, before)
+call runtime.tell($1, $2, $3, $4::text::jsonb, $5);
+
+-- name: since(agent_id, number, most)
+select number, type, at, payload::text as payload
+from runtime.events
+where agent_id = $1 and number > $2
+order by number
+limit $3;
+
+-- name: latest(agent_id)
+select coalesce(max(number), 0) as number
+from runtime.events
+where agent_id = $1;

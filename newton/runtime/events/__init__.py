@@ -1,1 +1,0 @@
-"""What the daemon tells those who listen to an agent."""
