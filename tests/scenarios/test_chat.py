@@ -2,7 +2,6 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
@@ -15,9 +14,11 @@ from newton.content.profiles import load_profiles
 from newton.errors import DatabaseError
 from newton.memory.outbox import backlog
 from newton.providers import tokens
+from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import HashEmbedder, ScriptedChat
 from newton.runtime.cli.chat import Conversation, History
+from newton.runtime.talk.here import Here
 from newton.runtime.wiring import Newton
 from newton.settings import load
 from tests.scenarios.conftest import Mind
@@ -54,6 +55,10 @@ def newton(mind: Mind, embedder: Embedder) -> Newton:
     )
 
 
+def here(mind: Mind, embedder: Embedder, model: ChatModel | None = None) -> Here:
+    return Here(newton=newton(mind, embedder), turns=mind.turns(model))
+
+
 async def conversation(mind: Mind, embedder: Embedder, *said: str) -> Conversation:
     lines = iter(said)
 
@@ -65,9 +70,7 @@ async def conversation(mind: Mind, embedder: Embedder, *said: str) -> Conversati
             return line
         raise EOFError
 
-    return Conversation(
-        newton=newton(mind, embedder), turns=mind.turns(None), read=read, session_id=await mind.session(), name="s1"
-    )
+    return Conversation(partner=here(mind, embedder), read=read, name="s1")
 
 
 async def titles(mind: Mind) -> list[str]:
@@ -78,7 +81,7 @@ async def titles(mind: Mind) -> list[str]:
 async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind) -> None:
     talk = await conversation(mind, HashEmbedder(), *TOLD, "/quit", "Never said.")
     await talk.hold()
-    assert [content for role, content in await log(mind, talk.session_id) if role == "user"] == [*TOLD]
+    assert [content for role, content in await log(mind, await mind.session()) if role == "user"] == [*TOLD]
     assert await titles(mind) == [TOLD[0]]
 
 
@@ -107,7 +110,7 @@ async def test_context_says_whether_the_context_stood_and_why(mind: Mind, capsys
     await mind.know(*TOLD)
     said = ("What is the ferry called?", "/context", "Why?", "/context")
     talk = await conversation(mind, HashEmbedder(), "/frame question", *said)
-    talk.turns = replace(talk.turns, model=ScriptedChat("Artemis.", "It is her name."))
+    talk.partner = here(mind, HashEmbedder(), ScriptedChat("Artemis.", "It is her name."))
     await talk.hold()
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown

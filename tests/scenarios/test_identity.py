@@ -12,7 +12,7 @@ from newton.providers import tokens
 from newton.providers.offline import HashEmbedder, ScriptedChat
 from newton.runtime.cli.chat import Conversation
 from tests.scenarios.conftest import Mind
-from tests.scenarios.test_chat import newton
+from tests.scenarios.test_chat import here
 from tests.scenarios.test_turn import take
 
 DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
@@ -128,13 +128,7 @@ async def test_a_person_answers_in_the_conversation(mind: Mind, capsys: pytest.C
             return line
         raise EOFError
 
-    await Conversation(
-        newton=newton(mind, HashEmbedder()),
-        turns=mind.turns(None),
-        read=read,
-        session_id=await mind.session(),
-        name="s1",
-    ).hold()
+    await Conversation(partner=here(mind, HashEmbedder()), read=read, name="s1").hold()
     assert [tenet.words for tenet in (await bearing(mind).identity()).tenets] == [
         "From now on, answer in French",
         "Always cite the page",

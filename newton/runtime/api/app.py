@@ -23,6 +23,7 @@ from newton.runtime.api import (
     problems,
     recalling,
     sessions,
+    talking,
     tasks,
 )
 from newton.runtime.api.bodies import LOOPBACK, Addressed, Read
@@ -39,6 +40,7 @@ ROUTERS = (
     bundles.router,
     memories.router,
     recalling.router,
+    talking.router,
     sessions.router,
     tasks.router,
     decisions.router,

@@ -25,7 +25,8 @@ class Caller:
     """Newton for the agent that the caller speaks for, and how far they may go."""
 
     def __init__(self, newton: Newton, scope: Scope, *, token: str | None = None) -> None:
-        self.newton, self.scope, self._token = newton, scope, token
+        self.newton, self._token = newton, token
+        self.scope: Scope = scope
 
     @property
     def operator(self) -> bool:

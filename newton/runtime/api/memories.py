@@ -40,6 +40,7 @@ class Remembered(Answer):
 
     memory_id: UUID
     learnt: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
+    at: datetime = Field(description="When it was begun with.")
 
 
 class Link(Answer):
@@ -127,9 +128,10 @@ async def remember(told: ToRemember, act: Writing) -> Response:
     """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
 
     async def work(newton: Newton) -> Done:
+        began = newton.clock.now()
         kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
         about = {"memory_id": str(kept.memory_id), "learnt": kept.learnt}
-        return Done(Remembered(memory_id=kept.memory_id, learnt=kept.learnt), "memory.remembered", about)
+        return Done(Remembered(memory_id=kept.memory_id, learnt=kept.learnt, at=began), "memory.remembered", about)
 
     return await act.once(work)
 
