@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import httpx2
 
-from newton.client.connection import BROKEN, Connection, away, named, pause
+from newton.client.connection import BROKEN, Connection, named, pause
 
 Outcome = Literal["success", "partial", "failure"]
 Id = UUID | str
@@ -211,7 +211,7 @@ class Client(Connection):
                     ended = one.type == "answer"
                     yield Step(one.type, dict(one.about))
         except httpx2.ConnectError as error:
-            raise away(error) from error
+            raise self.away(error) from error
         except httpx2.TransportError as error:
             raise BROKEN from error
         if not ended:
@@ -285,7 +285,7 @@ class Client(Connection):
             except httpx2.TransportError as error:
                 failures += 1
                 if failures >= self.attempts:
-                    raise away(error) from error
+                    raise self.away(error) from error
             await asyncio.sleep(pause(failures, None))
 
 

@@ -94,7 +94,7 @@ class Connection:
                 answer = await self._http.request(method, path, content=content, params=asked, headers=shown)
             except httpx2.TransportError as error:
                 if attempt == self.attempts:
-                    raise away(error) from error
+                    raise self.away(error) from error
                 await asyncio.sleep(pause(attempt, None))
                 continue
             later = answer.headers.get("retry-after")
@@ -104,6 +104,14 @@ class Connection:
                 raise _failure(answer)
             await asyncio.sleep(pause(attempt, later))
         raise AssertionError("unreachable")
+
+    def away(self, error: httpx2.TransportError) -> DatabaseError:
+        """That nothing answers there."""
+        where = self._http.base_url
+        return DatabaseError(
+            f"The daemon at {where.scheme}://{where.netloc.decode()} cannot be reached: {type(error).__name__}.",
+            hint="See that `newton serve` runs, and on which port.",
+        )
 
 
 async def _events(answer: httpx2.Response) -> AsyncGenerator[Event]:
@@ -162,10 +170,3 @@ def _plainly(answer: httpx2.Response) -> Any:
 
 def _strange(what: str) -> BusyError:
     return BusyError(what, hint="See whether Newton is what answers there.")
-
-
-def away(error: httpx2.TransportError) -> DatabaseError:
-    return DatabaseError(
-        f"The daemon cannot be reached: {type(error).__name__}.",
-        hint="See that `newton serve` runs, and on which port.",
-    )

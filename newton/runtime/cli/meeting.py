@@ -9,7 +9,7 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 
 from newton.client import Client
-from newton.errors import ConfigError, InputError
+from newton.errors import ConfigError, InputError, UnauthorizedError
 from newton.runtime.access import operator
 from newton.runtime.cli.sessions import progress
 from newton.runtime.models import chat_model
@@ -21,6 +21,7 @@ from newton.settings import Settings, token
 
 LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 ATTEMPTS = 3  # a person waits
+WHENCE = "Give --token-file or set NEWTON_TOKEN; `newton tokens create NAME` makes one where the daemon runs."
 
 Daemon = Annotated[
     str | None, Parameter(help="Where a daemon answers, such as http://127.0.0.1:8700; without it, in this process.")
@@ -49,7 +50,11 @@ async def met(chosen: Settings, daemon: str | None, token_file: Path | None, *, 
     async with Client(
         url, token=shown, agent=chosen.agent if named or operators else None, attempts=ATTEMPTS
     ) as client:
-        yield There(client=client, who=await client.who(), tell=progress)
+        try:
+            who = await client.who()
+        except UnauthorizedError:
+            raise UnauthorizedError(f"The daemon at {url} does not know this token.", hint=WHENCE) from None
+        yield There(client=client, who=who, tell=progress)
 
 
 def _address(given: str) -> str:
@@ -65,20 +70,23 @@ def _address(given: str) -> str:
 
 def _token(chosen: Settings, url: str, file: Path | None) -> str:
     if file is not None:
-        return _read(file)
+        return _whole(_read(file), f"{file} holds")
     if (given := token()) is not None:
-        return given.get_secret_value()
+        return _whole(given.get_secret_value(), "NEWTON_TOKEN is")
     if urlsplit(url).hostname in LOOPBACK and (chosen.home / operator.FILE).exists():
         return operator.token_of(chosen.home)
-    raise ConfigError(
-        "There is no token for that daemon.",
-        hint="Give --token-file or set NEWTON_TOKEN; `newton tokens create NAME` makes one where the daemon runs.",
-    )
+    raise ConfigError("There is no token for that daemon.", hint=WHENCE)
 
 
 def _read(file: Path) -> str:
     try:
-        return file.read_text(encoding="ascii").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise InputError(f"{file} cannot be read: {why}.", hint="Name a file that holds a token alone.") from None
+        return file.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError as error:
+        hint = "Name a file that holds a token alone."
+        raise InputError(f"{file} cannot be read: {error.strerror}.", hint=hint) from None
+
+
+def _whole(text: str, where: str) -> str:
+    if not text.isascii() or not text.isprintable() or not text or " " in text:
+        raise InputError(f"{where} no token.", hint=WHENCE)
+    return text

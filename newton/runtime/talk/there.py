@@ -17,7 +17,7 @@ from newton.dialogue.branches import Checkpoint
 from newton.dialogue.compaction.events import KINDS, Event
 from newton.dialogue.stack import Task, Tree
 from newton.errors import NotFoundError
-from newton.memory.hygiene import ref
+from newton.memory.hygiene import clean, ref
 from newton.memory.transitions import Changed, Step
 from newton.runtime.talk.partner import Work
 from newton.runtime.talk.told import Explained, Turned, Wish
@@ -46,8 +46,9 @@ class There:
     async def take(
         self, session: str, text: str, *, frame: str | None = None, whole: bool = False
     ) -> AsyncGenerator[str | Turned]:
+        said = clean(text, what="message")
         asked = {"whole": whole} if frame is None else {"whole": whole, "frame": frame}
-        async with aclosing(self.client.turn(session, text, **asked)) as steps:  # else the daemon would speak on
+        async with aclosing(self.client.turn(session, said, **asked)) as steps:  # else the daemon would speak on
             async for step in steps:
                 if step.type == "compaction":
                     self.tell(_event(step.about))
