@@ -77,6 +77,13 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
         contexts=made,
     )
     app = create(Minds(newton), operator_token=OPERATOR)
+    async with serving(app) as url:
+        yield Api(url=url, db=db, app=app)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncGenerator[str]:
+    """Where the application is spoken to, ended as the daemon ends it."""
     listen = daemon.Listen(port=0)
     door = daemon.door(listen)
     server = daemon.Server(daemon.config(app, listen))
@@ -87,7 +94,7 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
 
     await until(started)
     try:
-        yield Api(url=listen.url(door), db=db, app=app)
+        yield listen.url(door)
     finally:
         app.state.board.close()
         server.should_exit = True

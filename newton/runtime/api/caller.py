@@ -65,7 +65,7 @@ async def caller(
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
-            "The token is another agent's.", hint="Leave the agent out (`--agent`, X-Newton-Agent): the token says whose it is."
+            "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
         )
     return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
 

@@ -209,7 +209,7 @@ class Taking:
             await taking
         finally:
             watching.cancel()
-            taking.cancel()
+            _stop(taking)
             await asyncio.wait({taking})
 
     async def _take(self, pieces: AsyncGenerator[str | Turned], newton: Newton) -> None:
@@ -229,7 +229,12 @@ async def _gone(request: Request, taking: "asyncio.Task[None]") -> None:
     """Stops the turn when nobody reads it any more."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    taking.cancel()
+    _stop(taking)
+
+
+def _stop(taking: "asyncio.Task[None]") -> None:
+    if not taking.cancelling():  # a second time, it would stop what keeps the words that were said
+        taking.cancel()
 
 
 def _written(said: str | Turned | Event | NewtonError) -> str:
