@@ -10,6 +10,7 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from newton.agent.verbs import Remark
+from newton.client import Client
 from newton.errors import DatabaseError
 from newton.memory.outbox import backlog
 from newton.providers.chat import ChatMessage, Reply
@@ -18,6 +19,8 @@ from newton.providers.offline import HashEmbedder, ScriptedChat
 from newton.runtime.cli.chat import Conversation, History
 from newton.runtime.talk.here import Here
 from newton.runtime.talk.partner import Partner
+from newton.runtime.talk.there import There
+from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log
 from tests.support import until
@@ -180,3 +183,26 @@ async def test_who_leaves_stops_the_answer_and_what_was_said_is_kept(mind: Mind,
             async with aclosing(partner.take("s1", question)) as pieces, asyncio.timeout(5):
                 assert "It is" in str(await anext(pieces))
         await until(kept)
+
+
+async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def ends(wire: Wire) -> None:
+        await wire.begin_stream()
+        await wire.event("{}")
+        wire.writer.write(b'event: piece\ndata: {"text": "It is"}\n\n')
+
+    async def breaks(wire: Wire) -> None:
+        await ends(wire)
+        await wire.writer.drain()
+        wire.writer.transport.abort()
+
+    async with (
+        endpoint(ends, breaks, lambda wire: wire.send(200, {})) as server,
+        Client(server.url.removesuffix("/v1"), token="x") as client,
+    ):
+        there = There(client=client, who={"agent": "ana", "scope": "write", "model": None})
+        await conversation(mind, there, "Which ferry?", "And the other?").hold()
+    out, err = capsys.readouterr()
+    assert (out, err.count("went away in the middle of the answer")) == ("It isIt is", 2)

@@ -1,6 +1,7 @@
 """`newton chat`: a conversation in the terminal."""
 
 import asyncio
+import math
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
@@ -39,6 +40,7 @@ HELP = """\
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
 
 AUTO = "auto"
+SAME_SECONDS = 0.5  # pressed twice within it, Ctrl-C is meant for the answer alone
 
 Reader = Callable[[], Awaitable[str]]
 
@@ -55,6 +57,7 @@ class Conversation:
     proposed: Sequence[Wish] = ()
     answering: "asyncio.Task[None] | None" = None
     leaving: bool = False
+    stopped: float = -math.inf
 
     async def hold(self) -> None:
         """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
@@ -106,6 +109,14 @@ class Conversation:
             print(" …\n")
         finally:
             self.answering = None
+
+    def stops(self, now: float) -> bool:
+        """Stops the answer that is being given. False when there is none, and more than that is meant."""
+        if self.answering:
+            self.stopped = now
+            if not self.answering.cancelling():  # a second time, it would stop what keeps the answer
+                self.answering.cancel()
+        return now - self.stopped < SAME_SECONDS
 
     async def _turn(self, words: str) -> None:
         taken = self.partner.take(self.name, words, frame=self.frame)
@@ -268,10 +279,8 @@ async def _until_interrupted(conversation: Conversation) -> int:
     whole = asyncio.ensure_future(conversation.hold())
 
     def stop() -> None:
-        if not conversation.answering:
+        if not conversation.stops(loop.time()):
             whole.cancel()
-        elif not conversation.answering.cancelling():  # pressed again, it would stop what keeps the answer
-            conversation.answering.cancel()
 
     def leave() -> None:
         if not conversation.leaving:  # a terminal that is closed says so twice
