@@ -38,8 +38,8 @@ STREAM: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `piece` with the `text` of each piece of the reply as it comes,"
         " `compaction` while the conversation is made shorter, and at the end `answer` or `problem`. An answer has"
-        " `text`, `degraded` (why no model answered to the end), `quoted`, `failed`, `caveat`, `proposed` (what waits for"
-        " a yes), `how` and `because` (whether the context was made for this) and `contents` (what is in it).",
+        " `text`, `degraded` (why no model answered to the end), `quoted`, `failed`, `caveat`, `proposed` (what waits"
+        " for a yes), `how` and `because` (whether the context was made for this) and `contents` (what is in it).",
         "content": {
             "text/event-stream": {
                 "schema": {"type": "string"},
