@@ -3,6 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -11,6 +12,8 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
 
+from newton import Client
+from newton.errors import DatabaseError
 from tests.endpoint import calls_tools, fails, says
 from tests.system.scripted import Talk, talking
 from tests.system.test_terminal import SAID, begins, logged, stopped
@@ -202,3 +205,18 @@ async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, h
     done = await ask("What is the ferry called?")
     assert (done.returncode, json.loads(done.stdout)["quoted"]) == (1, True)
     assert '"provider_error"' in done.stderr
+
+
+@pytest.mark.slow  # as long as a daemon waits for what it has begun
+async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home: Path, behind: str) -> None:
+    async with (
+        talking(home, behind) as talk,
+        Client(talk.daemon.url, token=talk.daemon.token) as client,
+        aclosing(client.turn("ended", "Which ferry?")) as steps,
+    ):
+        talk.plays(begins)
+        assert (await anext(steps)).about == {"text": "It is Artemis"}
+        assert await asyncio.to_thread(talk.daemon.stopped) == 0
+        with pytest.raises(DatabaseError):
+            await anext(steps)
+        assert await talk.lines("ended") == {"ended": ["Which ferry?", "It is Artemis"]}

@@ -68,6 +68,7 @@ def create(minds: Minds, *, operator_token: str, hosts: Set[str] = LOOPBACK) -> 
     app.state.minds = minds
     app.state.operator_token = operator_token
     app.state.board = Board()
+    app.state.taking = set()  # turns that are still to be ended when nobody reads them any more
     app.state.meters = Meters(minds)
     problems.install(app)
     for router in ROUTERS:

@@ -197,6 +197,8 @@ class Taking:
         # tasks of their own: what ends this stream may not come between a turn and its database
         taking = asyncio.create_task(self._take(pieces, caller.newton))
         watching = asyncio.create_task(_gone(request, taking))
+        request.app.state.taking.add(taking)
+        taking.add_done_callback(request.app.state.taking.discard)
         try:
             yield ": newton\n\n"
             while True:
