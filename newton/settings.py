@@ -14,6 +14,7 @@ from pydantic_core import PydanticCustomError
 from newton.errors import ConfigError
 
 PREFIX = "NEWTON_"
+CONFIG, TOKEN = "NEWTON_CONFIG", "NEWTON_TOKEN"  # where settings are, and a secret of who asks a daemon: no settings
 
 # Names that other tools use too; Newton honours them below its own.
 SHARED = {
@@ -187,16 +188,22 @@ def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | Non
         raise ConfigError(f"The setting {name!r} is not usable: {first['msg']}.", hint=_hint_for(name)) from None
 
 
+def token(env: Mapping[str, str] | None = None) -> SecretStr | None:
+    """The token for a daemon that the environment names."""
+    given = (os.environ if env is None else env).get(TOKEN, "").strip()  # noqa: TID251 (as above)
+    return SecretStr(given) if given else None
+
+
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
     shared = {SHARED[name]: value for name, value in env.items() if name in SHARED and value}
-    own = {name: value for name, value in env.items() if name.startswith(PREFIX) and name != "NEWTON_CONFIG"}
+    own = {name: value for name, value in env.items() if name.startswith(PREFIX) and name not in (CONFIG, TOKEN)}
     for name in own:
         _refuse_unknown(name.removeprefix(PREFIX).lower(), shown=name, known={PREFIX + f.upper() for f in FIELDS})
     return {**shared, **{name.removeprefix(PREFIX).lower(): value for name, value in own.items()}}
 
 
 def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
-    chosen = env.get("NEWTON_CONFIG")
+    chosen = env.get(CONFIG)
     path = Path(chosen or "newton.toml")
     if not path.is_file():
         if chosen:

@@ -148,6 +148,8 @@ async def serve(
             app.state.board.close()
             server.should_exit = True
             await serving
+            if app.state.taking:
+                await asyncio.wait(app.state.taking, timeout=DROP_SECONDS - DRAIN_SECONDS)  # they keep what was said
 
 
 def _told(stop: asyncio.Event) -> None:

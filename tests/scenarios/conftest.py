@@ -1,15 +1,20 @@
 """A whole Newton on a database of its own, with the stand-in embedder unless a test wants the real one."""
 
+from collections.abc import AsyncGenerator, Callable
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass
+from functools import partial
 from uuid import UUID
 
 import pytest
+from structlog.testing import capture_logs
 
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
 from newton.agent.speaking import Limits
 from newton.agent.turn import Turns
 from newton.agent.verbs import Remark, Verbs
+from newton.client import Client
 from newton.clock import SteppedClock
 from newton.cognition.bundle import Bundle
 from newton.cognition.context import Contexts
@@ -28,7 +33,15 @@ from newton.providers import tokens
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder
 from newton.providers.offline import HashEmbedder
+from newton.runtime.api.app import create
+from newton.runtime.minds import Minds
+from newton.runtime.talk.here import Here
+from newton.runtime.talk.partner import Partner
+from newton.runtime.talk.there import There
+from newton.runtime.wiring import Newton
+from newton.settings import load
 from tests.support import NOON
+from tests.system.served import OPERATOR, serving
 
 
 @dataclass(slots=True)
@@ -133,3 +146,45 @@ class Mind:
 @pytest.fixture
 def mind(db: Database, agent: UUID) -> Mind:
     return Mind(db, agent, SteppedClock(NOON), HashEmbedder())
+
+
+def newton(mind: Mind, embedder: Embedder) -> Newton:
+    return Newton(
+        settings=load({"agent": "ana"}, env={}),
+        agent_id=mind.agent_id,
+        db=mind.db,
+        clock=mind.clock,
+        count=tokens.count,
+        embedder=embedder,
+        configured=embedder,
+        frames=load_frames(),
+        profiles=load_profiles(),
+        contexts=mind.contexts,
+    )
+
+
+Meet = Callable[[ChatModel | None], AbstractAsyncContextManager[Partner]]
+
+
+@pytest.fixture(params=["here", "there"])
+def meet(request: pytest.FixtureRequest, mind: Mind) -> Meet:
+    """Has the agent met in this process, and behind a daemon: a conversation is the same with either."""
+    return partial(behind if request.param == "there" else here, mind)
+
+
+@asynccontextmanager
+async def here(mind: Mind, model: ChatModel | None) -> AsyncGenerator[Partner]:
+    own = newton(mind, HashEmbedder())
+    yield Here(newton=own, turns=own.turns(model))
+
+
+@asynccontextmanager
+async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[Partner]:
+    minds = Minds(newton(mind, HashEmbedder()))
+    minds.model = model
+    with capture_logs():  # what a person sees is looked at
+        async with (
+            serving(create(minds, operator_token=OPERATOR)) as url,
+            Client(url, token=OPERATOR, attempts=1) as client,
+        ):
+            yield There(client=client, who=await client.who())

@@ -1,8 +1,8 @@
 """A conversation in the terminal, from its first input to its end."""
 
 import asyncio
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
 from datetime import timedelta
 from pathlib import Path
 
@@ -10,18 +10,20 @@ import pytest
 from prompt_toolkit.history import FileHistory
 
 from newton.agent.verbs import Remark
-from newton.content.frames import load_frames
-from newton.content.profiles import load_profiles
+from newton.client import Client
 from newton.errors import DatabaseError
 from newton.memory.outbox import backlog
-from newton.providers import tokens
-from newton.providers.embedding import Embedder, Vector
+from newton.providers.chat import ChatMessage, Reply
+from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder, ScriptedChat
 from newton.runtime.cli.chat import Conversation, History
-from newton.runtime.wiring import Newton
-from newton.settings import load
-from tests.scenarios.conftest import Mind
+from newton.runtime.talk.here import Here
+from newton.runtime.talk.partner import Partner
+from newton.runtime.talk.there import There
+from tests.endpoint import Wire, endpoint
+from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log
+from tests.support import until
 
 TOLD = ("The ferry is called Artemis.", "It leaves at nine.")
 
@@ -39,35 +41,18 @@ class Lost(HashEmbedder):
         return await super().embed(texts)
 
 
-def newton(mind: Mind, embedder: Embedder) -> Newton:
-    return Newton(
-        settings=load(env={}),
-        agent_id=mind.agent_id,
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
-        embedder=embedder,
-        configured=embedder,
-        frames=load_frames(),
-        profiles=load_profiles(),
-        contexts=mind.contexts,
-    )
-
-
-async def conversation(mind: Mind, embedder: Embedder, *said: str) -> Conversation:
+def conversation(mind: Mind, partner: Partner, *said: str, begin: asyncio.Event | None = None) -> Conversation:
     lines = iter(said)
 
     async def read() -> str:
-        if isinstance(embedder, Lost):
-            await embedder.lost.wait()
+        if begin:
+            await begin.wait()
         mind.clock.advance(timedelta(seconds=1))
         for line in lines:
             return line
         raise EOFError
 
-    return Conversation(
-        newton=newton(mind, embedder), turns=mind.turns(None), read=read, session_id=await mind.session(), name="s1"
-    )
+    return Conversation(partner=partner, read=read, name="s1")
 
 
 async def titles(mind: Mind) -> list[str]:
@@ -75,17 +60,20 @@ async def titles(mind: Mind) -> list[str]:
         return [row["title"] for row in await tx.fetch("select title from heart.episodes")]
 
 
-async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind) -> None:
-    talk = await conversation(mind, HashEmbedder(), *TOLD, "/quit", "Never said.")
-    await talk.hold()
-    assert [content for role, content in await log(mind, talk.session_id) if role == "user"] == [*TOLD]
+async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind, meet: Meet) -> None:
+    async with meet(None) as partner:
+        await partner.begin("s1")
+        await conversation(mind, partner, *TOLD, "/quit", "Never said.").hold()
+    assert [content for role, content in await log(mind, await mind.session()) if role == "user"] == [*TOLD]
     assert await titles(mind) == [TOLD[0]]
 
 
 async def test_it_becomes_one_too_when_the_work_in_the_background_fails(mind: Mind) -> None:
     mind.embedder = None
     await mind.verbs.remember(Remark(content="What waits for its vector"))
-    talk = await conversation(mind, Lost(), *TOLD)
+    lost = Lost()
+    own = newton(mind, lost)
+    talk = conversation(mind, Here(newton=own, turns=own.turns(None)), *TOLD, begin=lost.lost)
     with pytest.raises(DatabaseError):
         await talk.hold()
     assert await titles(mind) == [TOLD[0]]
@@ -102,21 +90,24 @@ def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None
     assert kept == ["half a ? character", "/remember the key is [REDACTED:aws-key]"]
 
 
-async def test_context_says_whether_the_context_stood_and_why(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_context_says_whether_the_context_stood_and_why(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
     # S002-14
     await mind.know(*TOLD)
     said = ("What is the ferry called?", "/context", "Why?", "/context")
-    talk = await conversation(mind, HashEmbedder(), "/frame question", *said)
-    talk.turns = replace(talk.turns, model=ScriptedChat("Artemis.", "It is her name."))
-    await talk.hold()
+    async with meet(ScriptedChat("Artemis.", "It is her name.")) as partner:
+        await partner.begin("s1")
+        await conversation(mind, partner, "/frame question", *said).hold()
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown
     assert "\nstood: the input leans on what was said before\n" in shown
 
 
-async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
     said = ("/frame", "/frame debug", "hello", "/frame", "/frame auto", "Should we use tabs or spaces?", "/frame")
-    await (await conversation(mind, HashEmbedder(), *said, "/quit")).hold()
+    async with meet(None) as partner:
+        await conversation(mind, partner, *said, "/quit").hold()
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "The last answer"))]
     assert told[:4] == [
         "Frame: chosen for each input.",
@@ -127,3 +118,91 @@ async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, capsys: pytest.Cap
     assert told[4:6] == ["Frame: chosen for each input."] * 2
     assert told[6].startswith("The last answer: frame decision (")
     assert "because it says 'Should we'" in told[6]
+
+
+async def test_every_command_does_and_says_the_same_through_either_door(
+    mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]
+) -> None:
+    said = [
+        *("/remember The ferry is called Artemis", "/remember The ferry is called Artemis", "/why 1"),
+        *("What is the ferry called?", "/why 1", "/why nothing", "/frame nope", "/checkpoint early", "/checkpoint"),
+        *("/task push Ship it", "/task push Test it", "/task block no key", "/task resume 9", "/task resume 2"),
+        *("/task pop done", "/task", "/branch other early", "/switch", "/switch third", "half a \udcff", "/nope"),
+    ]
+    async with meet(None) as partner:
+        await partner.begin("s1")
+        await conversation(mind, partner, *said, "/quit").hold()
+        assert not await partner.known("fourth")
+    out, err = capsys.readouterr()
+    for part in (
+        *("Remembered. (", "Known already; ", "From memory:\n- The ferry is called Artemis\n", "word of the user\n"),
+        *("+1.0000  similarity 1.000 × 1\n", "early: behind line 1 of s1.\nearly: behind line 1 of s1.\n"),
+        *("▸ 1. Ship it  ← current\n   ‖ 2. Test it\n        no key\n", "▸ 2. Test it  ← current"),
+        "▸ 1. Ship it  ← current\n   ✓ 2. Test it\n        done\n",
+        *("This is other.\nThis is other.\n", "This is third. It is a new conversation; /switch other goes back."),
+    ):
+        assert part in out
+    for part in (
+        "no context yet",
+        "context is 'nothing'",
+        "frame 'nope'",
+        "session is '9'",
+        "half a character",
+        "/nope",
+    ):
+        assert part in err
+    assert [content for role, content in await log(mind, await mind.session("third")) if role == "user"] == []
+
+
+class Endless(ScriptedChat):
+    """Begins an answer, another each time, and never ends it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ferries = iter(("It is Artemis", "It is Boreas"))
+
+    async def stream(
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: object = None
+    ) -> AsyncGenerator[str | Reply]:
+        yield next(self.ferries)
+        await asyncio.Event().wait()
+
+
+async def test_who_leaves_stops_the_answer_and_what_was_said_is_kept(mind: Mind, meet: Meet) -> None:
+    # S002-16
+    logged = [
+        *(("user", "Which ferry?"), ("assistant", "It is Artemis")),
+        *(("user", "And the other?"), ("assistant", "It is Boreas")),
+    ]
+
+    async def kept() -> bool:
+        return await log(mind, await mind.session()) == logged
+
+    async with meet(Endless()) as partner:
+        for _, question in logged[::2]:
+            async with aclosing(partner.take("s1", question)) as pieces, asyncio.timeout(5):
+                assert "It is" in str(await anext(pieces))
+        await until(kept)
+
+
+async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
+    mind: Mind, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def ends(wire: Wire) -> None:
+        await wire.begin_stream()
+        await wire.event("{}")
+        wire.writer.write(b'event: piece\ndata: {"text": "It is"}\n\n')
+
+    async def breaks(wire: Wire) -> None:
+        await ends(wire)
+        await wire.writer.drain()
+        wire.writer.transport.abort()
+
+    async with (
+        endpoint(ends, breaks, lambda wire: wire.send(200, {})) as server,
+        Client(server.url.removesuffix("/v1"), token="x") as client,
+    ):
+        there = There(client=client, who={"agent": "ana", "scope": "write", "model": None})
+        await conversation(mind, there, "Which ferry?", "And the other?").hold()
+    out, err = capsys.readouterr()
+    assert (out, err.count("went away in the middle of the answer")) == ("It isIt is", 2)

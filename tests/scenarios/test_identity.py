@@ -9,13 +9,12 @@ from newton.agent.turn import Said
 from newton.agent.verbs import Remark
 from newton.heart.censors import Rule
 from newton.providers import tokens
-from newton.providers.offline import HashEmbedder, ScriptedChat
-from newton.runtime.cli.chat import Conversation
-from tests.scenarios.conftest import Mind
-from tests.scenarios.test_chat import newton
+from newton.providers.offline import ScriptedChat
+from tests.scenarios.conftest import Meet, Mind
+from tests.scenarios.test_chat import conversation
 from tests.scenarios.test_turn import take
 
-DAY, SECOND = timedelta(days=1), timedelta(seconds=1)
+DAY = timedelta(days=1)
 RULE = "From now on, answer in French."
 
 
@@ -119,22 +118,10 @@ async def test_a_line_that_cannot_stand_is_no_reason_for_a_turn_to_fail(mind: Mi
     assert not answer.proposed
 
 
-async def test_a_person_answers_in_the_conversation(mind: Mind, capsys: pytest.CaptureFixture[str]) -> None:
-    lines = iter([RULE, "/yes", "Never use emojis. Always cite the page.", "/no 1", "/yes 2", "/yes", "/yes"])
-
-    async def read() -> str:
-        mind.clock.advance(SECOND)
-        for line in lines:
-            return line
-        raise EOFError
-
-    await Conversation(
-        newton=newton(mind, HashEmbedder()),
-        turns=mind.turns(None),
-        read=read,
-        session_id=await mind.session(),
-        name="s1",
-    ).hold()
+async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
+    said = (RULE, "/yes", "Never use emojis. Always cite the page.", "/no 1", "/yes 2", "/yes", "/yes")
+    async with meet(None) as partner:
+        await conversation(mind, partner, *said).hold()
     assert [tenet.words for tenet in (await bearing(mind).identity()).tenets] == [
         "From now on, answer in French",
         "Always cite the page",

@@ -77,18 +77,25 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
         contexts=made,
     )
     app = create(Minds(newton), operator_token=OPERATOR)
+    async with serving(app) as url:
+        yield Api(url=url, db=db, app=app)
+
+
+@asynccontextmanager
+async def serving(app: FastAPI) -> AsyncGenerator[str]:
+    """Where the application is spoken to, ended as the daemon ends it."""
     listen = daemon.Listen(port=0)
     door = daemon.door(listen)
     server = daemon.Server(daemon.config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
-    hearing = asyncio.create_task(app.state.board.hear(db))
+    hearing = asyncio.create_task(app.state.board.hear(app.state.minds.first.db))
 
     async def started() -> bool:
         return server.started
 
     await until(started)
     try:
-        yield Api(url=listen.url(door), db=db, app=app)
+        yield listen.url(door)
     finally:
         hearing.cancel()
         app.state.board.close()

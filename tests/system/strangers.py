@@ -37,6 +37,11 @@ ASKING = [
         "DELETE /v1/memories/ID?confirm=forget&derived=true",
         "POST /v1/decisions/ID/review",
         "POST /v1/bundles/ID/replay",
+        "GET /v1/bundles/ID/why?item=1",
+        "POST /v1/sessions/same-name/turns",
+        "POST /v1/sessions/same-name/close",
+        "GET /v1/identity/proposals",
+        "POST /v1/identity/proposals/ID/accept",
     )
 ]
 BODIES = {
@@ -50,6 +55,7 @@ BODIES = {
     "POST /v1/context": {"input": "what of agentword? WORD", "tokens": 500},
     "POST /v1/recall": {"text": "agentword 7", "limit": 50},
     "POST /v1/sessions/same-name/messages": {"messages": [{"role": "user", "content": "WORD"}]},
+    "POST /v1/sessions/same-name/turns": {"text": "From now on say WORD.", "whole": True},
     "POST /v1/tasks": {"goal": "WORD", "session": "same-name"},
     "POST /v1/decisions/ID/review": {"outcome": "success"},
 }

@@ -1,7 +1,9 @@
 """The protocol of OpenAI, as its own client speaks it with a daemon."""
 
+import asyncio
 import json
 from collections.abc import AsyncIterator
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 from uuid import uuid4
@@ -10,8 +12,12 @@ import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
 
+from newton import Client
+from newton.errors import DatabaseError
 from tests.endpoint import calls_tools, fails, says
 from tests.system.scripted import Talk, talking
+from tests.system.test_terminal import SAID, begins, logged, stopped
+from tests.system.typed import Done, ok, typed
 
 WEATHER: Any = {
     "type": "function",
@@ -173,3 +179,44 @@ async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> Non
     answer = await said(talk, user("What is the ferry called?"), session=f"down-{uuid4().hex[:6]}")
     assert "Artemis" in answer.choices[0].message.content
     assert answer.newton["quoted"] and "500" in answer.newton["degraded"]
+
+
+async def test_a_conversation_over_http_is_stopped_as_one_in_this_process_is(talk: Talk, home: Path) -> None:
+    talk.plays(begins, begins, begins)
+    await stopped(
+        home / "data", "--session", "far", "--daemon", talk.daemon.url, DATABASE_URL="postgresql://nobody@-/-"
+    )
+    assert await logged(home, "far") == SAID
+
+
+async def test_one_question_over_http_is_answered_with_its_context(talk: Talk, home: Path) -> None:
+    # S002-16
+    talk.plays(says(["It is ", "Artemis."]), *[fails(500)] * 2)
+
+    async def ask(*words: str) -> Done:
+        daemon = ("--daemon", talk.daemon.url, "--json", "--debug")
+        return await asyncio.to_thread(typed, home, "ask", *words, *daemon, NEWTON_TOKEN=talk.daemon.token)
+
+    done = await ask("What is the ferry called?")
+    answer = json.loads(ok(done))
+    assert (answer["answer"], answer["refresh"]["how"]) == ("It is Artemis.", "built")
+    assert "The ferry is called Artemis" in answer["context"]["text"]
+    assert done.stderr.startswith(": MEMORY_DEBUG {")
+    done = await ask("What is the ferry called?")
+    assert (done.returncode, json.loads(done.stdout)["quoted"]) == (1, True)
+    assert '"provider_error"' in done.stderr
+
+
+@pytest.mark.slow  # as long as a daemon waits for what it has begun
+async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home: Path, behind: str) -> None:
+    async with (
+        talking(home, behind) as talk,
+        Client(talk.daemon.url, token=talk.daemon.token) as client,
+        aclosing(client.turn("ended", "Which ferry?")) as steps,
+    ):
+        talk.plays(begins)
+        assert (await anext(steps)).about == {"text": "It is Artemis"}
+        assert await asyncio.to_thread(talk.daemon.stopped) == 0
+        with pytest.raises(DatabaseError):
+            await anext(steps)
+        assert await talk.lines("ended") == {"ended": ["Which ferry?", "It is Artemis"]}

@@ -19,7 +19,7 @@ import pytest
 from newton.clock import stopwatch
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import children, fresh, postmaster, wait
-from tests.system.typed import typed
+from tests.system.typed import ok, typed
 
 
 @pytest.fixture(scope="module")
@@ -55,6 +55,27 @@ def test_a_problem_says_what_is_wrong_and_what_to_do(served: Daemon) -> None:
         answers = [client.post("/v1/memories", json={"contents": "x"}), client.get("/v1/nothing")]
     assert [answer.status_code for answer in answers] == [422, 404]
     assert all(answer.json()["hint"] and answer.json()["type"].startswith("urn:newton:") for answer in answers)
+
+
+def test_one_who_asks_a_daemon_and_is_refused_is_told_what_to_do(served: Daemon, home: Path) -> None:
+    here, data = served.url, str(home / "data")
+    made = ok(typed(home, "tokens", "create", "laptop", "--agent", "ana")).strip()
+    (home / "laptop.token").write_text(f"{made}\n", encoding="utf-8")
+    ana = ("--token-file", "laptop.token")
+    for words, env, code, said in (
+        (("--daemon", here), {}, 2, "There is no token for that daemon"),
+        (("--daemon", here), {"NEWTON_TOKEN": "nwt_x"}, 2, "does not know this token"),
+        (("--daemon", here), {"NEWTON_TOKEN": "two words"}, 2, "NEWTON_TOKEN is no token"),
+        (("--daemon", here, *ana, "--agent", "ben"), {}, 2, "another agent's"),
+        (("--daemon", here, "--frame", "debgu"), {"NEWTON_DATA_DIR": data}, 2, "Did you mean 'debug'?"),
+        (("--daemon", "127.0.0.1"), {}, 2, "http://127.0.0.1:8700"),
+        (("--daemon", "http://127.0.0.1:9", *ana), {}, 2, "See that `newton serve` runs"),
+        (ana, {}, 2, "Say with --daemon where that is"),
+        (("--daemon", here, *ana, "--agent", "ana"), {}, 0, ""),
+        (("--daemon", here, "--agent", "ben"), {"NEWTON_DATA_DIR": data}, 0, ""),  # with the operator's own
+    ):
+        done = typed(home, "ask", "Which ferry?", *words, **env)
+        assert (done.returncode, said in done.stderr) == (code, True), done.stderr
 
 
 def test_a_port_that_is_taken_is_refused_with_a_remedy(served: Daemon, home: Path) -> None:

@@ -13,6 +13,8 @@ from tests.endpoint import Wire, chunk, endpoint
 from tests.system.typed import ok, typed
 
 ROOT = Path(__file__).parents[2]
+ASKED = ("Which ferry?", "And the other?", "And the last?")
+SAID = [line for text in ASKED for line in (("user", text), ("assistant", "It is Artemis"))]
 IN_TERMINAL = """
 import os, sys
 terminal = os.open(sys.argv.pop(1), os.O_RDWR)  # the first that a session opens is its own
@@ -40,11 +42,11 @@ class Terminal:
         self.shown = self.shown.partition(words)[2]
 
 
-async def chat(home: Path, url: str, tty: str) -> Process:
+async def chat(home: Path, tty: str, *flags: str, **own: str) -> Process:
     plain = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    own = {"OPENAI_BASE_URL": url, "NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT)}
+    own = {"NEWTON_DATA_DIR": str(home), "NEWTON_EMBEDDING": "none", "PYTHONPATH": str(ROOT), **own}
     return await asyncio.create_subprocess_exec(
-        *(sys.executable, "-c", IN_TERMINAL, tty, "chat", "--session", "t"),
+        *(sys.executable, "-c", IN_TERMINAL, tty, "chat", *flags),
         stdin=DEVNULL,
         stdout=DEVNULL,
         stderr=DEVNULL,
@@ -64,23 +66,30 @@ async def begins(wire: Wire) -> None:
 async def test_an_answer_is_stopped_by_ctrl_c_and_by_closing_the_terminal_and_kept_as_far_as_it_went(
     home: Path,
 ) -> None:
+    async with endpoint(begins) as server:
+        await stopped(home, "--session", "t", OPENAI_BASE_URL=server.url)
+    assert await logged(home, "t") == SAID
+
+
+async def stopped(home: Path, *flags: str, **own: str) -> None:
+    """Two answers stopped by Ctrl-C, and one by closing the terminal."""
     screen, line = pty.openpty()
     terminal = Terminal(screen)
-    async with endpoint(begins) as server:
-        child = await chat(home, server.url, os.ttyname(line))
-        await terminal.shows("›")
-        os.close(line)
-        for question in ("Which ferry?", "And the other?"):
-            await terminal.types(f"{question}\r")
-            await terminal.shows("It is Artemis")
-            await terminal.types("\x03\x03")
-            await terminal.shows("›")
-        await terminal.types("And the last?\r")
+    child = await chat(home, os.ttyname(line), *flags, **own)
+    await terminal.shows("›")
+    os.close(line)
+    for question in ASKED[:2]:
+        await terminal.types(f"{question}\r")
         await terminal.shows("It is Artemis")
-        os.close(screen)
-        async with asyncio.timeout(30):
-            assert await child.wait() == 130
-    logged = json.loads(ok(await asyncio.to_thread(typed, home, "sessions", "log", "t", "--json")))
-    answer = ("assistant", "It is Artemis")
-    asked = [("user", text) for text in ("Which ferry?", "And the other?", "And the last?")]
-    assert [(one["role"], one["content"]) for one in logged] == [one for user in asked for one in (user, answer)]
+        await terminal.types("\x03\x03")
+        await terminal.shows("›")
+    await terminal.types(f"{ASKED[2]}\r")
+    await terminal.shows("It is Artemis")
+    os.close(screen)
+    async with asyncio.timeout(30):
+        assert await child.wait() == 130
+
+
+async def logged(home: Path, session: str) -> list[tuple[str, str]]:
+    lines = json.loads(ok(await asyncio.to_thread(typed, home, "sessions", "log", session, "--json")))
+    return [(one["role"], one["content"]) for one in lines]

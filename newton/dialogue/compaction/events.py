@@ -55,6 +55,7 @@ NAMES: Mapping[type[Event], str] = {
     Completed: "context_summarization_complete",
     Failed: "context_summarization_error",
 }
+KINDS: Mapping[str, type[Event]] = {name: kind for kind, name in NAMES.items()}
 
 
 def payload(event: Event) -> dict[str, object]:

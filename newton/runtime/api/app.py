@@ -23,6 +23,7 @@ from newton.runtime.api import (
     problems,
     recalling,
     sessions,
+    talking,
     tasks,
 )
 from newton.runtime.api.board import Board
@@ -39,6 +40,7 @@ ROUTERS = (
     bundles.router,
     memories.router,
     recalling.router,
+    talking.router,
     sessions.router,
     tasks.router,
     decisions.router,
@@ -66,6 +68,7 @@ def create(minds: Minds, *, operator_token: str, hosts: Set[str] = LOOPBACK) -> 
     app.state.minds = minds
     app.state.operator_token = operator_token
     app.state.board = Board()
+    app.state.taking = set()  # turns that are still to be ended when nobody reads them any more
     app.state.meters = Meters(minds)
     problems.install(app)
     for router in ROUTERS:

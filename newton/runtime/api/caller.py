@@ -24,7 +24,8 @@ class Caller:
     """Newton for the agent that the caller speaks for, and how far they may go."""
 
     def __init__(self, newton: Newton, scope: Scope, *, token: str | None = None) -> None:
-        self.newton, self.scope, self._token = newton, scope, token
+        self.newton, self._token = newton, token
+        self.scope: Scope = scope
 
     @property
     def operator(self) -> bool:
@@ -63,7 +64,7 @@ async def caller(
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
-            "The token is another agent's.", hint="Leave X-Newton-Agent out: the token says whose it is."
+            "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
         )
     return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
 

@@ -40,6 +40,7 @@ class Remembered(Answer):
 
     memory_id: UUID
     learnt: Literal["new", "confirmed", "unchanged"] = Field(examples=["new"])
+    at: datetime = Field(description="When it was begun with.")
 
 
 class Link(Answer):
@@ -127,8 +128,9 @@ async def remember(told: ToRemember, act: Writing) -> Response:
     """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
 
     async def work(newton: Newton) -> Remembered:
+        began = newton.clock.now()
         kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
-        return Remembered(memory_id=kept.memory_id, learnt=kept.learnt)
+        return Remembered(memory_id=kept.memory_id, learnt=kept.learnt, at=began)
 
     return await act.once(work)
 

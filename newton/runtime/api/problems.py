@@ -29,16 +29,21 @@ class Problem(BaseModel):
     hint: str = Field(description="What to do about it.")
 
 
-def answer(error: NewtonError) -> JSONResponse:
+def problem(error: NewtonError) -> Problem:
     """The problem document of a failure."""
     status = status_of(error.code)
-    problem = Problem(
+    return Problem(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
     )
+
+
+def answer(error: NewtonError) -> JSONResponse:
+    """The answer of a failure."""
+    status = status_of(error.code)
     headers = {"Retry-After": str(LATER_SECONDS)} if status.later else {}
     if status.http == 401:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
-    return JSONResponse(problem.model_dump(), status.http, headers=headers, media_type=MEDIA)
+    return JSONResponse(problem(error).model_dump(), status.http, headers=headers, media_type=MEDIA)
 
 
 def unforeseen(error: Exception) -> NewtonError:
@@ -71,11 +76,11 @@ def install(app: FastAPI) -> None:
         if error.status_code == 404:
             lost = NotFoundError(f"There is nothing at {request.url.path}.", hint="`/openapi.json` lists what is.")
             return answer(lost)
-        problem = Problem(
+        other = Problem(
             type="about:blank",
             title=error.detail,
             status=error.status_code,
             detail=error.detail,
             hint="See /openapi.json.",
         )
-        return JSONResponse(problem.model_dump(), error.status_code, headers=error.headers, media_type=MEDIA)
+        return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=MEDIA)

@@ -19,7 +19,7 @@ WORK_SECONDS = 60.0  # until the answer begins
 
 # A chat waits for a model, a listener stands for hours and does next to nothing, an agent as a file takes as long as it
 # is large: they take no place at work, and have a number of their own, of all callers and of one.
-STANDING = {"/v1/chat/completions": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
+STANDING = {"talk": (32, 8), "/v1/events": (64, 8), "/v1/import": (4, 2), "/v1/export": (4, 2)}
 # These must answer when nothing else does.
 APART = frozenset({"/health/live", "/health/ready", "/metrics", "/openapi.json"})
 
@@ -115,14 +115,14 @@ class Paced:
     def __init__(self, app: ASGIApp, slots: Slots) -> None:
         self.app, self.slots = app, slots
         self.standing = {
-            path: Slots(at_work=most, each=each, waiting=0, each_waiting=0) for path, (most, each) in STANDING.items()
+            kind: Slots(at_work=most, each=each, waiting=0, each_waiting=0) for kind, (most, each) in STANDING.items()
         }
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in APART:
             await self.app(scope, receive, send)
             return
-        standing = self.standing.get(scope["path"])
+        standing = self.standing.get(_kind(scope["path"]))
         try:
             async with (standing or self.slots).slot(_who(scope)):
                 await (self.app if standing else self._timed)(scope, receive, send)
@@ -146,6 +146,11 @@ class Paced:
             if begun:
                 raise
             await answer(LATE)(scope, receive, send)
+
+
+def _kind(path: str) -> str:
+    turn = path.startswith("/v1/sessions/") and path.endswith("/turns")
+    return "talk" if turn or path == "/v1/chat/completions" else path
 
 
 def _who(scope: Scope) -> str:

@@ -1,27 +1,26 @@
 """`newton ask` and `newton context`: one turn, and the context alone."""
 
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.turn import Answer, Said, Turns
-from newton.cognition.debug import debug_lines
 from newton.cognition.filters import Filters
 from newton.cognition.request import Request
-from newton.content.frames import frame_named
 from newton.errors import InputError, ProviderError
+from newton.ids import new_id
 from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
 from newton.runtime.cli.failing import told
+from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
-from newton.runtime.cli.sessions import progress
-from newton.runtime.models import chat_model
 from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
+from newton.runtime.talk.told import Turned, contents
 
 
 async def ask(
@@ -39,6 +38,8 @@ async def ask(
         ),
     ] = False,
     agent: Agent = None,
+    daemon: Daemon = None,
+    token_file: TokenFile = None,
     json: AsJson = False,
 ) -> int:
     """Ask one question and get one answer. It is remembered.
@@ -46,6 +47,8 @@ async def ask(
     Exits with 1 when the model that is set did not answer to the end; what memory says is printed all the same.
 
     Example: newton ask "What did we decide about the database?"
+
+    Example: newton ask "What did we decide about the database?" --daemon http://127.0.0.1:8700
 
     Parameters
     ----------
@@ -55,35 +58,16 @@ async def ask(
         Go on with the conversation of this name; without it the question begins a new one.
     """
     chosen, session, question = settings(agent), session_name(session), clean(question, what="question")
-    async with opened(chosen) as newton:
+    async with met(chosen, daemon, token_file, named=agent is not None) as partner:
         if frame:
-            frame_named(newton.frames, frame)
-        turns = newton.turns(chat_model(chosen), tell=progress)
-        said = Said(session_id=await newton.session(session), text=question, frame=frame)
-        answer = await (_collected(turns, said) if json else _printed(turns, said))
-        await newton.upkeep("cli").settle()
-    for line in debug_lines(answer.bundle) if debug else ():
+            await partner.frame(frame)
+        taken = partner.take(session or str(new_id()), question, frame=frame, whole=json or debug)
+        answer = await (_collected(taken) if json else _printed(taken))
+        await partner.settle()
+    for line in answer.debug if debug else ():
         show.notice(line)
     if json:
-        show.as_json(
-            {
-                "answer": answer.text,
-                "degraded": answer.degraded,
-                "quoted": answer.quoted,
-                "failed": answer.failed,
-                "refresh": {"how": answer.given.how, "because": answer.given.because},
-                "proposed": [
-                    {
-                        "tenet_id": str(tenet.tenet_id),
-                        "part": tenet.part,
-                        "words": tenet.words,
-                        "instead_of": [{"tenet_id": str(one.tenet_id), "words": one.words} for one in instead],
-                    }
-                    for tenet, instead in answer.proposed
-                ],
-                "context": answer.bundle.as_json(),
-            }
-        )
+        show.as_json(_plain(answer))
     return _ended(answer, json=json)
 
 
@@ -157,10 +141,10 @@ async def context(
     else:
         print(bundle.text, end="")
         show.missing(bundle.missing)
-        show.unshown(bundle.identity, budget=budget)
+        show.unshown(len(bundle.identity.unshown), budget=budget)
         show.emptied(bundle)
-        show.blank(bundle)
-        show.notice(f"\n{show.bundle_line(bundle)}")
+        show.blank(bundle.blank)
+        show.notice(f"\n{show.bundle_line(contents(bundle))}")
 
 
 def _ensure_over(moment: datetime | None, now: datetime) -> None:
@@ -168,38 +152,51 @@ def _ensure_over(moment: datetime | None, now: datetime) -> None:
         raise InputError(f"{moment:%Y-%m-%d %H:%M} has not been yet.", hint="Leave --as-of out for the present.")
 
 
-async def _printed(turns: Turns, said: Said) -> Answer:
-    answer: Answer | None = None
-    async with aclosing(turns.take(said)) as pieces:  # what was said is kept when nobody reads it any more, too
+async def _printed(taken: AsyncGenerator[str | Turned]) -> Turned:
+    answer: Turned | None = None
+    async with aclosing(taken) as pieces:  # what was said is kept when nobody reads it any more, too
         async for piece in pieces:
-            if isinstance(piece, Answer):
+            if isinstance(piece, Turned):
                 answer = piece
             else:
                 print(piece, end="", flush=True)
     assert answer is not None
     print()
-    show.missing(answer.bundle.missing)
+    show.missing(answer.contents.missing)
     if not answer.quoted:  # what quotes says so itself
-        show.blank(answer.bundle)
-    show.unshown(answer.bundle.identity)
-    for tenet, standing in answer.proposed:
-        words, command = f"{tenet.words}{show.instead(standing)}", f"newton identity accept {short(tenet.tenet_id)}"
-        show.notice(f"(Always? {words}. `{command}` keeps it for good.)")
+        show.blank(answer.contents.blank)
+    show.unshown(answer.contents.identity.unshown)
+    for wish in answer.proposed:
+        show.notice(
+            f"(Always? {show.wished(wish)}. `newton identity accept {short(wish.tenet_id)}` keeps it for good.)"
+        )
     if answer.caveat:
         show.notice(f"({answer.caveat})")
     return answer
 
 
-def _ended(answer: Answer, *, json: bool) -> int:
+async def _collected(taken: AsyncGenerator[str | Turned]) -> Turned:
+    pieces = [piece async for piece in taken]
+    assert isinstance(pieces[-1], Turned)
+    return pieces[-1]
+
+
+def _plain(answer: Turned) -> dict[str, object]:
+    return {
+        "answer": answer.text,
+        "degraded": answer.degraded,
+        "quoted": answer.quoted,
+        "failed": answer.failed,
+        "refresh": {"how": answer.how, "because": answer.because},
+        "proposed": [wish.model_dump(mode="json") for wish in answer.proposed],
+        "context": answer.context,
+    }
+
+
+def _ended(answer: Turned, *, json: bool) -> int:
     """The exit status. A model that failed is said where it never mixes with the answer."""
     if not answer.failed:
         return OK
     if json:
         told(ProviderError(answer.degraded or "", hint=answer.shortcoming), FAILED, as_json=True)
     return FAILED
-
-
-async def _collected(turns: Turns, said: Said) -> Answer:
-    pieces = [piece async for piece in turns.take(said)]
-    assert isinstance(pieces[-1], Answer)
-    return pieces[-1]

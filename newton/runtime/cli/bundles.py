@@ -14,6 +14,7 @@ from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
+from newton.runtime.talk.told import explained
 
 MOST = 1_000
 BEGINNING = 60  # characters of an input that a list shows
@@ -68,7 +69,7 @@ async def why(
     if json:
         show.as_json(picked.as_json() if picked else account.as_json())
     else:
-        print(show.explanation(account, picked) if picked else show.account(account))
+        print(show.explanation(explained(account, picked)) if picked else show.account(account))
 
 
 async def replay(bundle: BundleName = LATEST, /, *, agent: Agent = None, json: AsJson = False) -> int:

@@ -1,34 +1,29 @@
 """`newton chat`: a conversation in the terminal."""
 
 import asyncio
+import math
 import signal
 import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
 from typing import Any
-from uuid import UUID
 
 from prompt_toolkit import PromptSession
 from prompt_toolkit.history import FileHistory
 
-from newton.agent.turn import Answer, Said, Turns
-from newton.agent.verbs import Remark
-from newton.cognition.bundle import Bundle
-from newton.cognition.refreshing import Refreshed
-from newton.content.frames import frame_named
 from newton.errors import InputError, NewtonError
-from newton.heart.identity import Proposal
 from newton.ids import new_id
 from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import show
+from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, session_name, settings
-from newton.runtime.cli.sessions import places, progress
+from newton.runtime.cli.sessions import places
 from newton.runtime.cli.tasks import typed
-from newton.runtime.models import chat_model
-from newton.runtime.opening import opened
 from newton.runtime.statuses import INTERRUPTED, OK
-from newton.runtime.wiring import Newton
+from newton.runtime.talk.partner import Partner
+from newton.runtime.talk.told import Shown, Turned, Wish
+from newton.settings import Settings
 
 HELP = """\
 /context          what the last answer was given, by layer, with scores
@@ -45,6 +40,7 @@ HELP = """\
 /quit             leave (so does Ctrl-D); Ctrl-C stops an answer and keeps what was said so far"""
 
 AUTO = "auto"
+SAME_SECONDS = 0.5  # pressed twice within it, Ctrl-C is meant for the answer alone
 
 Reader = Callable[[], Awaitable[str]]
 
@@ -53,28 +49,27 @@ Reader = Callable[[], Awaitable[str]]
 class Conversation:
     """What a running chat knows: where it is, and the last context."""
 
-    newton: Newton
-    turns: Turns
+    partner: Partner
     read: Reader
-    session_id: UUID
     name: str
     frame: str | None = None
-    given: Refreshed | None = None
-    proposed: Sequence[Proposal] = ()
+    given: Turned | None = None
+    proposed: Sequence[Wish] = ()
     answering: "asyncio.Task[None] | None" = None
     leaving: bool = False
+    stopped: float = -math.inf
 
     async def hold(self) -> None:
         """The conversation from its first input to its end, whatever ends it; then it becomes an episode."""
         # The rest of the vectors is made while the person thinks.
-        settling = asyncio.ensure_future(self.newton.upkeep("chat").settle(most=None))
+        settling = asyncio.ensure_future(self.partner.settle(most=None))
         try:
             await self._converse()
         finally:
             settling.cancel()
             try:
-                await self.newton.close_session(self.session_id, origin="chat")
-                await self.newton.upkeep("chat").settle()
+                await self.partner.close(self.name)
+                await self.partner.settle()
             finally:
                 with suppress(asyncio.CancelledError):
                     await settling
@@ -99,7 +94,7 @@ class Conversation:
                 await self._command(words)
             else:
                 await self._interruptible(self._turn(words))
-                await self.newton.upkeep("chat").settle()
+                await self.partner.settle()
         except NewtonError as error:
             show.notice(f"{error.what}\n  {error.hint}")
 
@@ -115,25 +110,33 @@ class Conversation:
         finally:
             self.answering = None
 
+    def stops(self, now: float) -> bool:
+        """Stops the answer that is being given. False when there is none, and more than that is meant."""
+        if self.answering:
+            self.stopped = now
+            if not self.answering.cancelling():  # a second time, it would stop what keeps the answer
+                self.answering.cancel()
+        return now - self.stopped < SAME_SECONDS
+
     async def _turn(self, words: str) -> None:
-        said = Said(session_id=self.session_id, text=words, frame=self.frame)
-        async with aclosing(self.turns.take(said)) as pieces:  # what was said is kept when the terminal is gone, too
+        taken = self.partner.take(self.name, words, frame=self.frame)
+        async with aclosing(taken) as pieces:  # what was said is kept when the terminal is gone, too
             async for piece in pieces:
-                if isinstance(piece, Answer):
-                    self._tell_unshown(piece.bundle)
-                    self.given, self.proposed = piece.given, piece.proposed or self.proposed
-                    show.missing(piece.bundle.missing)
-                    if piece.caveat and self.turns.model:
+                if isinstance(piece, Turned):
+                    self._tell_unshown(piece.contents.identity)
+                    self.given, self.proposed = piece, piece.proposed or self.proposed
+                    show.missing(piece.contents.missing)
+                    if piece.caveat and self.partner.model:
                         show.notice(f"\n({piece.caveat})")
                     show.proposed(piece.proposed)
                 else:
                     print(piece, end="", flush=True)
         print("\n", flush=True)
 
-    def _tell_unshown(self, bundle: Bundle) -> None:
+    def _tell_unshown(self, identity: Shown) -> None:
         """What of the identity has no room; once, as long as it stays the same."""
-        if self.given is None or self.given.bundle.identity != bundle.identity:
-            show.unshown(bundle.identity)
+        if self.given is None or self.given.contents.identity != identity:
+            show.unshown(identity.unshown)
 
     async def _command(self, words: str) -> None:
         name, _, rest = words.partition(" ")
@@ -157,67 +160,62 @@ class Conversation:
 
     def _context(self, _: str) -> None:
         given = self._given()
-        print(f"{show.bundle_summary(given.bundle)}\n\n{show.came_about(given)}")
+        print(f"{show.bundle_summary(given.contents)}\n\n{show.came_about(given)}")
 
     async def _why(self, which: str) -> None:
-        account = await self.newton.hindsight().why(str(self._given().bundle.bundle_id))
-        print(show.explanation(account, account.picked(which)))
+        print(show.explanation(await self.partner.why(self._given().contents.bundle_id, which)))
 
-    def _frame(self, name: str) -> None:
+    async def _frame(self, name: str) -> None:
         if name:
-            self.frame = None if name == AUTO else frame_named(self.newton.frames, name).name
+            self.frame = None if name == AUTO else await self.partner.frame(name)
         print(f"Frame: {self.frame or 'chosen for each input'}.")
         if not name and self.given:
-            print(f"The last answer: {show.framed(self.given.bundle.frame)}, because {self.given.bundle.frame.reason}.")
+            frame = self.given.contents.frame
+            print(f"The last answer: {show.framed(frame)}, because {frame.reason}.")
 
     async def _remember(self, text: str) -> None:
-        began = self.newton.clock.now()
-        kept = await self.newton.verbs("chat").remember(Remark(content=text))
-        await self.newton.upkeep("chat").settle()
-        print(show.kept(kept, await self.newton.curation("chat").changed(began)))
+        print(show.kept(*await self.partner.remember(text)))
 
     async def _task(self, words: str) -> None:
-        print(await typed(self.newton.tasks("chat").of(self.session_id), words))
+        print(await typed(await self.partner.tasks(self.name), words))
 
     async def _checkpoint(self, name: str) -> None:
-        doors = self.newton.conversations("chat")
         if name:
-            print(places([await doors.checkpoint(self.name, ref(name, what="checkpoint"))], self.name))
+            print(places([await self.partner.checkpoint(self.name, ref(name, what="checkpoint"))], self.name))
         else:
-            print(places(await doors.checkpoints(self.name), self.name))
+            print(places(await self.partner.checkpoints(self.name), self.name))
 
     async def _branch(self, words: str) -> None:
         name, _, at = words.partition(" ")
-        await self.newton.conversations("chat").branch(self.name, ref(name, what="session"), at=at.strip() or None)
+        await self.partner.branch(self.name, ref(name, what="session"), at=at.strip() or None)
         await self._switch(name)
 
     async def _switch(self, name: str) -> None:
         """What is left becomes an episode, and the context of the last answer stays there."""
-        left, known = self.name, not name or await self.newton.conversations("chat").known(ref(name, what="session"))
+        left, known = self.name, not name or await self.partner.known(ref(name, what="session"))
         if name:
-            await self.newton.close_session(self.session_id, origin="chat")
-            self.name, self.session_id = name, await self.newton.session(name)
-            self.given = None
+            await self.partner.close(self.name)
+            await self.partner.begin(name)
+            self.name, self.given = name, None
         new = "" if known else f" It is a new conversation; /switch {left} goes back."
         print(f"This is {self.name}.{new}")
 
     async def _accept(self, which: str) -> None:
-        for proposal in await self._meant(which):
-            tenet, standing = await self.newton.bearing("chat").accept(str(proposal.tenet.tenet_id))
-            self._settle(proposal)
-            stands = f"{tenet.words}{show.instead(standing)}"
+        for wish in await self._meant(which):
+            stands = show.wished(await self.partner.accept(wish.tenet_id))
+            self._settle(wish)
             print(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
 
     async def _reject(self, which: str) -> None:
-        for proposal in await self._meant(which):
-            await self.newton.bearing("chat").reject(str(proposal.tenet.tenet_id))
-            self._settle(proposal)
-            print(f"Dropped: {proposal.tenet.words}")
+        for wish in await self._meant(which):
+            await self.partner.reject(wish.tenet_id)
+            self._settle(wish)
+            print(f"Dropped: {wish.words}")
 
-    async def _meant(self, which: str) -> Sequence[Proposal]:
+    async def _meant(self, which: str) -> Sequence[Wish]:
         """Of what was proposed last, that number, or all of it."""
         if not self.proposed:
-            waiting = await self.newton.bearing("chat").proposals()
+            waiting = await self.partner.wishes()
             raise InputError("Nothing here waits for an answer.", hint=show.elsewhere(waiting))
         if not which:
             return self.proposed
@@ -228,19 +226,28 @@ class Conversation:
             hint=f"Give a number from 1 to {len(self.proposed)}; `newton identity proposals` lists the earlier ones.",
         )
 
-    def _settle(self, proposal: Proposal) -> None:
-        self.proposed = [one for one in self.proposed if one != proposal]
+    def _settle(self, wish: Wish) -> None:
+        self.proposed = [one for one in self.proposed if one != wish]
 
-    def _given(self) -> Refreshed:
+    def _given(self) -> Turned:
         if self.given is None:
             raise InputError("There is no context yet.", hint="Say something first.")
         return self.given
 
 
-async def chat(*, session: str | None = None, frame: str | None = None, agent: Agent = None) -> int:
+async def chat(
+    *,
+    session: str | None = None,
+    frame: str | None = None,
+    agent: Agent = None,
+    daemon: Daemon = None,
+    token_file: TokenFile = None,
+) -> int:
     """Talk. What is said is remembered; /help lists what else you can do.
 
     Example: newton chat --session planning
+
+    Example: newton chat --daemon https://newton.example --token-file laptop.token
 
     Parameters
     ----------
@@ -250,21 +257,15 @@ async def chat(*, session: str | None = None, frame: str | None = None, agent: A
         Look at every input in this frame instead of choosing one.
     """
     chosen, session = settings(agent), session_name(session)
-    async with opened(chosen) as newton:
+    async with met(chosen, daemon, token_file, named=agent is not None) as partner:
         if frame:
-            frame_named(newton.frames, frame)
-        model = chat_model(chosen)
+            await partner.frame(frame)
         name = session or str(new_id())
-        conversation = Conversation(
-            newton=newton,
-            turns=newton.turns(model, tell=progress),
-            read=_reader(newton),
-            session_id=await newton.session(name),
-            name=name,
-            frame=frame,
-        )
-        who = f"with {chosen.openai_model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
-        show.notice(f"Newton, agent {chosen.agent}, {who}. /help for help.")
+        await partner.begin(name)
+        conversation = Conversation(partner=partner, read=_reader(chosen), name=name, frame=frame)
+        model = partner.model
+        who = f"with {model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
+        show.notice(f"Newton, agent {partner.agent}, {who}. /help for help.")
         return await _until_interrupted(conversation)
 
 
@@ -278,10 +279,8 @@ async def _until_interrupted(conversation: Conversation) -> int:
     whole = asyncio.ensure_future(conversation.hold())
 
     def stop() -> None:
-        if not conversation.answering:
+        if not conversation.stops(loop.time()):
             whole.cancel()
-        elif not conversation.answering.cancelling():  # pressed again, it would stop what keeps the answer
-            conversation.answering.cancel()
 
     def leave() -> None:
         if not conversation.leaving:  # a terminal that is closed says so twice
@@ -306,11 +305,11 @@ class History(FileHistory):
         super().store_string(mended(string))
 
 
-def _reader(newton: Newton) -> Reader:
+def _reader(chosen: Settings) -> Reader:
     """Lines from the person, with history and editing; from a pipe, just lines."""
     if not sys.stdin.isatty():
         return _piped
-    prompt: PromptSession[str] = PromptSession(history=History(str(newton.settings.home / "history")))
+    prompt: PromptSession[str] = PromptSession(history=History(str(chosen.home / "history")))
     # it would take our handler of Ctrl-C away, and leave none behind for the time of the answer
     return lambda: prompt.prompt_async("› ", handle_sigint=False)
 

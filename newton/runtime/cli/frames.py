@@ -11,6 +11,7 @@ from newton.memory.hygiene import clean
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.opening import framed
+from newton.runtime.talk.told import framing
 
 
 async def frames(
@@ -44,7 +45,7 @@ async def frames(
         if json:
             show.as_json(choice.outline())
         else:
-            print(f"{show.framed(choice)}\nbecause {choice.reason}")
+            print(f"{show.framed(framing(choice))}\nbecause {choice.reason}")
     else:
         known = load_outlook(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
         _list_frames(list(known.values()) if name is None else [frame_named(known, name)], full=bool(name), json=json)

@@ -7,18 +7,16 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from newton.agent.verbs import Kept
-from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.bundle import Bundle
 from newton.cognition.explaining import Account, Item
 from newton.cognition.framing import Choice, Evidence
-from newton.cognition.identity import Presence
-from newton.cognition.refreshing import Refreshed
 from newton.cognition.replay import verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
-from newton.heart.identity import Proposal, Written
-from newton.heart.tenets import Tenet, line
+from newton.heart.tenets import Tenet
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
+from newton.runtime.talk.told import Contents, Explained, Framing, Line, Listed, Turned, Wish, framing
 
 LEARNT = {
     "new": "Remembered. ({id})",
@@ -97,29 +95,29 @@ def missing(sources: Mapping[str, str]) -> None:
         notice(f"({source} missing: {why}" + (f"; {WITHOUT[source]})" if source in WITHOUT else ")"))
 
 
-def framed(choice: Choice) -> str:
+def framed(choice: Framing) -> str:
     """The frame, and how surely it was chosen."""
     next_one = f", then {choice.runner_up}" if choice.runner_up else ""
     sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
-    return f"frame {choice.frame} ({'forced' if choice.forced else sure + next_one})"
+    return f"frame {choice.name} ({'forced' if choice.forced else sure + next_one})"
 
 
-def unshown(identity: Presence, *, budget: int | None = None) -> None:
-    """What of the identity a context of so many tokens, or of the usual number, has no room for."""
-    if identity.unshown:
-        many = counted(len(identity.unshown), "line")
+def unshown(lines: int, *, budget: int | None = None) -> None:
+    """How many lines of the identity a context of so many tokens, or of the usual number, has no room for."""
+    if lines:
+        many = counted(lines, "line")
         command = f"newton identity --budget {budget}" if budget else "newton identity"
         notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 
-def instead(standing: Sequence[Tenet]) -> str:
+def instead(standing: Sequence[Tenet | Line]) -> str:
     """What a line takes the place of, behind its words."""
     return f" (in the place of: {'; '.join(tenet.words for tenet in standing)})" if standing else ""
 
 
-def proposed(proposals: Sequence[Proposal]) -> None:
+def proposed(wishes: Sequence[Wish]) -> None:
     """How to say yes to what a person seems to want from now on."""
-    told = [f"{tenet.words}{instead(standing)}" for tenet, standing in proposals]
+    told = [wished(wish) for wish in wishes]
     if len(told) == 1:
         notice(f"\n(Always? {told[0]}. /yes keeps it for good, /no drops it.)")
     elif told:
@@ -127,7 +125,12 @@ def proposed(proposals: Sequence[Proposal]) -> None:
         notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
-def elsewhere(waiting: Sequence[Written]) -> str:
+def wished(wish: Wish) -> str:
+    """What is wanted, and what it takes the place of."""
+    return f"{wish.words}{instead(wish.instead_of)}"
+
+
+def elsewhere(waiting: Sequence[Wish]) -> str:
     """What waits for a yes though it was not proposed here, and the commands that give it."""
     if not waiting:
         return "Nothing waits for a yes anywhere."
@@ -135,17 +138,11 @@ def elsewhere(waiting: Sequence[Written]) -> str:
     return "\n  ".join(["What waits was proposed before; `newton identity reject` drops it:", *listed])
 
 
-def evidence(bundle: Bundle, c: Considered) -> float | None:
-    """How near it is to the input by itself; None for what was looked up and not searched for."""
-    return None if c.memory_id in bundle.setting.unsearched else c.scored.found.evidence
-
-
-def bundle_line(bundle: Bundle) -> str:
+def bundle_line(bundle: Contents) -> str:
     """A context in a line: frame, profile, tokens, and how near the nearest of it is to the input."""
-    known = [near for c in bundle.items if (near := evidence(bundle, c)) is not None]
-    nearest = f" · best evidence {max(known):.2f}" if known else ""
+    nearest = "" if bundle.nearest is None else f" · best evidence {bundle.nearest:.2f}"
     tokens = f"{bundle.tokens} of {bundle.budget} tokens"
-    return f"{framed(bundle.frame)} · profile {bundle.profile.name} · {tokens}{nearest}"
+    return f"{framed(bundle.frame)} · profile {bundle.profile} · {tokens}{nearest}"
 
 
 def emptied(bundle: Bundle) -> None:
@@ -155,13 +152,13 @@ def emptied(bundle: Bundle) -> None:
         notice(f"(Nothing was left by the filters: {'; '.join(said)})")
 
 
-def blank(bundle: Bundle) -> None:
-    """That nothing is known of the time asked for."""
-    if bundle.blank:
-        notice(f"(Nothing is known of the time asked for: {', '.join(bundle.blank)})")
+def blank(times: Sequence[str]) -> None:
+    """That nothing is known of the times asked for."""
+    if times:
+        notice(f"(Nothing is known of the time asked for: {', '.join(times)})")
 
 
-def bundle_summary(bundle: Bundle) -> str:
+def bundle_summary(bundle: Contents) -> str:
     """What the model was given, by layer, each item with its score and its evidence."""
     lines = [
         bundle_line(bundle),
@@ -173,27 +170,24 @@ def bundle_summary(bundle: Bundle) -> str:
         items = [(n, c) for n, c in enumerate(bundle.items, 1) if c.layer == name]
         if layer.used:
             lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
-            lines += [f"  {n:>3}. {_weighed(bundle, c)}" for n, c in items]
+            lines += [f"  {n:>3}. {_weighed(c)}" for n, c in items]
             if name == "identity":
-                lines += [f"       always {line(tenet.part, tenet.words)}" for tenet in bundle.identity.shown]
+                lines += [f"       always {line}" for line in bundle.identity.lines]
     if bundle.dropped:
-        lines.append(f"\n{len(bundle.dropped)} looked at and left out; the best of them:")
-        lines += [f"       {_weighed(bundle, c)}  ({c.reason})" for c in bundle.dropped[:3]]
+        lines.append(f"\n{bundle.dropped} looked at and left out; the best of them:")
+        lines += [f"       {_weighed(c)}  ({c.reason})" for c in bundle.nearly]
     return "\n".join(lines)
 
 
-def _weighed(bundle: Bundle, c: Considered) -> str:
-    near = evidence(bundle, c)
-    return f"{c.score:.3f}  {'   -' if near is None else f'{near:.2f}'}  {c.brief}"
+def _weighed(c: Listed) -> str:
+    return f"{c.score:.3f}  {'   -' if c.evidence is None else f'{c.evidence:.2f}'}  {c.text}"
 
 
-def came_about(given: Refreshed) -> str:
+def came_about(given: Turned) -> str:
     """Whether the context was made for this input, and why; and what became of that which it continues."""
     lines = [f"{given.how}: {given.because}"]
-    if update := given.bundle.update:
-        lines.append(
-            f"continues {short(update.continues)}: {len(update.entered)} entered, {len(update.gave_way)} gave way"
-        )
+    if before := given.contents.continued:
+        lines.append(f"continues {short(before.bundle_id)}: {before.entered} entered, {before.gave_way} gave way")
     return "\n".join(lines)
 
 
@@ -216,7 +210,7 @@ def account(given: Account) -> str:
         f"bundle {stored.bundle_id}",
         f"{stored.created_at:%Y-%m-%d %H:%M}{moment}{session} · {stored.tokens} of {stored.budget} tokens",
         f"input: {beginning(stored.input, 200)}",
-        framed(choice),
+        framed(framing(choice)),
         f"  because {choice.reason}",
         *(f"  {name}: {_evidence(choice.evidence[name])}" for name in _ahead(choice)),
         f"profile {stored.profile}: {_weights(trace.setting.profile)}",
@@ -262,20 +256,19 @@ def _by(weight: float | None) -> str:
     return "" if weight is None else f" × {weight:g}"
 
 
-def explanation(given: Account, item: Item) -> str:
+def explanation(item: Explained) -> str:
     """Why a memory is in the context, or is not: what each feature gave, what it rests on, and who came next."""
-    kept, found, weights = item.kept, item.found, given.stored.trace.setting.profile.weights.given
-    parts = sorted(item.given.items(), key=lambda part: -abs(part[1]))
+    parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     lines = [
-        item.brief,
-        f"{found.kind} {kept.memory_id}" + (f" · ref {found.ref}" if found.ref else ""),
-        f"{kept.state}{', quarantined' if kept.quarantined else ''} · on the word of the {found.trust}",
+        item.text,
+        f"{item.kind} {item.memory_id}" + (f" · ref {item.ref}" if item.ref else ""),
+        f"{item.state}{', quarantined' if item.quarantined else ''} · on the word of the {item.trust}",
         *([item.of_the_time] if item.of_the_time else []),
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
-        f"{verdict(kept.detail, kept.reason)} · {kept.tokens} tokens · score {kept.score:.4f} =",
-        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(weights.get(name))}" for name, gave in parts),
+        f"{verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
+        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(item.weights.get(name))}" for name, gave in parts),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
-    if missed := given.missed.get(item.layer):
-        lines.append(f"just missed in {item.layer}: {missed.kept.score:.4f}  {missed.brief}")
+    if item.missed:
+        lines.append(f"just missed in {item.layer}: {item.missed.score:.4f}  {item.missed.text}")
     return "\n".join(lines)

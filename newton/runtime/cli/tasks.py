@@ -13,6 +13,7 @@ from newton.memory.representations import one_line
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
 from newton.runtime.opening import opened
+from newton.runtime.talk.partner import Work
 from newton.runtime.wiring import Newton
 
 Session = Annotated[
@@ -146,7 +147,7 @@ async def _tasks(newton: Newton, session: str | None, *, begin: bool = False) ->
             raise NotFoundError(error.what, hint=hint) from None
 
 
-async def typed(acts: Tasks, words: str) -> str:
+async def typed(acts: Work, words: str) -> str:
     """What `/task …` in a conversation does, and says. Raises InputError."""
     act, _, rest = words.partition(" ")
     match act:
