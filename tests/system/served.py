@@ -20,6 +20,7 @@ from newton.runtime import daemon
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Scope
 from newton.runtime.api.app import create
+from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
 from newton.settings import load
@@ -53,19 +54,35 @@ class Api:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
             return await tokens.make(tx, agent_id=owner, name=scope, scope=scope, now=made, expires_at=expires_at)
 
+    async def strange(self, agent: str) -> list[dict[str, str]]:
+        """Headers that open nothing, each with the status that is `due`."""
+        now, owner = SystemClock().now(), agent_id(agent)
+        mine = await self.token(agent)
+        revoked = await self.token(agent, "write")
+        async with self.db.work(owner) as tx:
+            await tokens.revoke(tx, "write", agent_id=owner, now=now)
+        expired = await self.token(agent, "read", expires_at=now - timedelta(hours=1))
+        shapes = [expired, revoked, f"{mine[:-4]}AAA=", f"{mine}x", mine.lower(), "nwt_", OPERATOR[:-1]]
+        wrong = [*(f"Bearer {shape}" for shape in shapes), "", "Bearer", f"Basic {mine}", mine]
+        foreign = ({"Origin": "https://elsewhere.example"}, {"Host": "elsewhere.example"}, {"X-Newton-Agent": "nobody"})
+        return [
+            *({"due": "401", "Authorization": one} for one in wrong),
+            *({"due": "403", "Authorization": f"Bearer {mine}", **one} for one in foreign),
+        ]
+
     async def rows(self, agent: str, table: str) -> int:
         async with self.db.work(agent_id(agent)) as tx:
             return await tx.fetchval(f"select count(*) from {table}")
 
 
 @asynccontextmanager
-async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
-    """Such an API, ended as the daemon ends it."""
+async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator[Api]:
+    """Such an API with MCP beside it, ended as the daemon ends it."""
     made = contexts(db)
     owner = await agents.agent(db, "default", now=SystemClock().now())
     embedder = HashEmbedder()
     newton = Newton(
-        settings=load({"data_dir": home}),
+        settings=load({"data_dir": home, **settings}),
         agent_id=owner,
         db=db,
         clock=SystemClock(),
@@ -87,7 +104,8 @@ async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
 
     await until(started)
     try:
-        yield Api(url=listen.url(door), db=db, app=app)
+        async with mounted(app):
+            yield Api(url=listen.url(door), db=db, app=app)
     finally:
         app.state.board.close()
         server.should_exit = True
