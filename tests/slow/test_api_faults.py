@@ -35,7 +35,7 @@ async def test_fifty_agents_see_nothing_of_each_other_at_any_door(db: Database, 
     street = Street()
     async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
         await at_once(api, street, agents=50, calls=200, commands=tmp_path)
-    sys.stdout.write(f"\nanswered {dict(street.answered)}, refused {dict(street.refused)}, prompts {len(model.asked)}\n")
+    sys.stdout.write(f"\nanswered {street.answered}, refused {street.refused}, prompts {len(model.asked)}\n")
     assert street.faults == []
     assert street.answered.total() - street.answered["events"] == 10_050
 

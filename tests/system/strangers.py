@@ -119,6 +119,22 @@ def echo(street: Street) -> Respond:
     return respond
 
 
+class Patient(httpx2.AsyncHTTPTransport):
+    """Sends again what there was no place for."""
+
+    def __init__(self, street: Street) -> None:
+        super().__init__()
+        self.street = street
+
+    async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
+        answer = await super().handle_async_request(request)
+        while answer.status_code == 429:
+            self.street.refused[429] += 1
+            await answer.aclose()
+            answer = await super().handle_async_request(request)
+        return answer
+
+
 class Stranger:
     """One agent, which calls at random, often with an id that another was given."""
 
@@ -131,8 +147,7 @@ class Stranger:
         """So many calls by all doors, while it listens to its events."""
         async with (
             together() as tasks,
-            httpx2.AsyncClient(headers=self.http.headers, timeout=60) as plain,
-            Client(streamable_http_client(f"{url}/mcp", http_client=plain)) as client,
+            Client(streamable_http_client(f"{url}/mcp", http_client=self.http)) as client,
         ):
             tasks.create_task(self._listen())
             doors: Mapping[Door, Callable[[], Awaitable[None]]] = {
@@ -241,7 +256,16 @@ class Stranger:
 async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands: Path | None = None) -> None:
     """So many agents with so many calls each, at once; and each types a command in that folder, two at a time."""
     strange = await api.strange("agent0")
-    clients = [api.http(await api.token(f"agent{number}")) for number in range(agents)]
+    held = [await api.token(f"agent{number}") for number in range(agents)]
+    clients = [
+        httpx2.AsyncClient(
+            base_url=api.url,
+            headers={"Authorization": f"Bearer {token}"},
+            timeout=60,
+            transport=Patient(street),
+        )
+        for token in held
+    ]
     strangers = [Stranger(number, street, http, strange=strange) for number, http in enumerate(clients)]
     minds: Minds = api.app.state.minds
     typists = asyncio.Semaphore(2)
