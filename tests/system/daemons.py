@@ -28,6 +28,11 @@ class Daemon:
         shown = {"Authorization": f"Bearer {token or self.token}", **headers}
         return httpx2.Client(base_url=self.url, headers=shown, timeout=30)
 
+    def begins(self, *agents: str) -> None:
+        with self.client() as operator:
+            for name in agents:
+                assert operator.post("/v1/agents", json={"name": name}).status_code == 201
+
     def stopped(self) -> int:
         """Tells it to stop; the status it leaves with."""
         self.process.send_signal(signal.SIGTERM)

@@ -7,7 +7,11 @@ from contextvars import Context
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
@@ -15,6 +19,7 @@ from newton.errors import BusyError
 from newton.ids import agent_id
 from newton.memory import agents
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
+from newton.runtime.api.observed import HEADERS
 from newton.runtime.api.turns import STANDING, Paced, Slots
 from tests.system.served import Api, served
 
@@ -46,6 +51,22 @@ async def test_only_our_names_are_answered_to(api: Api) -> None:
             assert status == 200 or answer.json()["title"] == "The request comes from elsewhere"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api: Api) -> None:
+    # S3, S9
+    async def breaks(request: Request) -> Response:
+        raise ValueError("the passphrase")
+
+    api.app.router.routes.append(Route("/breaks", breaks))
+    with capture_logs() as noted:
+        async with api.http() as http:
+            answer = await http.get("/breaks")
+    answered, failed = noted
+    assert (answer.status_code, answer.json()["type"]) == (500, "urn:newton:newton_error")
+    assert answer.headers["x-request-id"] == answered["request_id"]
+    assert HEADERS.items() <= {name.title(): value for name, value in answer.headers.items()}.items()
+    assert failed["error"] == "ValueError" and "passphrase" not in f"{noted}{answer.text}"
 
 
 async def test_a_large_body_is_refused_unread(api: Api) -> None:

@@ -12,6 +12,7 @@ from tests.system.typed import typed
 def test_an_agent_is_exported_over_http_by_its_admin_and_taken_in_by_the_shell(home: Path) -> None:
     # GET /v1/export; design 6
     with daemon(home, NEWTON_EMBEDDING="none") as made:
+        made.begins("ana")
         with made.client(**{"X-Newton-Agent": "ana"}) as client:
             assert client.post("/v1/memories", json={"content": "The kettle is in the cellar."}).status_code == 201
             answer = client.get("/v1/export")

@@ -41,6 +41,7 @@ def test_without_a_valid_token_nothing_is_done(served: Daemon, header: str | Non
 
 
 def test_the_operator_names_any_agent_and_others_read_no_file_of_theirs(served: Daemon, home: Path) -> None:
+    served.begins("somebody")
     with served.client(**{"X-Newton-Agent": "somebody"}) as client:
         assert client.post("/v1/memories", json={"content": "The kettle is blue."}).status_code == 201
     assert stat.S_IMODE((home / "data" / "operator.token").stat().st_mode) == 0o600

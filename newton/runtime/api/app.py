@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 
 from newton import __version__
 from newton.runtime.api import (
+    agents,
     bundles,
     contexts,
     decisions,
@@ -35,6 +36,7 @@ from newton.runtime.minds import Minds
 ROUTERS = (
     health.router,
     metrics.router,
+    agents.router,
     contexts.router,
     bundles.router,
     memories.router,

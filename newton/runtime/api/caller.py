@@ -35,6 +35,11 @@ class Caller:
         """Whether the token is still valid, for who asked long ago."""
         return self._token is None or await _valid(tx, self._token, now=self.newton.clock.now()) is not None
 
+    def must_operate(self, why: str) -> None:
+        """Raises ForbiddenError for any token but the operator's."""
+        if not self.operator:
+            raise ForbiddenError(why, hint="Show the operator's token.")
+
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
 
@@ -54,7 +59,8 @@ async def caller(
         str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
     ] = None,
 ) -> Caller:
-    """Raises UnauthorizedError without a valid token, and ForbiddenError for a token that names another's agent."""
+    """Raises UnauthorizedError without a valid token, ForbiddenError for a token that names another's agent, and
+    NotFoundError for an agent that nobody has begun."""
     if given is None:
         raise NO_TOKEN
     minds: Minds = request.app.state.minds

@@ -11,6 +11,7 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from newton.errors import InputError, NewtonError, NotFoundError
+from newton.runtime.api.observed import REQUEST_ID, sign
 from newton.runtime.statuses import status_of
 
 MEDIA = "application/problem+json"
@@ -58,7 +59,9 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        return answer(unforeseen(error))
+        told = answer(unforeseen(error))
+        sign(told.headers, getattr(request.state, REQUEST_ID))  # it is answered outside of what signs the others
+        return told
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> JSONResponse:
