@@ -13,7 +13,7 @@ from fastapi import FastAPI
 from newton.client import Client
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.ids import agent_id
+from newton.ids import agent_id, new_id
 from newton.memory import agents
 from newton.providers.offline import HashEmbedder
 from newton.runtime import daemon
@@ -46,21 +46,24 @@ class Api:
     def client(self, token: str, *, url: str | None = None) -> Client:
         return Client(url or self.url, token=token)
 
-    async def token(self, agent: str, scope: Scope = "admin", *, expires_at: datetime | None = None) -> str:
+    async def token(
+        self, agent: str, scope: Scope = "admin", *, name: str | None = None, expires_at: datetime | None = None
+    ) -> str:
         """A token of the agent, which is begun if it is new."""
         now = SystemClock().now()
         owner = await agents.agent(self.db, agent, now=now)
         async with self.db.work(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
-            return await tokens.make(tx, agent_id=owner, name=scope, scope=scope, now=made, expires_at=expires_at)
+            called = name or new_id().hex
+            return await tokens.make(tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at)
 
     async def strange(self, agent: str) -> list[dict[str, str]]:
         """Headers that open nothing, each with the status that is `due`."""
         now, owner = SystemClock().now(), agent_id(agent)
         mine = await self.token(agent)
-        revoked = await self.token(agent, "write")
+        revoked = await self.token(agent, "write", name="lost")
         async with self.db.work(owner) as tx:
-            await tokens.revoke(tx, "write", agent_id=owner, now=now)
+            await tokens.revoke(tx, "lost", agent_id=owner, now=now)
         expired = await self.token(agent, "read", expires_at=now - timedelta(hours=1))
         shapes = [expired, revoked, f"{mine[:-4]}AAA=", f"{mine}x", mine.lower(), "nwt_", OPERATOR[:-1]]
         wrong = [*(f"Bearer {shape}" for shape in shapes), "", "Bearer", f"Basic {mine}", mine]
