@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
+from newton.runtime import address
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
 from newton.runtime.api.bodies import LOOPBACK
@@ -131,6 +132,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
         minds = Minds(newton)
         app = create(minds, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mounted(app))
+        stack.enter_context(address.noted(settings.home, listen.url(taken)))
         server = Server(config(app, listen))
         async with together() as tasks:
             serving = tasks.create_task(server.serve(sockets=[taken]))

@@ -12,6 +12,7 @@ from pathlib import Path
 import httpx2
 import pytest
 
+from newton import __version__
 from newton.clock import stopwatch
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import children, fresh, postmaster, wait
@@ -116,7 +117,10 @@ def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_
             wait(
                 lambda: client.post("/v1/memories", json={"content": "Saucers are blue."}).status_code == 201, seconds=5
             )
+        of = {"NEWTON_DATA_DIR": str(tmp_path / "data")}
+        assert f"the daemon at {made.url} (Newton {__version__}) is ready" in typed(tmp_path, "doctor", **of).stdout
         assert made.stopped() == 0
+        assert "no daemon serves" in typed(tmp_path, "doctor", **of).stdout
         shown = typed(tmp_path, "recall", "white cup", NEWTON_DATA_DIR=str(tmp_path / "data")).stdout
         assert all(words in shown for words in kept)
 

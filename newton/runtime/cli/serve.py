@@ -5,11 +5,13 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
+from newton.errors import NewtonError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, settings
 from newton.runtime.daemon import Listen
 from newton.runtime.daemon import serve as served
-from newton.runtime.logs import Format, configure
+from newton.runtime.logs import Format, configure, tell
+from newton.runtime.statuses import OK, status_of
 
 
 async def serve(
@@ -27,7 +29,7 @@ async def serve(
     ] = None,
     log_format: Annotated[Format, Parameter(help="How the log on standard error is written.")] = "plain",
     agent: Agent = None,
-) -> None:
+) -> int:
     """Serve HTTP until it is told to stop.
 
     Example: newton serve --port 8700
@@ -41,4 +43,11 @@ async def serve(
         behind_proxy=behind_proxy,
         also=tuple(allow_host or ()),
     )
-    await served(settings(agent), listen, tell=show.notice)
+    try:
+        await served(settings(agent), listen, tell=tell if log_format == "json" else show.notice)
+    except NewtonError as error:
+        if log_format == "plain":
+            raise
+        tell(f"{error.what} {error.hint}")
+        return status_of(error.code).exit
+    return OK
