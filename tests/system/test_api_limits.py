@@ -5,6 +5,7 @@ import socket
 from collections.abc import AsyncIterator
 from contextvars import Context
 from pathlib import Path
+from uuid import uuid4
 
 import pytest
 from starlette.requests import Request
@@ -51,6 +52,52 @@ async def test_only_our_names_are_answered_to(api: Api) -> None:
             assert status == 200 or answer.json()["title"] == "The request comes from elsewhere"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+MISREAD = [
+    ("memories", b'{"content": tea}', "application/json", "The body is no JSON: Expecting value at character 12."),
+    ("memories", b'{"content": "x"}', "application/x-www-form-urlencoded", "The body is not sent as JSON."),
+    ("memories", b"", "application/json", "There is no body."),
+    ("memories", b'{"contents": "x"}', "application/json", "body.content: Field required."),
+    (f"memories/{uuid4()}/retract", b'{"because": "x"}', "application/json", "takes no body."),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "media", "said"), MISREAD)
+async def test_a_body_that_does_not_fit_is_refused_with_what_is_wrong(
+    api: Api, path: str, body: bytes, media: str, said: str
+) -> None:
+    # S3
+    async with api.http(await api.token("ana")) as http:
+        answer = await http.post(f"/v1/{path}", content=body, headers={"Content-Type": media})
+    assert (answer.status_code, answer.json()["hint"] != "") == (422, True)
+    assert answer.json()["detail"].endswith(said)
+
+
+CHAT = "POST /v1/chat/completions"
+UNANSWERED: list[tuple[str, int, str, dict[str, str]]] = [
+    (CHAT, 400, "invalid_request_error", {}),
+    (CHAT, 401, "authentication_error", {"Authorization": ""}),
+    (CHAT, 403, "permission_error", {"Origin": "https://elsewhere.example"}),
+    ("GET /v1/models", 403, "permission_error", {"Host": "elsewhere.example"}),
+    ("GET /v1/chat/completions", 405, "invalid_request_error", {}),
+    (f"{CHAT}?x=%00", 400, "invalid_request_error", {}),
+    (CHAT, 429, "rate_limit_error", {}),
+    ("POST /v1/embeddings", 404, "not_found_error", {}),
+]
+
+
+@pytest.mark.parametrize(("way", "status", "kind", "headers"), UNANSWERED)
+async def test_clients_of_openai_read_failures_in_its_shape_whoever_refuses(
+    api: Api, way: str, status: int, kind: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if status == 429:
+        monkeypatch.setitem(STANDING, "/v1/chat/completions", (0, 0))
+    method, _, path = way.partition(" ")
+    async with api.http() as http:
+        answer = await http.request(method, path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
+    assert answer.json()["error"]["message"] and answer.headers["content-type"] == "application/json"
 
 
 async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api: Api) -> None:
@@ -267,11 +314,11 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
     minds, slow = api.app.state.minds, agent_id("slow")
-    known = await minds.of("ana")
+    known = await minds.begin("ana")
     async with api.db.work(slow) as tx:  # whoever begins that agent waits for the end of this
         await agents.SQL["register"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
-        opening = [asyncio.create_task(minds.of("slow"), context=Context()) for _ in range(2)]
-        others = [asyncio.create_task(minds.of(name), context=Context()) for name in ("ana", "ben")]
+        opening = [asyncio.create_task(minds.begin("slow"), context=Context()) for _ in range(2)]
+        others = [asyncio.create_task(minds.begin(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)
         assert (ana is known, ben.settings.agent) == (True, "ben")
         assert not any(one.done() for one in opening)

@@ -23,6 +23,9 @@ def test_an_agent_is_exported_over_http_by_its_admin_and_taken_in_by_the_shell(h
     (home / "ana.ndjson").write_bytes(answer.content)
     taken = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
     assert "The agent bea has" in taken.stdout, taken.stderr
+    assert "give --force" in typed(home, "export", "ana.ndjson", "--agent", "bea").stderr
+    assert (home / "ana.ndjson").read_bytes() == answer.content
+    assert typed(home, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
     words = [sys.executable, "-m", "newton", "export", "-", "--agent", "bea"]
     again = subprocess.run(words, cwd=home, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
     assert again.stdout.splitlines()[1:-1] == answer.content.splitlines()[1:-1]

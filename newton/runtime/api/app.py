@@ -82,10 +82,7 @@ def described(app: FastAPI) -> dict[str, Any]:
     for path in schema["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
-            if "openai" in operation["tags"]:  # its clients read failures in another shape, but what is refused before
-                content[problems.MEDIA] = {"schema": {"$ref": "#/components/schemas/Problem"}}
-                continue
-            if "application/json" in content:
+            if "openai" not in operation["tags"] and "application/json" in content:  # its clients read another shape
                 content[problems.MEDIA] = content.pop("application/json")
     return schema
 

@@ -37,7 +37,7 @@ class Addressed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (fault := self._fault(Headers(scope=scope))):
-            await answer(fault)(scope, receive, send)
+            await answer(fault, scope["path"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
@@ -65,7 +65,7 @@ class Read:
         try:
             whole = await self._checked(scope, receive, held)
         except NewtonError as fault:
-            await answer(fault)(scope, receive, send)
+            await answer(fault, scope["path"])(scope, receive, send)
             return
         finally:
             self.held -= sum(map(len, held))

@@ -4,10 +4,11 @@ from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.db.pool import Tx
-from newton.errors import ForbiddenError, UnauthorizedError
+from newton.errors import ForbiddenError, InputError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator, tokens
 from newton.runtime.access.tokens import SCOPES, Scope
@@ -19,6 +20,7 @@ NO_TOKEN = UnauthorizedError(
     "The request has no valid token.",
     hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` makes one.",
 )
+NOTHING = (b"", b"{}", b"null")  # what clients send that always send something
 
 
 class Caller:
@@ -59,12 +61,13 @@ async def caller(
         str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
     ] = None,
 ) -> Caller:
-    """Raises UnauthorizedError without a valid token, ForbiddenError for a token that names another's agent, and
-    NotFoundError for an agent that nobody has begun."""
+    """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
+    ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
     if given is None:
         raise NO_TOKEN
     minds: Minds = request.app.state.minds
     if operator.same(given.credentials, request.app.state.operator_token):
+        await _no_surplus(request)
         name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
         return _known(request, Caller(await minds.of(name), "admin"))
     known = await _bearer(minds, given.credentials)
@@ -72,7 +75,20 @@ async def caller(
         raise ForbiddenError(
             "The token is another agent's.", hint="Leave X-Newton-Agent out: the token says whose it is."
         )
+    await _no_surplus(request)
     return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+
+
+async def _no_surplus(request: Request) -> None:
+    """Raises InputError for a body where none is read: who sends one expects something of it."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
+        return
+    if (await request.body()).strip() not in NOTHING:
+        raise InputError(
+            f"{request.method} {route.path_format} takes no body.",
+            hint="Leave it out; `/openapi.json` says what the endpoint takes.",
+        )
 
 
 def _known(request: Request, caller: Caller) -> Caller:
