@@ -3,6 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
 from uuid import uuid4
@@ -19,6 +20,7 @@ from newton.db.pool import Database
 from newton.errors import BusyError
 from newton.ids import agent_id
 from newton.memory import agents
+from newton.runtime import daemon
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
 from newton.runtime.api.observed import HEADERS
 from newton.runtime.api.turns import STANDING, Paced, Slots
@@ -123,6 +125,33 @@ async def test_a_large_body_is_refused_unread(api: Api) -> None:
     writer.write(head.encode())
     assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
     writer.close()
+
+
+async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R11
+    monkeypatch.setattr(daemon, "HEAD_SECONDS", 0.3)
+    door, whole = int(api.url.rpartition(":")[2]), b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    async def dropped(*said: bytes, answers: int = 0) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door)
+        for part in said:
+            writer.write(part)
+            await asyncio.sleep(0.1)  # each comes by itself
+            answers -= b" 200 OK" in (await reader.read(1_000) if part.endswith(b"\r\n\r\n") else b"")
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 3) == b""
+        writer.close()
+        assert answers == 0
+
+    dripping = [b"GET /health/live HTTP/1.1\r\nX-A: ", *([b"a"] * 5)]
+    again = dropped(whole[:9], whole[9:], *dripping, answers=1)
+    await asyncio.gather(dropped(), dropped(*dripping), dropped(b"GET"), again)
+    async with api.http() as http:  # a connection that is kept, and used again later
+        for _ in range(2):
+            assert (await http.get("/health/live")).status_code == 200
+            await asyncio.sleep(0.4)
 
 
 async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
