@@ -317,6 +317,11 @@ def _failure(answer: httpx2.Response) -> NewtonError:
         problem = cast("dict[str, str]", answer.json())
         code = problem["type"].rpartition(":")[2]
         kind = _kinds(NewtonError).get(code, NewtonError)
+        if kind is DatabaseError:  # its remedy is for the machine of the daemon
+            return DatabaseError(
+                f"The daemon at {_base(answer.request)} answers, but not its database: {problem['detail']}",
+                hint=f"Ask again later; `newton doctor` says more where the daemon runs. {problem['hint']}",
+            )
         return kind(problem["detail"], hint=problem["hint"])
     except (ValueError, KeyError, TypeError):
         return BusyError(
@@ -324,8 +329,12 @@ def _failure(answer: httpx2.Response) -> NewtonError:
         )
 
 
+def _base(asked: httpx2.Request) -> str:
+    return f"{asked.url.scheme}://{asked.url.netloc.decode()}"
+
+
 def _away(error: httpx2.TransportError) -> DatabaseError:
     return DatabaseError(
-        f"The daemon cannot be reached: {type(error).__name__}.",
+        f"The daemon at {_base(error.request)} cannot be reached: {str(error) or type(error).__name__}.",
         hint="See that `newton serve` runs, and on which port.",
     )

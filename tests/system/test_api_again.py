@@ -1,6 +1,7 @@
 """What comes again is done once; and who listens misses nothing."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -14,6 +15,8 @@ from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFound
 from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
+from newton.runtime.api.problems import answer
+from tests.endpoint import Wire, endpoint
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
 
@@ -157,8 +160,20 @@ async def test_the_client_speaks_every_verb(api: Api) -> None:
         with pytest.raises(ForbiddenError, match="scope write"):
             await reader.remember("x")
     async with Client("http://127.0.0.1:1", token="x", attempts=1) as nobody:
-        with pytest.raises(DatabaseError, match="cannot be reached"):
+        with pytest.raises(DatabaseError, match=r"http://127\.0\.0\.1:1 cannot be reached: All connection"):
             await nobody.calibration()
+
+
+async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> None:
+    async def respond(wire: Wire) -> None:
+        problem = json.loads(bytes(answer(DatabaseError("It is away.", hint="Start it."), wire.path).body))
+        await wire.send(503, problem)
+
+    async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client:
+        with pytest.raises(DatabaseError) as failed:
+            await client.calibration()
+    assert failed.value.what == f"The daemon at {there.url[:-3]} answers, but not its database: It is away."
+    assert "`newton doctor` says more where the daemon runs" in failed.value.hint
 
 
 async def test_a_key_is_a_name_and_not_a_text(api: Api) -> None:
