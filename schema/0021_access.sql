@@ -19,3 +19,36 @@ comment on column runtime.tokens.scope is 'read: ask; write: also remember, deci
 call runtime.isolate('runtime.tokens');
 grant select, insert on runtime.tokens to newton_app;
 grant update (revoked_at, used_at) on runtime.tokens to newton_app;
+
+-- For whom a token speaks, and how far; no row when it is unknown, expired or revoked. Every request begins with this, so it
+-- is one statement: it opens the agent's scope itself and leaves it as it was. What is compared are hashes, of which nobody
+-- can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the minute: a
+-- write for each request would cost more than it says.
+create function runtime.bearer(own uuid, token uuid, digest bytea, moment timestamptz)
+returns table (agent text, scope text)
+language plpgsql
+as $$
+declare
+    before constant text := coalesce(current_setting('newton.agent_id', true), '');
+    held runtime.tokens;
+begin
+    perform set_config('role', 'newton_app', true), set_config('newton.agent_id', own::text, true);
+    select t.* into held
+    from runtime.tokens as t
+    where
+        t.agent_id = own
+        and t.token_id = token
+        and t.hash = digest
+        and t.revoked_at is null
+        and (t.expires_at is null or t.expires_at > moment);
+    if found then
+        if held.used_at is null or moment - held.used_at > interval '1 minute' then
+            update runtime.tokens set used_at = moment where agent_id = own and token_id = token;
+        end if;
+        return query select a.name, held.scope from runtime.agents as a where a.agent_id = own;
+    end if;
+    perform set_config('newton.agent_id', before, true);
+end
+$$;
+
+grant execute on function runtime.bearer(uuid, uuid, bytea, timestamptz) to newton_app;

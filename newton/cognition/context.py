@@ -33,6 +33,7 @@ from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.ranking import USUAL, Weighing
 from newton.memory.representations import Count, bullet
+from newton.spans import Noting, span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -133,6 +134,10 @@ class Contexts:
         )
 
     async def _thought(self, request: Request, sources: Sources) -> Current:
+        with span("context") as noting:
+            return _noted(noting, await self._chosen(request, sources))
+
+    async def _chosen(self, request: Request, sources: Sources) -> Current:
         laps, now = Laps(), request.as_of or self.clock.now()
         gathered = await sources.gather(request, reach=self._reach(request), now=now)
         laps.end("recall")
@@ -289,6 +294,14 @@ def left_out(added: Additional) -> Mapping[str, str]:
 def untold(tasks: Stacked) -> Mapping[str, str]:
     """What of the stack of tasks is not in the context."""
     return {"tasks": f"no room for {tasks.left_out} of them"} if tasks.left_out else {}
+
+
+def _noted(noting: Noting, current: Current) -> Current:
+    """What a trace is told of it."""
+    bundle = current.bundle
+    noting.note(bundle_id=str(bundle.bundle_id), frame=bundle.frame.frame, tokens=bundle.tokens)
+    noting.note(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
+    return current
 
 
 def _ensure_sensible(request: Request) -> None:

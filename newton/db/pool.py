@@ -160,11 +160,18 @@ class Database:
     async def moment(self) -> str:
         """Which transactions have ended by now, of whatever agent: with the same answer twice nobody has written in
         between. It reads no rows, so it is in nobody's scope. Raises DatabaseError as `work` does."""
+        async with self.statement() as tx:
+            return await tx.fetchval(MOMENT)
+
+    @asynccontextmanager
+    async def statement(self) -> AsyncGenerator[Tx]:
+        """For one statement that needs no scope or opens its own: a unit of work takes two round trips more. Raises
+        DatabaseError as `work` does."""
         with connecting():
             tx = await self._pool.acquire()
         try:
             with working(tx):
-                return await tx.fetchval(MOMENT)
+                yield tx
         finally:
             await self._pool.release(tx)
 

@@ -1,10 +1,13 @@
 """One memory, looked up by its id or the end of it: the whole record, with what it is to others."""
 
 import zlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
+
+from asyncpg import Record as Row
 
 from newton.db.pool import Tx
 from newton.db.queries import load
@@ -14,7 +17,7 @@ from newton.memory.memory import Kind, Outcome, Trust
 SQL = load("newton.memory", "lookup.sql")
 
 FEWEST_LETTERS = 6  # of the end of an id; its beginning is the time, which neighbours share
-SHOWN_LETTERS = 8
+SHOWN_LETTERS, ALL_LETTERS = 8, 32
 
 
 class Relative(NamedTuple):
@@ -68,7 +71,7 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = Non
             f"{given!r} is no id of a memory.",
             hint=f"Give the whole id or at least the last {FEWEST_LETTERS} letters of it; `newton recall` shows them.",
         )
-    rows = await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, kind=kind, most=2)
+    rows = await _meant(tx, letters, agent_id=agent_id, kind=kind)
     if not rows:
         if gone := await SQL["forgotten"].one(tx, agent_id=agent_id, ending=letters):
             raise NotFoundError(
@@ -79,6 +82,12 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = Non
     if len(rows) > 1:
         raise ConflictError(f"Several memories end in {given}.", hint="Give more letters of the id.")
     return rows[0]["memory_id"]
+
+
+async def _meant(tx: Tx, letters: str, *, agent_id: UUID, kind: Kind | None) -> Sequence[Row]:
+    if len(letters) == ALL_LETTERS:  # at most one, and found without reading the ids of all
+        return await SQL["whole"].all(tx, agent_id=agent_id, memory_id=UUID(letters), kind=kind)
+    return await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, kind=kind, most=2)
 
 
 async def record(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:

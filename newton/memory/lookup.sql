@@ -1,3 +1,8 @@
+-- name: whole(agent_id, memory_id, kind)
+select memory_id
+from memory.memories
+where agent_id = $1 and memory_id = $2 and ($3::text is null or kind = $3);
+
 -- name: ending(agent_id, ending, kind, most)
 select memory_id
 from memory.memories

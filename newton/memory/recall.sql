@@ -68,37 +68,40 @@ corpus as materialized (
     ) as m
     cross join later as l
 ),
-hit as materialized (
-    select p.lexeme, p.memory_id, p.kind, p.tf, p.words
-    from memory.postings as p
-    where
-        p.agent_id = $1
-        and p.lexeme = any(tsvector_to_array(to_tsvector('english', left($2, 20000))))
-        and p.memory_id <> all($10::uuid[])
-        and p.kind <> 'artifact'
-),
+-- the most that a word can give to a text, and by what it gives less to a longer one
 weight as materialized (
-    select h.lexeme, ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) as idf
-    from (select lexeme, count(*) as texts from hit group by lexeme) as h
+    select
+        h.lexeme,
+        ln(1 + (c.texts - h.texts + 0.5) / (h.texts + 0.5)) * ($5::float8 + 1) as best,
+        $5::float8 * (1 - $6::float8) as fixed,
+        $5::float8 * $6::float8 / c.mean as growing
+    from (
+        select w.lexeme, n.texts
+        from unnest(tsvector_to_array(to_tsvector('english', left($2, 20000)))) as w (lexeme)
+        cross join lateral (
+            select count(*) as texts
+            from memory.postings as p
+            where p.agent_id = $1 and p.lexeme = w.lexeme and p.memory_id <> all($10::uuid[]) and p.kind <> 'artifact'
+        ) as n
+        where n.texts > 0
+    ) as h
     cross join corpus as c
 ),
 best as (
-    select sum(idf) * ($5::float8 + 1) as score
+    select sum(best) as score
     from weight
 ),
 scored as materialized (
     select
-        h.memory_id,
-        h.kind,
-        sum(
-            w.idf * h.tf * ($5::float8 + 1)
-            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.words / c.mean))
-        ) as score
-    from hit as h
-    join weight as w on w.lexeme = h.lexeme
-    cross join corpus as c
-    where h.memory_id not in (select memory_id from past) and h.memory_id <> all($9::uuid[])
-    group by h.memory_id, h.kind
+        p.memory_id,
+        p.kind,
+        sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.words)) as score
+    from weight as w
+    join memory.postings as p on p.agent_id = $1 and p.lexeme = w.lexeme
+    where
+        p.kind <> 'artifact' and p.memory_id <> all($10::uuid[])
+        and p.memory_id not in (select memory_id from past) and p.memory_id <> all($9::uuid[])
+    group by p.memory_id, p.kind
 )
 select r.memory_id, r.kind, m.words, m.thread, m.place, m.speaker, r.score / b.score as share
 from unnest($3::text[], $4::integer[]) as wanted (kind, most)

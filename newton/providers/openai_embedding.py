@@ -11,6 +11,7 @@ from newton.providers.embedding import Vector, unit
 from newton.providers.hearing import Received
 from newton.providers.openai_models import FAILURES, Endpoint, client
 from newton.settings import Settings
+from newton.spans import leaf
 
 # What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
 EMBED_TEXTS = 256
@@ -48,7 +49,8 @@ class OpenAIEmbedder:
     async def _embedded(self, texts: list[str]) -> list[Vector]:
         deadline = self._endpoint.deadline()
         try:
-            answer = await self._endpoint.tried(lambda: self._asked(texts), deadline=deadline)
+            with leaf("embeddings", model=self._endpoint.model, texts=len(texts)):
+                answer = await self._endpoint.tried(lambda: self._asked(texts), deadline=deadline)
             rows = sorted(_Rows.model_validate(answer).data, key=lambda row: row.index)
         except FAILURES as error:
             self._endpoint.note(error)

@@ -21,6 +21,7 @@ from newton.providers.breaker import Breaker, breaker_of
 from newton.providers.chat import ChatMessage, Manner, Reply, wire
 from newton.providers.hearing import Heard
 from newton.settings import Settings
+from newton.spans import leaf
 
 OPENAI = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
@@ -225,6 +226,18 @@ class OpenAIChat:
                 yield piece
 
     async def _replied(
+        self, heard: Heard, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+    ) -> AsyncGenerator[str | Reply]:
+        with leaf("chat", model=self._endpoint.model) as noting:
+            async with aclosing(self._pieces(heard, begin, deadline)) as pieces:
+                async for piece in pieces:
+                    if isinstance(piece, Reply):
+                        noting.note(
+                            finish=piece.finish, input_tokens=piece.input_tokens, output_tokens=piece.output_tokens
+                        )
+                    yield piece
+
+    async def _pieces(
         self, heard: Heard, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
     ) -> AsyncGenerator[str | Reply]:
         failure: Exception | None = None

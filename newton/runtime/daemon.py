@@ -26,6 +26,7 @@ from newton.runtime.jobs.work import Worker
 from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.opening import opened
+from newton.runtime.tracing import traced
 from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
@@ -134,7 +135,9 @@ class Server(uvicorn.Server):
         yield
 
 
-async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], None] = lambda said: None) -> None:
+async def serve(
+    settings: Settings, listen: Listen, *, tell: Callable[[str], None] = lambda said: None, traces: bool = False
+) -> None:
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
     listen.checked()
@@ -144,6 +147,7 @@ async def serve(settings: Settings, listen: Listen, *, tell: Callable[[str], Non
     for number in (signal.SIGTERM, signal.SIGINT):
         asyncio.get_running_loop().add_signal_handler(number, _told, stop)
     async with AsyncExitStack() as stack:
+        await stack.enter_async_context(traced(wanted=traces))
         newton = await _opened(stack, settings, stop, tell)
         if newton is None:
             return

@@ -1,5 +1,6 @@
 """Tokens: found by their hash alone, for one agent, until they end."""
 
+import base64
 from datetime import timedelta
 from uuid import UUID
 
@@ -7,6 +8,7 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.errors import InputError, NotFoundError
+from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Bearer
 from tests.support import ANA, NOON
@@ -17,9 +19,7 @@ async def made(tx: Tx, **given: object) -> str:
 
 
 async def bearer(tx: Tx, text: str, *, after: timedelta = timedelta()) -> Bearer | None:
-    claimed = tokens.agent_of(text)
-    assert claimed is not None
-    return await tokens.bearer(tx, text, agent_id=claimed[0], token_id=claimed[1], now=NOON + after)
+    return await tokens.bearer(tx, text, now=NOON + after)
 
 
 async def test_a_token_says_its_agent_and_its_scope(tx: Tx) -> None:
@@ -59,3 +59,11 @@ async def test_its_last_use_is_known_to_the_minute(tx: Tx) -> None:
     (token,) = await tokens.listed(tx, agent_id=ANA)
     assert token.used_at == NOON + timedelta(seconds=90)
     assert isinstance(token.token_id, UUID)
+
+
+async def test_to_ask_for_a_token_of_another_agent_opens_nothing_of_it(tx: Tx) -> None:
+    mine = await made(tx)
+    ids = agent_id("ben").bytes + new_id().bytes + bytes(32)
+    assert await bearer(tx, tokens.PREFIX + base64.urlsafe_b64encode(ids).decode()) is None
+    assert await tx.fetchval("select current_setting('newton.agent_id')") == str(ANA)
+    assert await bearer(tx, mine)

@@ -1,13 +1,17 @@
 """The daemon: it is spoken to with tokens alone, and ends in order."""
 
+import gzip
 import os
 import signal
 import socket
 import stat
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
+from threading import Thread
 
 import httpx2
 import pytest
@@ -63,9 +67,39 @@ def test_a_port_that_is_taken_is_refused_with_a_remedy(served: Daemon, home: Pat
     assert "give another --port" in second.stderr
 
 
-def test_it_ends_in_order_when_told_to(home: Path) -> None:
-    with daemon(home) as made:
+def test_it_ends_in_order_when_told_to_and_its_traces_hold_no_word_that_was_said(home: Path) -> None:
+    with collector() as (url, traces), daemon(home, "--traces", OTEL_EXPORTER_OTLP_ENDPOINT=url) as made:
+        with made.client(traceparent=f"00-{'4b' * 16}-{'a3' * 8}-01") as client:
+            assert client.post("/v1/memories", json={"content": "The kettle is blue."}).status_code == 201
+            assert client.post("/v1/context", json={"input": "Which colour has the kettle?"}).status_code == 200
+            assert client.get("/v1/sessions/kettles/view").status_code == 404
         assert made.stopped() == 0
+    told = b"".join(traces)
+    for name in (b"POST /v1/memories", b"GET /v1/sessions/{session}/view", b"newton.recall_ms", b"\x4b" * 16):
+        assert name in told
+    assert b"ettle" not in told and made.token.encode() not in told
+
+
+@contextmanager
+def collector() -> Generator[tuple[str, list[bytes]]]:
+    """Takes what a daemon sends to a collector of traces."""
+    traces: list[bytes] = []
+
+    class Taking(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            body = self.rfile.read(int(self.headers["Content-Length"]))
+            traces.append(gzip.decompress(body) if self.headers["Content-Encoding"] == "gzip" else body)
+            self.send_response(200)
+            self.end_headers()
+
+        def log_message(self, format: str, *args: object) -> None:
+            pass
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Taking)
+    Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}", traces
+    server.shutdown()
+    server.server_close()
 
 
 def test_an_address_that_others_reach_wants_encryption(home: Path) -> None:

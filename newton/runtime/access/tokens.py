@@ -3,9 +3,8 @@
 import base64
 import binascii
 import hashlib
-import hmac
 import secrets
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
@@ -21,9 +20,6 @@ SCOPES: tuple[Scope, ...] = get_args(Scope)  # each may do what those before it 
 
 PREFIX = "nwt_"
 SECRET_BYTES = 32
-USED_EVERY = timedelta(
-    minutes=1
-)  # how exact the last use is kept: a write for each request would cost more than it says
 
 
 class Token(NamedTuple):
@@ -85,16 +81,15 @@ def agent_of(text: str) -> tuple[UUID, UUID] | None:
     return UUID(bytes=packed[:16]), UUID(bytes=packed[16:32])
 
 
-async def bearer(tx: Tx, text: str, *, agent_id: UUID, token_id: UUID, now: datetime) -> Bearer | None:
-    """Whom the token speaks for; None when it is unknown, expired or revoked."""
-    row = await SQL["find"].one(tx, agent_id=agent_id, token_id=token_id)
-    if row is None or not hmac.compare_digest(row["hash"], hashed(text)):
+async def bearer(tx: Tx, text: str, *, now: datetime) -> Bearer | None:
+    """Whom the token speaks for; None when it is none, unknown, expired or revoked. Asked in a unit of work of its
+    agent, or as a statement of its own."""
+    claimed = agent_of(text)
+    if claimed is None:
         return None
-    if row["revoked_at"] is not None or (row["expires_at"] is not None and row["expires_at"] <= now):
-        return None
-    if row["used_at"] is None or now - row["used_at"] > USED_EVERY:
-        await SQL["used"].run(tx, agent_id=agent_id, token_id=token_id, now=now)
-    return Bearer(agent_id, row["agent"], row["scope"])
+    agent_id, token_id = claimed
+    row = await SQL["bearer"].one(tx, agent_id=agent_id, token_id=token_id, hash=hashed(text), now=now)
+    return Bearer(agent_id, *row) if row else None
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Token]:

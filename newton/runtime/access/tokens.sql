@@ -7,16 +7,9 @@ where not exists (
 )
 returning token_id;
 
--- name: find(agent_id, token_id)
-select t.name, t.scope, t.hash, t.expires_at, t.revoked_at, t.used_at, a.name as agent
-from runtime.tokens as t
-join runtime.agents as a on a.agent_id = $1
-where t.agent_id = $1 and t.token_id = $2;
-
--- name: used(agent_id, token_id, now)
-update runtime.tokens
-set used_at = $3
-where agent_id = $1 and token_id = $2;
+-- name: bearer(agent_id, token_id, hash, now)
+select agent, scope
+from runtime.bearer($1, $2, $3, $4);
 
 -- name: listed(agent_id)
 select token_id, name, scope, created_at, expires_at, revoked_at, used_at

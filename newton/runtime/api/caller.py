@@ -1,6 +1,5 @@
 """Who calls: the agent comes from the token, and a token may do what its scope says."""
 
-from datetime import datetime
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
@@ -35,7 +34,7 @@ class Caller:
 
     async def stands(self, tx: Tx) -> bool:
         """Whether the token is still valid, for who asked long ago."""
-        return self._token is None or await _valid(tx, self._token, now=self.newton.clock.now()) is not None
+        return self._token is None or await tokens.bearer(tx, self._token, now=self.newton.clock.now()) is not None
 
     def must_operate(self, why: str) -> None:
         """Raises ForbiddenError for any token but the operator's."""
@@ -98,22 +97,13 @@ def _known(request: Request, caller: Caller) -> Caller:
 
 
 async def _bearer(minds: Minds, text: str) -> tokens.Bearer:
-    claimed = tokens.agent_of(text)
-    if claimed is None:
-        raise NO_TOKEN
-    async with minds.first.db.work(claimed[0]) as tx:
-        known = await _valid(tx, text, now=minds.first.clock.now())
+    if tokens.agent_of(text) is None:
+        raise NO_TOKEN  # nothing is asked for it
+    async with minds.first.db.statement() as tx:
+        known = await tokens.bearer(tx, text, now=minds.first.clock.now())
     if known is None:
         raise NO_TOKEN
     return known
-
-
-async def _valid(tx: Tx, text: str, *, now: datetime) -> tokens.Bearer | None:
-    claimed = tokens.agent_of(text)
-    if claimed is None:
-        return None
-    agent_id, token_id = claimed
-    return await tokens.bearer(tx, text, agent_id=agent_id, token_id=token_id, now=now)
 
 
 class Needs:

@@ -7,12 +7,13 @@ from typing import Any
 from uuid import UUID
 
 import structlog
-from starlette.datastructures import MutableHeaders
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.clock import stopwatch
 from newton.ids import new_id
 from newton.runtime.api.metrics import Meters
+from newton.spans import span
 
 HEADERS = {
     "X-Content-Type-Options": "nosniff",
@@ -49,22 +50,22 @@ class Observed:
                 sign(MutableHeaders(scope=message), request_id)
             await send(message)
 
-        with self.meters.in_flight.track_inprogress():
+        with self.meters.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as noting:
             try:
                 await self.app(scope, receive, sent)
             finally:
                 self._note(scope, request_id, status, stopwatch() - began)
+                noting.name(f"{_method(scope)} {_pattern(scope)}")
+                noting.note(request_id=str(request_id), status=status, agent_id=_agent(scope))
 
     def _note(self, scope: Scope, request_id: UUID, status: int, ms: float) -> None:
-        # anybody may send a method of their own making, and each would be a series that is kept for ever
-        route, method = _pattern(scope), scope["method"] if scope["method"] in METHODS else "other"
+        route, method = _pattern(scope), _method(scope)
         self.meters.requests.labels(method, route, status).inc()
         self.meters.durations.labels(method, route).observe(ms / 1_000)
-        agent_id = scope.get("state", {}).get("agent_id")
         log.info(
             "request_answered",
             request_id=str(request_id),
-            agent_id=str(agent_id) if agent_id else None,
+            agent_id=_agent(scope),
             method=method,
             route=route,
             status=status,
@@ -77,6 +78,16 @@ def sign(headers: MutableHeaders, request_id: UUID) -> None:
     headers["X-Request-Id"] = str(request_id)
     for name, value in HEADERS.items():
         headers.setdefault(name, value)
+
+
+def _method(scope: Scope) -> str:
+    """Anybody may send a method of their own making, and each would be a series that is kept for ever."""
+    return scope["method"] if scope["method"] in METHODS else "other"
+
+
+def _agent(scope: Scope) -> str | None:
+    agent_id = scope.get("state", {}).get("agent_id")
+    return str(agent_id) if agent_id else None
 
 
 def _pattern(scope: Scope) -> str:

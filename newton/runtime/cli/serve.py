@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
+import uvloop
 from cyclopts import Parameter
 
 from newton.errors import NewtonError
@@ -14,7 +15,7 @@ from newton.runtime.logs import Format, configure, tell
 from newton.runtime.statuses import OK, status_of
 
 
-async def serve(
+def serve(
     *,
     host: str = "127.0.0.1",
     port: int = 8700,
@@ -28,6 +29,9 @@ async def serve(
         Parameter(negative=(), help="Another name under which it may be called, and its pages call it."),
     ] = None,
     log_format: Annotated[Format, Parameter(help="How the log on standard error is written.")] = "plain",
+    traces: Annotated[
+        bool, Parameter(negative=(), help="Send OpenTelemetry traces to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
+    ] = False,
     agent: Agent = None,
 ) -> int:
     """Serve HTTP until it is told to stop.
@@ -43,8 +47,10 @@ async def serve(
         behind_proxy=behind_proxy,
         also=tuple(allow_host or ()),
     )
+    said = tell if log_format == "json" else show.notice
     try:
-        await served(settings(agent), listen, tell=tell if log_format == "json" else show.notice)
+        # a fifth less of the processor for each request than the loop of the standard library
+        uvloop.run(served(settings(agent), listen, tell=said, traces=traces))
     except NewtonError as error:
         if log_format == "plain":
             raise

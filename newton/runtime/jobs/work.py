@@ -23,6 +23,7 @@ from newton.ids import new_id
 from newton.runtime.jobs import claiming, queue
 from newton.runtime.jobs.queue import GOES_ON, Claimed, Failure, LostError, Outcome
 from newton.runtime.jobs.schedule import Schedule, backoff
+from newton.spans import span
 
 T = TypeVar("T")
 
@@ -139,7 +140,8 @@ class Worker:
         return Failure(_said(error), backoff(attempts, random.random()))
 
     async def _done(self, claimed: Claimed) -> Outcome:
-        return await queue.end(self.db, claimed, await self.run(claimed))
+        with span(f"job {claimed.name}", agent_id=str(claimed.agent_id), attempt=claimed.attempts):
+            return await queue.end(self.db, claimed, await self.run(claimed))
 
     async def _renew(self) -> None:
         """What another has taken over is stopped here; it could not be ended anyway."""

@@ -1,0 +1,61 @@
+"""OpenTelemetry: spans of requests, jobs, contexts and models, for who has a collector."""
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import AbstractContextManager, asynccontextmanager
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+from newton import __version__, spans
+from newton.errors import ConfigError
+
+if TYPE_CHECKING:
+    from opentelemetry.trace import Span, Tracer
+
+LEAVE_MS = 1_000  # for a collector that says nothing, at the end
+
+
+class Traces:
+    """Tells spans to a tracer."""
+
+    def __init__(self, tracer: "Tracer") -> None:
+        self._tracer = tracer
+        self._extract = import_module("opentelemetry.propagate").extract
+
+    def within(self, name: str, carried: Mapping[str, str]) -> "AbstractContextManager[Span]":
+        # neither the message of a failure nor its trace, which may quote what somebody said
+        return self._tracer.start_as_current_span(
+            name,
+            context=self._extract(carried) if carried else None,
+            record_exception=False,
+            set_status_on_exception=False,
+        )
+
+    def beside(self, name: str) -> "Span":
+        return self._tracer.start_span(name)
+
+
+@asynccontextmanager
+async def traced(*, wanted: bool) -> AsyncGenerator[None]:
+    """As long as it lasts spans are sent over OTLP to where the usual OTEL_… variables say.
+
+    Raises ConfigError when the packages for it are not installed.
+    """
+    if not wanted:
+        yield
+        return
+    try:
+        sdk, export = (import_module(f"opentelemetry.sdk.{name}") for name in ("trace", "trace.export"))
+        resources = import_module("opentelemetry.sdk.resources")
+        otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
+    except ImportError:
+        raise ConfigError("The packages that write traces are missing.", hint="pip install 'newton[otel]'") from None
+    given = resources.OTELResourceDetector().detect()  # by OTEL_SERVICE_NAME it may be called otherwise
+    provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
+    provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
+    spans.tell(Traces(provider.get_tracer("newton", __version__)))
+    try:
+        yield
+    finally:
+        spans.tell(None)
+        await asyncio.to_thread(provider.force_flush, LEAVE_MS)
