@@ -94,7 +94,7 @@ class _Protocol(H11Protocol):
     _stalled: asyncio.TimerHandle | None = None
     _asking: asyncio.TimerHandle | None = None
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn has it
         super().connection_made(transport)
         self._asking = self.loop.call_later(HEAD_SECONDS, transport.abort)
 

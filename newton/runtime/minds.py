@@ -1,17 +1,15 @@
 """The agents of one process: they share its database and models, and nothing else."""
 
 import asyncio
-import difflib
 from collections import OrderedDict
 from functools import cached_property
 from typing import TYPE_CHECKING
 from uuid import UUID
 from weakref import WeakValueDictionary
 
-from newton.errors import DatabaseError, NotFoundError
+from newton.errors import DatabaseError
 from newton.ids import agent_id
 from newton.memory import agents
-from newton.runtime.jobs.claiming import everyone
 from newton.runtime.models import chat_model
 from newton.runtime.opening import for_agent
 from newton.runtime.wiring import Newton
@@ -38,7 +36,7 @@ class Minds:
         return chat_model(self.first.settings)
 
     async def of(self, name: str) -> Newton:
-        """Newton for the agent of that name. Raises NotFoundError, which names the one that is nearest."""
+        """Newton for the agent of that name. Raises NotFoundError when there is none."""
         known = agent_id(name)
         if known == self.first.agent_id:
             return self.first
@@ -46,21 +44,12 @@ class Minds:
             self._at_hand.move_to_end(known)
             return self._at_hand[known]
         async with self._lock(known):
-            return self._at_hand.get(known) or self._kept(await self._opened(name))
+            return self._at_hand.get(known) or self._kept(await for_agent(self.first, name))
 
     async def begin(self, name: str) -> Newton:
         """The same, begun if it is new: on purpose only, since a slip of the pen would be a mind of its own."""
         await agents.agent(self.first.db, name, now=self.first.clock.now())
         return await self.of(name)
-
-    async def _opened(self, name: str) -> Newton:
-        try:
-            return await for_agent(self.first, name)
-        except NotFoundError as error:
-            near = difflib.get_close_matches(name, [one.name for one in await everyone(self.first.db)], n=1)
-            meant = f"Did you mean {near[0]!r}? " if near else ""
-            hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
-            raise NotFoundError(error.what, hint=hint) from None
 
     async def renew(self, newton: Newton) -> Newton:
         """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""

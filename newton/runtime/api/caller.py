@@ -1,5 +1,6 @@
 """Who calls: the agent comes from the token, and a token may do what its scope says."""
 
+import difflib
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
@@ -7,10 +8,11 @@ from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.db.pool import Tx
-from newton.errors import ForbiddenError, InputError, UnauthorizedError
+from newton.errors import ForbiddenError, InputError, NotFoundError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator, tokens
 from newton.runtime.access.tokens import SCOPES, Scope
+from newton.runtime.jobs.claiming import everyone
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
 
@@ -68,7 +70,7 @@ async def caller(
     if operator.same(given.credentials, request.app.state.operator_token):
         await _no_surplus(request)
         name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
-        return _known(request, Caller(await minds.of(name), "admin"))
+        return _known(request, Caller(await _named(minds, name), "admin"))
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
@@ -76,6 +78,16 @@ async def caller(
         )
     await _no_surplus(request)
     return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+
+
+async def _named(minds: Minds, name: str) -> Newton:
+    try:
+        return await minds.of(name)
+    except NotFoundError as error:
+        near = difflib.get_close_matches(name, [one.name for one in await everyone(minds.first.db)], n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
+        raise NotFoundError(error.what, hint=hint) from None
 
 
 async def _no_surplus(request: Request) -> None:
