@@ -29,8 +29,11 @@ async def test_a_thousand_replies_that_were_cut_are_one_effect_each(db: Database
         assert await effects(api) == [333, 333, 333, 999]
 
 
-async def test_fifty_agents_see_nothing_of_each_other_at_any_door(db: Database, dsn: str, tmp_path: Path) -> None:
+async def test_fifty_agents_see_nothing_of_each_other_at_any_door(
+    db: Database, dsn: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     # S1, S9
+    monkeypatch.setattr(daemon, "HEAD_SECONDS", 120)  # the clients wait for their turn in the same loop
     (tmp_path / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
     street = Street()
     async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
