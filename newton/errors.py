@@ -5,6 +5,7 @@ NewtonError
 ├── InputError          the caller's words cannot be taken
 ├── UnauthorizedError   the caller shows no token that is valid
 ├── ForbiddenError      the caller's token may not do that
+├── ElsewhereError      the request comes from another's page, or under a name that is not ours
 ├── TooLargeError       the caller sends more than is read
 ├── BusyError           too much is asked at once
 ├── DeadlineError       it takes longer than anything may
@@ -47,6 +48,10 @@ class UnauthorizedError(NewtonError):
 
 class ForbiddenError(NewtonError):
     code = "forbidden"
+
+
+class ElsewhereError(NewtonError):
+    code = "elsewhere"
 
 
 class TooLargeError(NewtonError):

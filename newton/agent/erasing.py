@@ -26,18 +26,21 @@ TOKEN = 8  # letters
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Going:
-    """What would go: memories with kind and short form, decisions that lose their words, lines of the identity."""
+    """What would go: memories with kind and short form, decisions that lose their words, lines of the identity; and
+    beside them, with their kind, contexts, and tasks and documents that lose their words."""
 
     agent_id: UUID
     names: tuple[str, ...]
     memories: Sequence[tuple[UUID, str, str]]
     decisions: Sequence[UUID]
     tenets: Sequence[UUID]
+    beside: Sequence[tuple[UUID, str]]
 
     @property
     def token(self) -> str:
         """Tells this from anything else that would go: who gives it has seen it."""
         ids = [*(memory_id for memory_id, _, _ in self.memories), *self.decisions, *self.tenets]
+        ids += [one for one, _ in self.beside]
         return digest(str(self.agent_id), *self.names, *(str(one) for one in ids)).hex()[:TOKEN]
 
 
@@ -73,11 +76,18 @@ class Erasing:
                 await decisions.erase(tx, decision_id, because=why, by=by, count=self.count)
             if found.memories:
                 await forget(tx, [one[0] for one in found.memories], derived=True, because=why, by=by)
+            await self._unheld(tx, found, because=why)
             for tenet_id in found.tenets:
                 await self._unsay(tx, tenet_id, Hand(by=by, count=self.count, because=why))
             about = {name: len(getattr(found, name)) for name in ("memories", "decisions", "tenets")}
             tell("subject.erased", about, agent_id=self.agent_id, now=by.now)
             return found
+
+    async def _unheld(self, tx: Tx, found: Going, *, because: str) -> None:
+        ids, kinds = [one for one, _ in found.beside], [kind for _, kind in found.beside]
+        noted = {"now": self.clock.now(), "because": because, "origin": self.origin}
+        await SQL["note"].run(tx, agent_id=self.agent_id, ids=ids, kinds=kinds, **noted)
+        await SQL["unsay"].run(tx, agent_id=self.agent_id, ids=ids)
 
     async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:
         held = {one.tenet_id for one in await identity.written(tx, agent_id=self.agent_id) if one.words}
@@ -100,7 +110,8 @@ class Erasing:
             tx, agent_id=self.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
         )
         tenets = await SQL["tenets"].all(tx, agent_id=self.agent_id, pattern=pattern)
-        if not about and not tenets:
+        beside = await SQL["beside"].all(tx, agent_id=self.agent_id, pattern=pattern)
+        if not about and not tenets and not beside:
             raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
         return Going(
             agent_id=self.agent_id,
@@ -108,6 +119,7 @@ class Erasing:
             memories=[tuple(row) for row in about if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in about if row["kind"] == "decision"],
             tenets=[row["tenet_id"] for row in tenets],
+            beside=[tuple(row) for row in beside],
         )
 
     def _by(self) -> Teller:

@@ -44,6 +44,11 @@ found as (
     from memory.former_forms
     where agent_id = $1 and concat_ws(' ', micro, summary) ~* $3
     union
+    select p.memory_id
+    from heart.passages as p
+    join heart.documents as d on d.agent_id = $1 and d.document_id = p.document_id
+    where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~* $3
+    union
     select decision_id
     from brain.records as r
     where
@@ -65,6 +70,39 @@ select tenet_id
 from heart.tenets
 where agent_id = $1 and words ~* $2
 order by tenet_id;
+
+-- name: beside(agent_id, pattern)
+-- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts.
+select task_id as id, 'task' as kind
+from dialogue.tasks as t
+where
+    t.agent_id = $1
+    and (
+        t.goal ~* $2
+        or exists (
+            select
+            from dialogue.task_steps as s
+            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.words ~* $2
+        )
+    )
+union all
+select document_id, 'document'
+from heart.documents
+where agent_id = $1 and concat_ws(' ', title, substring(ref from '[^/]*$')) ~* $2
+union all
+select bundle_id, 'context'
+from cognition.bundles
+where agent_id = $1 and concat_ws(' ', input, text, trace::text) ~* $2
+order by kind, id;
+
+-- name: note(agent_id, ids, kinds, now, because, origin)
+insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)
+select $1, g.id, g.kind, $4, $5, $6
+from unnest($2::uuid[], $3::text[]) as g (id, kind)
+on conflict do nothing;
+
+-- name: unsay(agent_id, ids)
+call memory.unsay($1, $2);
 
 -- name: wipe(agent_id)
 call runtime.wipe($1);

@@ -107,9 +107,8 @@ class Connection:
 
     def away(self, error: httpx2.TransportError) -> DatabaseError:
         """That nothing answers there."""
-        where = self._http.base_url
         return DatabaseError(
-            f"The daemon at {where.scheme}://{where.netloc.decode()} cannot be reached: {type(error).__name__}.",
+            f"The daemon at {_base(self._http.base_url)} cannot be reached: {str(error) or type(error).__name__}.",
             hint="See that `newton serve` runs, and on which port.",
         )
 
@@ -151,9 +150,19 @@ def _kinds(of: type[NewtonError]) -> dict[str, type[NewtonError]]:
 def _failure(answer: httpx2.Response) -> NewtonError:
     """The failure that a problem document tells of."""
     try:
-        return named(answer.json())
+        error = named(answer.json())
     except (ValueError, KeyError, TypeError):
         return _strange(f"It was answered with {answer.status_code}.")
+    if not isinstance(error, DatabaseError):
+        return error
+    return DatabaseError(  # its remedy is for the machine of the daemon
+        f"The daemon at {_base(answer.request.url)} answers, but not its database: {error.what}",
+        hint=f"Ask again later; `newton doctor` says more where the daemon runs. {error.hint}",
+    )
+
+
+def _base(url: httpx2.URL) -> str:
+    return f"{url.scheme}://{url.netloc.decode()}"
 
 
 def named(problem: Mapping[str, str]) -> NewtonError:

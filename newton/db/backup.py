@@ -42,6 +42,9 @@ $$
 HAS_SCHEMA = "select to_regclass('runtime.schema_migrations') is not null"
 
 
+REVOKE = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
+
+
 class Counted(NamedTuple):
     """The version of the server, and how many rows each table has."""
 
@@ -50,10 +53,12 @@ class Counted(NamedTuple):
 
 
 class Restored(NamedTuple):
-    """What was brought back, the rows there are now, and where what was there before lies, if anything was."""
+    """What was brought back, the rows there are now, how many tokens were revoked with that, and where what was there
+    before lies, if anything was."""
 
     manifest: Manifest
     rows: Mapping[str, int]
+    revoked: int
     replaced: Path | None
 
 
@@ -94,10 +99,13 @@ def _appearing(folder: Path) -> Generator[Path]:
         shutil.rmtree(partial, ignore_errors=True)
 
 
-async def restore(settings: Settings, folder: Path, *, schema: Path, replace: bool) -> Restored:
+async def restore(
+    settings: Settings, folder: Path, *, schema: Path, replace: bool, keep_tokens: bool = False
+) -> Restored:
     """Puts a backup in the place of the data. Nothing is touched before all of the backup is verified.
 
-    What was there is kept beside. Raises ConflictError when there is data and it is not to be replaced, and
+    What was there is kept beside. A copy knows nothing of what was revoked since it was made, so all of its tokens are
+    revoked unless they are to be kept. Raises ConflictError when there is data and it is not to be replaced, and
     DatabaseError when the backup does not start; then everything is as it was.
     """
     found = await asyncio.to_thread(manifest.verified, folder)
@@ -108,8 +116,9 @@ async def restore(settings: Settings, folder: Path, *, schema: Path, replace: bo
         )
     if settings.database_url:
         url = settings.database_url.get_secret_value()
-        return await _load(url, folder, found, schema=schema, replace=replace)
-    return await _unpack(settings.home, folder, found, schema=schema, replace=replace)
+        await _load(url, folder, replace=replace)
+        return Restored(found, *await _readied(url, schema, keep_tokens=keep_tokens), None)
+    return await _unpack(settings.home, folder, found, schema=schema, replace=replace, keep_tokens=keep_tokens)
 
 
 async def census(dsn: str) -> Counted:
@@ -152,7 +161,9 @@ async def _sound(programs: Path, base: Path) -> None:
         await _ran(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
 
 
-async def _unpack(home: Path, folder: Path, found: Manifest, *, schema: Path, replace: bool) -> Restored:
+async def _unpack(
+    home: Path, folder: Path, found: Manifest, *, schema: Path, replace: bool, keep_tokens: bool
+) -> Restored:
     with unused(home) as place:
         here = place.data.exists()
         if here and not replace:
@@ -162,7 +173,7 @@ async def _unpack(home: Path, folder: Path, found: Manifest, *, schema: Path, re
         swaps = [(place.data, fresh, aside), (home / NOTES, _notes(folder, home), home / aside.name)]
         _swap(swaps)
     try:
-        rows = await _tried(home, schema)
+        rows, revoked = await _tried(home, schema, keep_tokens=keep_tokens)
     except (NewtonError, asyncio.CancelledError):
         with unused(home):
             failed = [(now, then, now.with_name(f"{aside.name}.failed")) for now, _, then in swaps]
@@ -170,7 +181,7 @@ async def _unpack(home: Path, folder: Path, found: Manifest, *, schema: Path, re
             for _, _, useless in failed:
                 shutil.rmtree(useless, ignore_errors=True)
         raise
-    return Restored(found, rows, aside if here else None)
+    return Restored(found, rows, revoked, aside if here else None)
 
 
 def _swap(places: list[tuple[Path, Path, Path]]) -> None:
@@ -201,14 +212,35 @@ def _notes(folder: Path, home: Path) -> Path:
     return fresh
 
 
-async def _tried(home: Path, schema: Path) -> dict[str, int]:
-    """The rows of a database that has started and is at this version."""
+async def _tried(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
+    """The same of a database that has started."""
     server = await asyncio.to_thread(EmbeddedServer.start, home)
     try:
-        await prepare(server.dsn("postgres"), schema=schema)
-        return (await census(server.dsn("postgres"))).rows
+        return await _readied(server.dsn("postgres"), schema, keep_tokens=keep_tokens)
     finally:
         await asyncio.to_thread(server.stop)
+
+
+async def _readied(dsn: str, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
+    """Brings it to this version; the rows of it, and how many tokens were revoked."""
+    await prepare(dsn, schema=schema)
+    revoked = 0 if keep_tokens else await _revoked(dsn)
+    return (await census(dsn)).rows, revoked
+
+
+async def _revoked(dsn: str) -> int:
+    with connecting():
+        conn = await asyncpg.connect(dsn, timeout=10)
+    try:
+        with working(conn):
+            await conn.execute("set row_security = off")  # else who is bound by it would revoke none, and hear nothing
+            return len(await conn.fetch(REVOKE))
+    except asyncpg.InsufficientPrivilegeError:
+        raise DatabaseError(
+            "All is restored, but its tokens could not be revoked.", hint="Restore as a superuser, or --keep-tokens."
+        ) from None
+    finally:
+        await conn.close()
 
 
 async def _dump(settings: Settings, into: Path) -> Counted:
@@ -219,7 +251,7 @@ async def _dump(settings: Settings, into: Path) -> Counted:
     return Counted(version, rows)
 
 
-async def _load(url: str, folder: Path, found: Manifest, *, schema: Path, replace: bool) -> Restored:
+async def _load(url: str, folder: Path, *, replace: bool) -> None:
     """All of it in one transaction, so that what was there stays until it works."""
     with connecting():
         conn = await asyncpg.connect(url, timeout=10)
@@ -233,8 +265,6 @@ async def _load(url: str, folder: Path, found: Manifest, *, schema: Path, replac
         await conn.close()
     flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")
     await _client(url, "pg_restore", *flags, str(folder / DUMP))
-    await prepare(url, schema=schema)
-    return Restored(found, (await census(url)).rows, None)
 
 
 async def _client(url: str, program: str, *flags: str) -> None:

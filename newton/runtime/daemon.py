@@ -17,6 +17,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
+from newton.runtime import address
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
 from newton.runtime.api.bodies import LOOPBACK
@@ -32,6 +33,7 @@ from newton.settings import Settings
 DRAIN_SECONDS = 7
 DROP_SECONDS, LEAVE_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
 BACKLOG = 512
+HEAD_SECONDS = 10  # until the head of a request is there: who sends a byte a second would have the connection for ever
 STALLED_SECONDS = 20  # a reader that takes nothing for so long is dropped
 FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
 
@@ -86,9 +88,24 @@ class Listen:
 
 
 class _Protocol(H11Protocol):
-    """Drops who reads nothing: what is not taken would be kept for them, and the connection with it, for ever."""
+    """Drops who reads nothing, and who does not come to the end of what they ask: what is not taken would be kept for
+    them, and the connection with it, for ever."""
 
     _stalled: asyncio.TimerHandle | None = None
+    _asking: asyncio.TimerHandle | None = None
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn has it
+        super().connection_made(transport)
+        self._asking = self.loop.call_later(HEAD_SECONDS, transport.abort)
+
+    def handle_events(self) -> None:
+        super().handle_events()
+        begun = self.conn.trailing_data[0] and not (self.cycle and not self.cycle.response_complete)
+        if self._asking is not None and not begun:
+            self._asking.cancel()
+            self._asking = None
+        elif self._asking is None and begun:
+            self._asking = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
 
     def pause_writing(self) -> None:
         super().pause_writing()
@@ -100,6 +117,8 @@ class _Protocol(H11Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         self._heed()
+        if self._asking is not None:
+            self._asking.cancel()
         super().connection_lost(exc)
 
     def _heed(self) -> None:
@@ -135,6 +154,7 @@ async def serve(
         minds = Minds(newton)
         app = create(minds, operator_token=token, hosts=listen.hosts)
         await stack.enter_async_context(mounted(app))
+        stack.enter_context(address.noted(settings.home, listen.url(taken)))
         server = Server(config(app, listen))
         async with together() as tasks:
             hearing = tasks.create_task(app.state.board.hear(newton.db))

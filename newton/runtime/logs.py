@@ -2,28 +2,49 @@
 
 import logging
 import sys
-from typing import Literal
+from typing import Literal, cast
 
 import structlog
+from structlog.typing import EventDict, Processor, WrappedLogger
 
 Format = Literal["json", "plain"]
 
 
 def configure(form: Format) -> None:
-    """Everything goes to standard error, as JSON or as a person reads it."""
+    """Everything goes to standard error, as JSON or as a person reads it; so does what libraries have to say."""
     shown = structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
+    known: list[Processor] = [
+        structlog.processors.add_log_level,
+        structlog.processors.TimeStamper(fmt="iso", utc=True),
+        _without_words,
+    ]
     structlog.configure(
-        processors=[
-            structlog.processors.add_log_level,
-            structlog.processors.TimeStamper(fmt="iso", utc=True),
-            shown,
-        ],
+        processors=[*known, shown],
         logger_factory=structlog.WriteLoggerFactory(file=sys.stderr),
         cache_logger_on_first_use=False,
     )
-    # of an unexpected failure the server would print the message, which may quote what somebody said
-    logging.getLogger("uvicorn.error").addFilter(_without_words)
+    library = logging.StreamHandler(sys.stderr)
+    last: list[Processor] = [structlog.stdlib.ProcessorFormatter.remove_processors_meta, shown]
+    library.setFormatter(structlog.stdlib.ProcessorFormatter(foreign_pre_chain=known, processors=last))
+    logging.basicConfig(level=logging.WARNING, handlers=[library], force=True)
+    logging.captureWarnings(capture=True)
+    # of an unexpected failure the server would say that it was, which is said already
+    logging.getLogger("uvicorn.error").addFilter(_unsaid)
 
 
-def _without_words(record: logging.LogRecord) -> bool:
+def tell(said: str) -> None:
+    """A line of the log that is a sentence."""
+    structlog.get_logger("newton").info(said)
+
+
+def _without_words(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+    """The message of an exception may quote what somebody said; its kind does not."""
+    raised = event.pop("exc_info", None)
+    if isinstance(raised, tuple):
+        kind, *_ = cast("tuple[type[BaseException], ...]", raised)
+        event["error"] = kind.__name__
+    return event
+
+
+def _unsaid(record: logging.LogRecord) -> bool:
     return record.exc_info is None

@@ -9,6 +9,7 @@ from weakref import WeakValueDictionary
 
 from newton.errors import DatabaseError
 from newton.ids import agent_id
+from newton.memory import agents
 from newton.runtime.models import chat_model
 from newton.runtime.opening import for_agent
 from newton.runtime.wiring import Newton
@@ -35,7 +36,7 @@ class Minds:
         return chat_model(self.first.settings)
 
     async def of(self, name: str) -> Newton:
-        """Newton for the agent of that name, begun if it is new."""
+        """Newton for the agent of that name. Raises NotFoundError when there is none."""
         known = agent_id(name)
         if known == self.first.agent_id:
             return self.first
@@ -44,6 +45,11 @@ class Minds:
             return self._at_hand[known]
         async with self._lock(known):
             return self._at_hand.get(known) or self._kept(await for_agent(self.first, name))
+
+    async def begin(self, name: str) -> Newton:
+        """The same, begun if it is new: on purpose only, since a slip of the pen would be a mind of its own."""
+        await agents.agent(self.first.db, name, now=self.first.clock.now())
+        return await self.of(name)
 
     async def renew(self, newton: Newton) -> Newton:
         """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""

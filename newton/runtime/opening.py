@@ -88,9 +88,9 @@ async def opened(
 
 
 async def for_agent(newton: Newton, name: str) -> Newton:
-    """The same for another agent, which is begun if it is new. Nothing of one agent reaches another."""
+    """The same for another agent. Nothing of one agent reaches another. Raises NotFoundError when there is none."""
     settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
-    agent_id, embedder = await _begun(db, settings, newton.configured, clock)
+    agent_id, embedder = await _begun(db, settings, newton.configured, clock, begin=False)
     own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
     contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
     if embedder is not newton.embedder:

@@ -20,6 +20,7 @@ STATUSES: dict[str, Status] = {
     "invalid_input": Status(422, REFUSED, "The request cannot be taken"),
     "unauthorized": Status(401, REFUSED, "No valid token"),
     "forbidden": Status(403, REFUSED, "The token may not do that"),
+    "elsewhere": Status(403, REFUSED, "The request comes from elsewhere"),
     "not_found": Status(404, REFUSED, "There is no such thing"),
     "conflict": Status(409, REFUSED, "It contradicts what is stored"),
     "at_work": Status(409, FAILED, "It is being done", later=True),

@@ -1,5 +1,6 @@
 """Erasing a subject: of fifty marks in everything told of them none is left, and the chain still verifies."""
 
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from itertools import islice
 from uuid import UUID
@@ -13,11 +14,13 @@ from newton.brain.chain import Head
 from newton.clock import SteppedClock
 from newton.cognition.request import Request
 from newton.db.pool import Database
-from newton.dialogue import abridging, closing, sessions
+from newton.dialogue import abridging, closing, sessions, tasks
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError
-from newton.heart import entities, episodes, facts, identity
+from newton.heart import documents, entities, episodes, facts, identity
+from newton.heart.chunking import Chunk
+from newton.heart.documents import Source
 from newton.heart.facts import Statement
 from newton.heart.identity import Hand
 from newton.memory.outbox import Outbox
@@ -85,6 +88,46 @@ async def test_of_an_erased_subject_no_mark_is_left_and_the_chain_verifies(db: D
     assert len(await everything(db, ana)) > before / 2
     with pytest.raises(InputError, match="Nothing"):
         await erasing(db, ana).going("mira")
+
+
+async def a_goal(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
+        await tasks.push(tx, "Write to Mira", session_id=session_id, by=by)
+
+
+async def a_reason(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
+        await tasks.push(tx, "Write", session_id=session_id, by=by)
+        await tasks.block(tx, "Mira has the pen", session_id=session_id, by=by)
+
+
+async def a_title(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        source = Source(ref="/notes/x.md", title="Letters of Mira", format="markdown")
+        await documents.take(tx, source, [Chunk("On tea", "Warm the pot first.", 6)], by=teller(agent), count=count)
+
+
+async def an_input(db: Database, agent: UUID) -> None:
+    await contexts(db).build(Request(agent_id=agent, input="What does Mira want?", tokens=500))
+
+
+@pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input])
+async def test_what_stands_in_no_memory_is_erased_as_well(
+    db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
+) -> None:
+    # S8
+    await place(db, agent)
+    assert "Mira" in "\n".join(await everything(db, agent))
+    going = await erasing(db, agent).going("mira")
+    await erasing(db, agent).erase("mira", token=going.token, because="asked for")
+    assert "Mira" not in "\n".join(await everything(db, agent))
+    assert "Warm the pot" not in "\n".join(await everything(db, agent))
+    async with db.work(agent) as tx:
+        assert await tx.fetchval("select count(*) from memory.forgotten where because = 'asked for'") >= 1
 
 
 async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -> None:

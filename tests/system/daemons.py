@@ -1,5 +1,6 @@
 """A daemon of a test's own: a process that is spoken to over a real socket."""
 
+import json
 import os
 import re
 import signal
@@ -10,8 +11,11 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import httpx2
+
+from tests.system.servers import wait
 
 SERVES = re.compile(r"serves (https?://\S+)\.")
 
@@ -23,15 +27,26 @@ class Daemon:
     url: str
     process: "subprocess.Popen[str]"
     token: str
+    said: list[str]
 
     def client(self, token: str | None = None, **headers: str) -> httpx2.Client:
         shown = {"Authorization": f"Bearer {token or self.token}", **headers}
         return httpx2.Client(base_url=self.url, headers=shown, timeout=30)
 
+    def begins(self, *agents: str) -> None:
+        with self.client() as operator:
+            for name in agents:
+                assert operator.post("/v1/agents", json={"name": name}).status_code == 201
+
     def stopped(self) -> int:
         """Tells it to stop; the status it leaves with."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(timeout=15)
+
+    def log(self) -> list[dict[str, Any]]:
+        """Every line of it, once it has ended; of one that speaks JSON."""
+        wait(lambda: "leaves" in "".join(self.said))
+        return [json.loads(line) for line in self.said]
 
 
 @contextmanager
@@ -43,18 +58,18 @@ def daemon(home: Path, *flags: str, **env: str) -> Generator[Daemon]:
         words, cwd=home, env={**bare, "NEWTON_DATA_DIR": str(home / "data"), **env}, stderr=subprocess.PIPE, text=True
     )
     assert process.stderr is not None
-    draining = Thread(target=process.stderr.read)  # a log that nobody reads would stop the daemon
+    said: list[str] = []
+    draining = Thread(target=said.extend, args=(process.stderr,))  # a log that nobody reads would stop the daemon
     try:
-        said = ""
         for line in process.stderr:
-            said += line
+            said.append(line)
             if found := SERVES.search(line):
                 token = (home / "data" / "operator.token").read_text(encoding="utf-8").strip()
                 draining.start()
-                yield Daemon(url=found[1], process=process, token=token)
+                yield Daemon(url=found[1], process=process, token=token, said=said)
                 break
         else:
-            raise AssertionError(f"it did not serve: {said}")
+            raise AssertionError(f"it did not serve: {''.join(said)}")
     finally:
         process.kill()
         process.wait(timeout=10)

@@ -13,13 +13,14 @@ from fastapi import FastAPI
 from newton.client import Client
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.ids import agent_id
+from newton.ids import agent_id, new_id
 from newton.memory import agents
 from newton.providers.offline import HashEmbedder
 from newton.runtime import daemon
 from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Scope
 from newton.runtime.api.app import create
+from newton.runtime.mcp.streamable import mounted
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
 from newton.settings import load
@@ -45,13 +46,32 @@ class Api:
     def client(self, token: str, *, url: str | None = None) -> Client:
         return Client(url or self.url, token=token)
 
-    async def token(self, agent: str, scope: Scope = "admin", *, expires_at: datetime | None = None) -> str:
+    async def token(
+        self, agent: str, scope: Scope = "admin", *, name: str | None = None, expires_at: datetime | None = None
+    ) -> str:
         """A token of the agent, which is begun if it is new."""
         now = SystemClock().now()
         owner = await agents.agent(self.db, agent, now=now)
         async with self.db.work(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
-            return await tokens.make(tx, agent_id=owner, name=scope, scope=scope, now=made, expires_at=expires_at)
+            called = name or new_id().hex
+            return await tokens.make(tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at)
+
+    async def strange(self, agent: str) -> list[dict[str, str]]:
+        """Headers that open nothing, each with the status that is `due`."""
+        now, owner = SystemClock().now(), agent_id(agent)
+        mine = await self.token(agent)
+        revoked = await self.token(agent, "write", name="lost")
+        async with self.db.work(owner) as tx:
+            await tokens.revoke(tx, "lost", agent_id=owner, now=now)
+        expired = await self.token(agent, "read", expires_at=now - timedelta(hours=1))
+        shapes = [expired, revoked, f"{mine[:-4]}AAA=", f"{mine}x", mine.lower(), "nwt_", OPERATOR[:-1]]
+        wrong = [*(f"Bearer {shape}" for shape in shapes), "", "Bearer", f"Basic {mine}", mine]
+        foreign = ({"Origin": "https://elsewhere.example"}, {"Host": "elsewhere.example"}, {"X-Newton-Agent": "nobody"})
+        return [
+            *({"due": "401", "Authorization": one} for one in wrong),
+            *({"due": "403", "Authorization": f"Bearer {mine}", **one} for one in foreign),
+        ]
 
     async def rows(self, agent: str, table: str) -> int:
         async with self.db.work(agent_id(agent)) as tx:
@@ -59,13 +79,13 @@ class Api:
 
 
 @asynccontextmanager
-async def served(db: Database, home: Path) -> AsyncGenerator[Api]:
-    """Such an API, ended as the daemon ends it."""
+async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator[Api]:
+    """Such an API with MCP beside it, ended as the daemon ends it."""
     made = contexts(db)
     owner = await agents.agent(db, "default", now=SystemClock().now())
     embedder = HashEmbedder()
     newton = Newton(
-        settings=load({"data_dir": home}),
+        settings=load({"data_dir": home, **settings}),
         agent_id=owner,
         db=db,
         clock=SystemClock(),
@@ -95,7 +115,8 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
 
     await until(started)
     try:
-        yield listen.url(door)
+        async with mounted(app):
+            yield listen.url(door)
     finally:
         hearing.cancel()
         app.state.board.close()

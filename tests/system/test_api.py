@@ -12,12 +12,26 @@ from structlog.testing import capture_logs
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.ids import agent_id
-from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Scope
+from newton.runtime.api.app import described
 from tests.system.served import Api, served
 
 TOLD = '{"type":"fact","ref":"f1","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n{"type":"x"}\n'
 REDIS = {"description": "Use Redis for the cache", "confidence": 0.8, "reasons": [{"kind": "analysis", "text": "fast"}]}
+
+
+# a name is free in each agent
+BEGINS = {("POST", "/v1/sessions/{session}/messages"): 201, ("POST", "/v1/sessions/{session}/turns"): 200}
+BODIES = {
+    "/v1/memories/{memory_id}/supersede": {"content": "Ana lives in Bergen."},
+    "/v1/decisions/{decision_id}/review": {"outcome": "success"},
+    "/v1/sessions/{session}/messages": {"messages": [{"role": "user", "content": "hi"}]},
+    "/v1/sessions/{session}/turns": {"text": "hi"},
+    "/v1/sessions/{session}/compact": {},
+    "/v1/sessions/{session}/restore": {"entry_id": str(uuid4())},
+    "/v1/sessions/{session}/checkpoint": {"name": "tea"},
+    "/v1/sessions/{session}/branch": {"session": "other"},
+}
 
 
 @pytest.fixture
@@ -152,20 +166,22 @@ async def test_lines_are_imported_once(ana: httpx2.AsyncClient) -> None:
     assert (again["new"], again["known"]) == (0, 1)
 
 
+DOORS = (
+    *("GET /v1/frames", "POST /v1/memories", "POST /v1/chat/completions", "GET /v1/models", "POST /mcp"),
+    *("GET /v1/events", "GET /v1/export"),
+)
+
+
 async def test_only_a_token_in_force_opens(api: Api) -> None:
     # S9
-    hour = timedelta(hours=1)
-    now, owner = SystemClock().now(), agent_id("ana")
-    expired = await api.token("ana", expires_at=now - hour)
-    revoked = await api.token("ana", "write")
-    async with api.db.work(owner) as tx:
-        await tokens.revoke(tx, "write", agent_id=owner, now=now)
-    shapes = [f"Bearer {expired}", f"Bearer {revoked}", f"Bearer {revoked[:-4]}AAA=", "Bearer x", "Basic eA==", ""]
     async with httpx2.AsyncClient(base_url=api.url) as http:
-        for shape in shapes:
-            answer = await http.get("/v1/frames", headers={"Authorization": shape} if shape else {})
-            assert (answer.status_code, answer.headers["content-type"]) == (401, "application/problem+json"), shape
-        in_force = await api.token("ana", "read", expires_at=now + hour)
+        for headers in await api.strange("ana"):
+            due = int(headers.pop("due"))
+            for method, _, path in (door.partition(" ") for door in DOORS):
+                answer = await http.request(method, path, headers=headers)
+                assert answer.status_code == due, (path, headers)
+                assert (answer.headers.get("www-authenticate") == 'Bearer realm="newton"') == (due == 401)
+        in_force = await api.token("ana", "read", expires_at=SystemClock().now() + timedelta(hours=1))
         assert (await http.get("/v1/frames", params={"token": in_force, "access_token": in_force})).status_code == 401
         assert (await http.get("/v1/frames", headers={"Authorization": f"Bearer {in_force}"})).status_code == 200
 
@@ -184,19 +200,24 @@ async def test_a_token_does_what_its_scope_says(api: Api, scope: Scope, remember
 
 async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.AsyncClient) -> None:
     # S1, S9
-    memory = await remembered(ana)
-    decision = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
-    bundle = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
+    made = {"memory_id": await remembered(ana), "session": "talk", "name": "nothing", "tenet_id": str(uuid4())}
+    made["decision_id"] = (await ana.post("/v1/decisions", json=REDIS)).json()["decision_id"]
+    made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
+    before = (await ana.get("/v1/export")).text
+    paths = described(api.app)["paths"]
+    named = [(way.upper(), path) for path, ways in paths.items() if "{" in path for way in ways]
+    assert set(named) >= set(BEGINS) and len(named) >= 18
     async with api.http(await api.token("ben")) as ben:
-        for path in (f"memories/{memory}", f"decisions/{decision}", f"bundles/{bundle}", "sessions/talk/messages"):
-            assert (await ben.get(f"/v1/{path}")).status_code == 404, path
-        for path in (f"memories/{memory}/retract", f"bundles/{bundle}/replay"):
-            assert (await ben.post(f"/v1/{path}")).status_code == 404, path
+        for way, path in sorted(named, key=BEGINS.__contains__):
+            where, body = path.format_map(made), BODIES.get(path) if way == "POST" else None
+            answer = await ben.request(way, where, params={"confirm": "forget", "item": "1"}, json=body)
+            assert answer.status_code == BEGINS.get((way, path), 404), (way, where, answer.text)
         assert (await ben.post("/v1/recall", json={"text": "where does Ana live?"})).json()["found"] == []
         assert (await ben.get("/v1/decisions")).json()["items"] == []
         assert (await ben.get("/v1/frames", headers={"X-Newton-Agent": "ana"})).status_code == 403
-    assert (await ana.get(f"/v1/memories/{memory}")).json()["state"] == "NEW"
+    same = [line for line in (await ana.get("/v1/export")).text.splitlines() if made["memory_id"] in line]
+    assert same == [line for line in before.splitlines() if made["memory_id"] in line]
 
 
 async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:

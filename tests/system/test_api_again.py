@@ -1,6 +1,7 @@
 """What comes again is done once; and who listens misses nothing."""
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from dataclasses import replace
 from datetime import timedelta
@@ -24,11 +25,13 @@ from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from newton.runtime.api import board, listening
+from newton.runtime.api.problems import answer
 from newton.runtime.jobs import claiming, queue
 from newton.runtime.jobs.queue import Outcome
 from newton.runtime.mcp.verbs import called
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
+from tests.endpoint import Wire, endpoint
 from tests.support import until
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
@@ -237,7 +240,7 @@ select pg_terminate_backend(pid) from pg_stat_activity where query ilike 'listen
 async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, tmp_path: Path) -> None:
     async with served(db, tmp_path) as api:
         for end in (_revoked, _closed):
-            token = await api.token("ana")
+            token = await api.token("ana", name="phone")
             async with api.http(token) as http, http.stream("GET", "/v1/events") as answer:
                 lines = answer.aiter_lines()
                 assert await anext(lines) == ": newton"
@@ -248,7 +251,7 @@ async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, t
 async def _revoked(api: Api) -> None:
     owner = agent_id("ana")
     async with api.db.work(owner) as tx:
-        await tokens.revoke(tx, "admin", agent_id=owner, now=SystemClock().now())
+        await tokens.revoke(tx, "phone", agent_id=owner, now=SystemClock().now())
     api.app.state.board.poke(owner)
 
 
@@ -281,8 +284,20 @@ async def test_the_client_speaks_every_verb(api: Api) -> None:
         with pytest.raises(ForbiddenError, match="scope write"):
             await reader.remember("x")
     async with Client("http://127.0.0.1:1", token="x", attempts=1) as nobody:
-        with pytest.raises(DatabaseError, match="cannot be reached"):
+        with pytest.raises(DatabaseError, match=r"http://127\.0\.0\.1:1 cannot be reached: All connection"):
             await nobody.calibration()
+
+
+async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> None:
+    async def respond(wire: Wire) -> None:
+        problem = json.loads(bytes(answer(DatabaseError("It is away.", hint="Start it."), wire.path).body))
+        await wire.send(503, problem)
+
+    async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client:
+        with pytest.raises(DatabaseError) as failed:
+            await client.calibration()
+    assert failed.value.what == f"The daemon at {there.url[:-3]} answers, but not its database: It is away."
+    assert "`newton doctor` says more where the daemon runs" in failed.value.hint
 
 
 async def test_a_key_is_a_name_and_not_a_text(api: Api) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from newton.db.pool import Database
 from newton.runtime.api.app import described
+from tests.endpoint import endpoint
 from tests.system.fuzzing import fuzz
 from tests.system.served import served
-from tests.system.strangers import at_once
+from tests.system.strangers import HALL, Street, at_once, echo
 
 SNAPSHOT = Path(__file__).parents[2] / "docs" / "openapi.json"
 
@@ -21,7 +22,8 @@ async def test_the_description_is_the_one_that_is_committed(db: Database, tmp_pa
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():
             assert operation["description"], f"{method} {path}"
-            assert "application/problem+json" in operation["responses"]["default"]["content"], f"{method} {path}"
+            media = "application/json" if "openai" in operation["tags"] else "application/problem+json"
+            assert list(operation["responses"]["default"]["content"]) == [media], f"{method} {path}"
 
 
 async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_described(db: Database, tmp_path: Path) -> None:
@@ -31,7 +33,12 @@ async def test_no_request_makes_it_fail_and_no_answer_is_otherwise_than_describe
 
 
 async def test_agents_that_call_at_random_see_nothing_of_each_other(db: Database, tmp_path: Path) -> None:
-    # S1
-    async with served(db, tmp_path) as api:
-        answered, foreign = await at_once(api, agents=4, calls=25)
-    assert (answered, foreign) == (100, [])
+    # S1, S9
+    street = Street()
+    async with endpoint(echo(street)) as model, served(db, tmp_path, openai_base_url=model.url) as api:
+        await at_once(api, street, agents=4, calls=30)
+        assert model.asked
+    assert street.faults == []
+    assert set(street.answered) == {*HALL, "events"}
+    assert street.answered.total() - street.answered["events"] == 120
+    assert street.refused.keys() == {401, 403, 404}

@@ -3,19 +3,26 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
+from contextlib import suppress
 from contextvars import Context
 from pathlib import Path
 
 import pytest
+from starlette.requests import Request
+from starlette.responses import Response
+from starlette.routing import Route
 from starlette.types import Message, Receive, Scope, Send
+from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.errors import BusyError, DeadlineError
 from newton.ids import agent_id
 from newton.memory import agents
+from newton.runtime import daemon
 from newton.runtime.api import bodies, turns
 from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
+from newton.runtime.api.observed import HEADERS
 from newton.runtime.api.turns import STANDING, Paced, Slots, unless_stuck
 from tests.system.served import Api, served
 
@@ -44,8 +51,76 @@ async def test_only_our_names_are_answered_to(api: Api) -> None:
         for header, value, status in NAMES:
             answer = await http.get("/v1/frames", headers={header: value})
             assert answer.status_code == status, value
+            assert status == 200 or answer.json()["title"] == "The request comes from elsewhere"
             assert answer.headers["x-content-type-options"] == "nosniff"
             assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
+
+
+MISREAD = [
+    ("memories", b'{"content": tea}', "application/json", "The body is no JSON: Expecting value at character 12."),
+    ("memories", b'{"content": "x"}', "application/x-www-form-urlencoded", "The body is not sent as JSON."),
+    ("memories", b"", "application/json", "There is no body."),
+    ("memories", b'{"contents": "x"}', "application/json", "body.content: Field required."),
+    (
+        "memories/6bb11f6d-79cc-43b1-8dab-f0bba3475a2f/retract",
+        b'{"because": "x"}',
+        "application/json",
+        "takes no body.",
+    ),
+]
+
+
+@pytest.mark.parametrize(("path", "body", "media", "said"), MISREAD)
+async def test_a_body_that_does_not_fit_is_refused_with_what_is_wrong(
+    api: Api, path: str, body: bytes, media: str, said: str
+) -> None:
+    # S3
+    async with api.http(await api.token("ana")) as http:
+        answer = await http.post(f"/v1/{path}", content=body, headers={"Content-Type": media})
+    assert (answer.status_code, answer.json()["hint"] != "") == (422, True)
+    assert answer.json()["detail"].endswith(said)
+
+
+CHAT = "POST /v1/chat/completions"
+UNANSWERED: list[tuple[str, int, str, dict[str, str]]] = [
+    (CHAT, 400, "invalid_request_error", {}),
+    (CHAT, 401, "authentication_error", {"Authorization": ""}),
+    (CHAT, 403, "permission_error", {"Origin": "https://elsewhere.example"}),
+    ("GET /v1/models", 403, "permission_error", {"Host": "elsewhere.example"}),
+    ("GET /v1/chat/completions", 405, "invalid_request_error", {}),
+    (f"{CHAT}?x=%00", 400, "invalid_request_error", {}),
+    (CHAT, 429, "rate_limit_error", {}),
+    ("POST /v1/embeddings", 404, "not_found_error", {}),
+]
+
+
+@pytest.mark.parametrize(("way", "status", "kind", "headers"), UNANSWERED)
+async def test_clients_of_openai_read_failures_in_its_shape_whoever_refuses(
+    api: Api, way: str, status: int, kind: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if status == 429:
+        monkeypatch.setitem(STANDING, "talk", (0, 0))
+    method, _, path = way.partition(" ")
+    async with api.http() as http:
+        answer = await http.request(method, path, headers=headers)
+    assert (answer.status_code, answer.json()["error"]["type"]) == (status, kind)
+    assert answer.json()["error"]["message"] and answer.headers["content-type"] == "application/json"
+
+
+async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api: Api) -> None:
+    # S3, S9
+    async def breaks(request: Request) -> Response:
+        raise ValueError("the passphrase")
+
+    api.app.router.routes.append(Route("/breaks", breaks))
+    with capture_logs() as noted:
+        async with api.http() as http:
+            answer = await http.get("/breaks")
+    answered, failed = noted
+    assert (answer.status_code, answer.json()["type"]) == (500, "urn:newton:newton_error")
+    assert answer.headers["x-request-id"] == answered["request_id"]
+    assert HEADERS.items() <= {name.title(): value for name, value in answer.headers.items()}.items()
+    assert failed["error"] == "ValueError" and "passphrase" not in f"{noted}{answer.text}"
 
 
 async def test_a_large_body_is_refused_unread(api: Api) -> None:
@@ -55,6 +130,33 @@ async def test_a_large_body_is_refused_unread(api: Api) -> None:
     writer.write(head.encode())
     assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
     writer.close()
+
+
+async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # R11
+    monkeypatch.setattr(daemon, "HEAD_SECONDS", 0.3)
+    door, whole = int(api.url.rpartition(":")[2]), b"GET /health/live HTTP/1.1\r\nHost: localhost\r\n\r\n"
+
+    async def dropped(*said: bytes, answers: int = 0) -> None:
+        reader, writer = await asyncio.open_connection("127.0.0.1", door)
+        for part in said:
+            writer.write(part)
+            await asyncio.sleep(0.1)  # each comes by itself
+            answers -= b" 200 OK" in (await reader.read(1_000) if part.endswith(b"\r\n\r\n") else b"")
+        with suppress(ConnectionError):
+            assert await asyncio.wait_for(reader.read(), 3) == b""
+        writer.close()
+        assert answers == 0
+
+    dripping = [b"GET /health/live HTTP/1.1\r\nX-A: ", *([b"a"] * 5)]
+    again = dropped(whole[:9], whole[9:], *dripping, answers=1)
+    await asyncio.gather(dropped(), dropped(*dripping), dropped(b"GET"), again)
+    async with api.http() as http:  # a connection that is kept, and used again later
+        for _ in range(2):
+            assert (await http.get("/health/live")).status_code == 200
+            await asyncio.sleep(0.4)
 
 
 async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
@@ -279,11 +381,11 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
     minds, slow = api.app.state.minds, agent_id("slow")
-    known = await minds.of("ana")
+    known = await minds.begin("ana")
     async with api.db.work(slow) as tx:  # whoever begins that agent waits for the end of this
         await agents.SQL["register"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
-        opening = [asyncio.create_task(minds.of("slow"), context=Context()) for _ in range(2)]
-        others = [asyncio.create_task(minds.of(name), context=Context()) for name in ("ana", "ben")]
+        opening = [asyncio.create_task(minds.begin("slow"), context=Context()) for _ in range(2)]
+        others = [asyncio.create_task(minds.begin(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)
         assert (ana is known, ben.settings.agent) == (True, "ben")
         assert not any(one.done() for one in opening)

@@ -19,6 +19,8 @@ def test_the_tour_over_http_works(home: Path) -> None:
         script = script.replace("~/.local/share/newton/operator.token", str(home / "data" / "operator.token"))
         came = subprocess.run(["bash", "-euc", script], capture_output=True, text=True, timeout=50, check=False)
         assert made.stopped() == 0
+        events = [line["event"] for line in made.log()]  # every line is JSON
+        assert "Newton serves" in events[0] and "request_answered" in events
     assert came.returncode == 0, came.stderr
     assert "Ana lives in Porto." in came.stdout
     assert "event: decision.recorded" in came.stdout

@@ -88,7 +88,7 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
     assert made.rows["memory.memories"] > 20
     damage(tmp_path / "copy")
     done = await restore(settings(other), tmp_path / "copy", schema=SCHEMA, replace=False)
-    assert done.rows == made.rows and done.replaced is None
+    assert done.rows == made.rows and done.replaced is None and done.revoked == 1
     with EmbeddedServer.start(other) as server:
         assert await answer(server) == said
         conn = await asyncpg.connect(server.dsn("postgres"))
@@ -173,13 +173,21 @@ async def test_an_external_database_is_dumped_and_loaded_as_a_whole(
     async with database(server, "template0") as empty, database(server, template) as used:
         for url, replace in ((empty, False), (used, True)):
             chosen = load({"database_url": url}, env={})
-            done = await restore(chosen, tmp_path / "copy", schema=SCHEMA, replace=replace)
+            done = await restore(chosen, tmp_path / "copy", schema=SCHEMA, replace=replace, keep_tokens=replace)
+            assert done.revoked == (0 if replace else 1) == await revoked(url)
             assert done.rows == made.rows and done.rows["memory.memories"] == memories
             with pytest.raises(ConflictError, match="--replace"):
                 await restore(chosen, tmp_path / "copy", schema=SCHEMA, replace=False)
         flip(tmp_path / "copy" / "dump", 5_000, 1)
         with pytest.raises(InputError, match="damaged"):
             await restore(load({"database_url": used}, env={}), tmp_path / "copy", schema=SCHEMA, replace=True)
+
+
+async def revoked(url: str) -> int:
+    conn = await asyncpg.connect(url)
+    many = await conn.fetchval("select count(*) from runtime.tokens where revoked_at is not null")
+    await conn.close()
+    return many
 
 
 async def test_a_dump_that_cannot_be_made_names_the_command(tmp_path: Path) -> None:

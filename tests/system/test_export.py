@@ -16,6 +16,7 @@ from tests.system.typed import typed
 def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_shell(home: Path) -> None:
     # GET /v1/export, POST /v1/import; design 6
     with daemon(home, NEWTON_EMBEDDING="none") as made:
+        made.begins("ana", "cleo", "dora")
         with made.client(**{"X-Newton-Agent": "ana"}) as client:
             assert client.post("/v1/memories", json={"content": "The kettle is in the cellar."}).status_code == 201
             decision = {
@@ -34,6 +35,9 @@ def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_she
     (home / "ana.ndjson").write_bytes(answer.content)
     taken = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
     assert "The agent bea has" in taken.stdout, taken.stderr
+    assert "give --force" in typed(home, "export", "ana.ndjson", "--agent", "bea").stderr
+    assert (home / "ana.ndjson").read_bytes() == answer.content
+    assert typed(home, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
     words = [sys.executable, "-m", "newton", "export", "-", "--agent", "bea"]
     again = subprocess.run(words, cwd=home, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
     assert again.stdout.splitlines()[1:-1] == answer.content.splitlines()[1:-1]

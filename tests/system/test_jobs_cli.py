@@ -69,6 +69,13 @@ def test_what_was_given_up_is_listed_and_tried_again(home: Path, behind: str) ->
 
 def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home: Path, behind: str) -> None:
     # R12
+    begun = json.loads(typed(home, "agents", "begin", "zoe", "--json").stdout)
+    with served.client() as operator:
+        again = operator.post("/v1/agents", json={"name": "zoe"})
+        assert (again.status_code, again.json()) == (201, begun)
+        lost = operator.get("/v1/jobs", headers={"X-Newton-Agent": "zoey"})
+        assert lost.status_code == 404 and "Did you mean 'zoe'?" in lost.json()["hint"]
+    assert "zoey" not in typed(home, "agents").stdout
     with served.client(**{"X-Newton-Agent": "zoe"}) as client:
         assert client.post("/v1/jobs/verify/run").status_code == 202
 
@@ -83,5 +90,6 @@ def test_the_daemon_does_what_is_due_and_what_is_asked_for(served: Daemon, home:
     with served.client(reader["token"]) as client:
         assert client.get("/v1/jobs").status_code == 200
         assert client.post("/v1/jobs/verify/run").status_code == 403
+        assert client.post("/v1/agents", json={"name": "yan"}).status_code == 403
     assert served.stopped() == 0
     assert asyncio.run(run(behind, "select count(*) from runtime.jobs where state = 'running'")) == 0

@@ -28,6 +28,7 @@ VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibra
 @pytest.fixture(scope="module")
 def served(home: Path) -> Iterator[Daemon]:
     with daemon(home, NEWTON_EMBEDDING="none") as made:
+        made.begins("http", "bob", "guarded")
         yield made
 
 

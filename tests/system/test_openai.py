@@ -171,6 +171,12 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
         picture: Any = {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:,"}}]}
         with pytest.raises(openai.BadRequestError):
             await client.chat.completions.create(model="newton", messages=[picture])
+        undone: list[Any] = [{"n": 2}, {"logprobs": True}, {"response_format": {"type": "json_object"}}]
+        for more in undone:
+            with pytest.raises(openai.BadRequestError, match="is not supported"):
+                await client.chat.completions.create(model="newton", messages=[user("Hi.")], **more)
+        with pytest.raises(openai.NotFoundError, match="There is nothing at /v1/embeddings"):
+            await client.embeddings.create(model="newton", input="Hi.")
 
 
 async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> None:

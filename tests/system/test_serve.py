@@ -16,6 +16,7 @@ from threading import Thread
 import httpx2
 import pytest
 
+from newton import __version__
 from newton.clock import stopwatch
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import children, fresh, postmaster, wait
@@ -45,6 +46,7 @@ def test_without_a_valid_token_nothing_is_done(served: Daemon, header: str | Non
 
 
 def test_the_operator_names_any_agent_and_others_read_no_file_of_theirs(served: Daemon, home: Path) -> None:
+    served.begins("somebody")
     with served.client(**{"X-Newton-Agent": "somebody"}) as client:
         assert client.post("/v1/memories", json={"content": "The kettle is blue."}).status_code == 201
     assert stat.S_IMODE((home / "data" / "operator.token").stat().st_mode) == 0o600
@@ -72,7 +74,8 @@ def test_one_who_asks_a_daemon_and_is_refused_is_told_what_to_do(served: Daemon,
         (("--daemon", "http://127.0.0.1:9", *ana), {}, 2, "See that `newton serve` runs"),
         (ana, {}, 2, "Say with --daemon where that is"),
         (("--daemon", here, *ana, "--agent", "ana"), {}, 0, ""),
-        (("--daemon", here, "--agent", "ben"), {"NEWTON_DATA_DIR": data}, 0, ""),  # with the operator's own
+        (("--daemon", here, "--agent", "anna"), {"NEWTON_DATA_DIR": data}, 2, "Did you mean 'ana'?"),
+        (("--daemon", here, "--agent", "ana"), {"NEWTON_DATA_DIR": data}, 0, ""),  # with the operator's own
     ):
         done = typed(home, "ask", "Which ferry?", *words, **env)
         assert (done.returncode, said in done.stderr) == (code, True), done.stderr
@@ -170,7 +173,10 @@ def test_an_embedded_server_that_dies_is_started_again_and_nothing_acknowledged_
             wait(
                 lambda: client.post("/v1/memories", json={"content": "Saucers are blue."}).status_code == 201, seconds=5
             )
+        of = {"NEWTON_DATA_DIR": str(tmp_path / "data")}
+        assert f"the daemon at {made.url} (Newton {__version__}) is ready" in typed(tmp_path, "doctor", **of).stdout
         assert made.stopped() == 0
+        assert "no daemon serves" in typed(tmp_path, "doctor", **of).stdout
         shown = typed(tmp_path, "recall", "white cup", NEWTON_DATA_DIR=str(tmp_path / "data")).stdout
         assert all(words in shown for words in kept)
 

@@ -32,7 +32,10 @@ def test_a_token_speaks_for_its_agent_until_it_is_revoked(served: Daemon, home: 
     assert remembers(served, token, **{"X-Newton-Agent": "bo"}) == 403
     assert "Cups are white" in typed(home, "recall", "cups", "--agent", "ana").stdout
     assert "Cups are white" not in typed(home, "recall", "cups", "--agent", "bo").stdout
-    assert typed(home, "tokens", "revoke", "laptop", "--agent", "ana").returncode == 0
+    twice = typed(home, "tokens", "create", "laptop", "--agent", "ana")
+    assert (twice.returncode, "newton tokens revoke laptop" in twice.stderr) == (2, True)
+    ended = json.loads(typed(home, "tokens", "revoke", "laptop", "--agent", "ana", "--json").stdout)
+    assert ended["name"] == "laptop" and ended["revoked_at"]
     assert remembers(served, token) == 401
 
 

@@ -10,7 +10,7 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.errors import InputError, NotFoundError
+from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 
 SQL = load("newton.runtime.access", "tokens.sql")
@@ -45,12 +45,13 @@ class Bearer(NamedTuple):
 async def make(
     tx: Tx, *, agent_id: UUID, name: str, scope: Scope, now: datetime, expires_at: datetime | None = None
 ) -> str:
-    """A new token's words, shown this once: only their hash is kept. Raises InputError for an end in the past."""
+    """A new token's words, shown this once: only their hash is kept. Raises InputError for an end in the past,
+    and ConflictError for a name that another token in use has."""
     if expires_at is not None and expires_at <= now:
         raise InputError("The token would have expired already.", hint="Give a time to come, or none.")
     token_id = new_id()
     text = _written(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
-    await SQL["keep"].run(
+    made = await SQL["keep"].one(
         tx,
         agent_id=agent_id,
         token_id=token_id,
@@ -60,6 +61,10 @@ async def make(
         now=now,
         expires_at=expires_at,
     )
+    if made is None:
+        raise ConflictError(
+            f"There is a token {name!r} in use.", hint=f"Name it otherwise, or end that: `newton tokens revoke {name}`."
+        )
     return text
 
 

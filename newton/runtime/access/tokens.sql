@@ -1,6 +1,11 @@
 -- name: keep(agent_id, token_id, name, scope, hash, now, expires_at)
 insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at)
-values ($1, $2, $3, $4, $5, $6, $7);
+select $1, $2, $3, $4, $5, $6, $7
+where not exists (
+    select from runtime.tokens
+    where agent_id = $1 and name = $3 and revoked_at is null and (expires_at is null or expires_at > $6)
+)
+returning token_id;
 
 -- name: bearer(agent_id, token_id, hash, now)
 select agent, scope

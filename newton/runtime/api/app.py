@@ -8,6 +8,7 @@ from fastapi.routing import APIRoute
 
 from newton import __version__
 from newton.runtime.api import (
+    agents,
     bundles,
     contexts,
     decisions,
@@ -36,6 +37,7 @@ from newton.runtime.minds import Minds
 ROUTERS = (
     health.router,
     metrics.router,
+    agents.router,
     contexts.router,
     bundles.router,
     memories.router,
@@ -83,10 +85,7 @@ def described(app: FastAPI) -> dict[str, Any]:
     for path in schema["paths"].values():
         for operation in path.values():
             content = operation["responses"]["default"]["content"]
-            if "openai" in operation["tags"]:  # its clients read failures in another shape, but what is refused before
-                content[problems.MEDIA] = {"schema": {"$ref": "#/components/schemas/Problem"}}
-                continue
-            if "application/json" in content:
+            if "openai" not in operation["tags"] and "application/json" in content:  # its clients read another shape
                 content[problems.MEDIA] = content.pop("application/json")
     return schema
 

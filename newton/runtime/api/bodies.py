@@ -12,7 +12,7 @@ from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.concurrency import within
-from newton.errors import BusyError, DeadlineError, ForbiddenError, InputError, NewtonError, TooLargeError
+from newton.errors import BusyError, DeadlineError, ElsewhereError, InputError, NewtonError, TooLargeError
 from newton.runtime.api.problems import answer
 
 MOST_BYTES = 10 * 1024 * 1024
@@ -20,6 +20,7 @@ MOST_HELD = 128 * 1024 * 1024  # bytes of all bodies that are being read or work
 MOST_DEPTH = 64
 MOST_FILED = 4 * 1024**3  # of a body that is written down as it comes
 SECONDS = 30  # to send a body, or the next piece of one that is written down
+MOST_NAME = 100  # characters of a foreign name that are told back
 LARGE = 256 * 1024  # from here on a body is looked through beside the others
 
 LINES = frozenset({"application/x-ndjson", "application/ndjson"})
@@ -40,21 +41,16 @@ class Addressed:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and (fault := self._fault(Headers(scope=scope))):
-            await answer(fault)(scope, receive, send)
+            await answer(fault, scope["path"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
     def _fault(self, headers: Headers) -> NewtonError | None:
-        if _name(f"//{headers.get('host', '')}") not in self.hosts:
-            return ForbiddenError(
-                "The daemon does not go by that name.", hint="`newton serve --allow-host NAME` lets it."
-            )
-        origin = headers.get("origin")
+        host, origin = headers.get("host", ""), headers.get("origin")
+        if _name(f"//{host}") not in self.hosts:
+            return _foreign(f"The daemon does not go by the name {host[:MOST_NAME]!r}.")
         if origin is not None and _name(origin) not in self.hosts:
-            return ForbiddenError(
-                "Pages from there may not call the daemon.",
-                hint="`newton serve --allow-host NAME` lets those of a host.",
-            )
+            return _foreign(f"Pages of {origin[:MOST_NAME]!r} may not call the daemon.")
         return None
 
 
@@ -74,7 +70,7 @@ class Read:
         try:
             whole = await self._checked(scope, receive, held)
         except NewtonError as fault:
-            await answer(fault)(scope, receive, send)
+            await answer(fault, scope["path"])(scope, receive, send)
             return
         finally:
             self.held -= sum(map(len, held))
@@ -210,6 +206,10 @@ def _name(url: str) -> str | None:
         return urlsplit(url).hostname
     except ValueError:
         return None
+
+
+def _foreign(what: str) -> ElsewhereError:
+    return ElsewhereError(what, hint="If it is a name of yours: `newton serve --allow-host NAME` lets it.")
 
 
 def _large() -> TooLargeError:

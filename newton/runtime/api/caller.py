@@ -1,15 +1,18 @@
 """Who calls: the agent comes from the token, and a token may do what its scope says."""
 
+import difflib
 from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
+from fastapi.routing import APIRoute
 from fastapi.security import HTTPAuthorizationCredentials, HTTPBearer
 
 from newton.db.pool import Tx
-from newton.errors import ForbiddenError, UnauthorizedError
+from newton.errors import ForbiddenError, InputError, NotFoundError, UnauthorizedError
 from newton.memory import hygiene
 from newton.runtime.access import operator, tokens
 from newton.runtime.access.tokens import SCOPES, Scope
+from newton.runtime.jobs.claiming import everyone
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
 
@@ -18,6 +21,7 @@ NO_TOKEN = UnauthorizedError(
     "The request has no valid token.",
     hint="Send `Authorization: Bearer TOKEN`; `newton tokens create NAME` makes one.",
 )
+NOTHING = (b"", b"{}", b"null")  # what clients send that always send something
 
 
 class Caller:
@@ -34,6 +38,11 @@ class Caller:
     async def stands(self, tx: Tx) -> bool:
         """Whether the token is still valid, for who asked long ago."""
         return self._token is None or await tokens.bearer(tx, self._token, now=self.newton.clock.now()) is not None
+
+    def must_operate(self, why: str) -> None:
+        """Raises ForbiddenError for any token but the operator's."""
+        if not self.operator:
+            raise ForbiddenError(why, hint="Show the operator's token.")
 
     def may(self, scope: Scope) -> bool:
         return SCOPES.index(self.scope) >= SCOPES.index(scope)
@@ -54,19 +63,44 @@ async def caller(
         str | None, Header(alias="X-Newton-Agent", description="Which agent; the operator's token alone may say.")
     ] = None,
 ) -> Caller:
-    """Raises UnauthorizedError without a valid token, and ForbiddenError for a token that names another's agent."""
+    """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
+    ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
     if given is None:
         raise NO_TOKEN
     minds: Minds = request.app.state.minds
     if operator.same(given.credentials, request.app.state.operator_token):
+        await _no_surplus(request)
         name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
-        return _known(request, Caller(await minds.of(name), "admin"))
+        return _known(request, Caller(await _named(minds, name), "admin"))
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
             "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
         )
+    await _no_surplus(request)
     return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+
+
+async def _named(minds: Minds, name: str) -> Newton:
+    try:
+        return await minds.of(name)
+    except NotFoundError as error:
+        near = difflib.get_close_matches(name, [one.name for one in await everyone(minds.first.db)], n=1)
+        meant = f"Did you mean {near[0]!r}? " if near else ""
+        hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
+        raise NotFoundError(error.what, hint=hint) from None
+
+
+async def _no_surplus(request: Request) -> None:
+    """Raises InputError for a body where none is read: who sends one expects something of it."""
+    route = request.scope.get("route")
+    if not isinstance(route, APIRoute) or route.body_field or "requestBody" in (route.openapi_extra or {}):
+        return
+    if (await request.body()).strip() not in NOTHING:
+        raise InputError(
+            f"{request.method} {route.path_format} takes no body.",
+            hint="Leave it out; `/openapi.json` says what the endpoint takes.",
+        )
 
 
 def _known(request: Request, caller: Caller) -> Caller:

@@ -11,7 +11,6 @@ from prometheus_client.metrics_core import GaugeMetricFamily
 from newton.agent import ledger
 from newton.clock import stopwatch
 from newton.cognition.metrics import Figure
-from newton.errors import ForbiddenError
 from newton.runtime.api.caller import Reader
 from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
@@ -75,8 +74,7 @@ class Meters:
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
 async def metrics(request: Request, caller: Reader) -> Response:
     """Requests, durations, and how well each agent of this process is served. For the operator's token alone."""
-    if not caller.operator:
-        raise ForbiddenError("These figures are of all agents.", hint="Show the operator's token.")
+    caller.must_operate("These figures are of all agents.")
     meters: Meters = request.app.state.meters
     return Response(await meters.page(), media_type=CONTENT_TYPE_LATEST)
 

@@ -23,6 +23,7 @@ HEADERS = {
     "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'",
     "Cross-Origin-Resource-Policy": "same-origin",
 }
+REQUEST_ID = "request_id"  # under which the state of a request has it
 UNROUTED = "(none)"
 METHODS = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
 
@@ -40,12 +41,13 @@ class Observed:
             await self.app(scope, receive, send)
             return
         request_id, began, status = new_id(), stopwatch(), 500
+        scope.setdefault("state", {})[REQUEST_ID] = request_id
 
         async def sent(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                _sign(MutableHeaders(scope=message), request_id)
+                sign(MutableHeaders(scope=message), request_id)
             await send(message)
 
         with self.meters.in_flight.track_inprogress(), span("request", Headers(scope=scope)) as noting:
@@ -71,7 +73,8 @@ class Observed:
         )
 
 
-def _sign(headers: MutableHeaders, request_id: UUID) -> None:
+def sign(headers: MutableHeaders, request_id: UUID) -> None:
+    """What every answer bears."""
     headers["X-Request-Id"] = str(request_id)
     for name, value in HEADERS.items():
         headers.setdefault(name, value)

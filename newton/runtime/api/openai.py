@@ -2,15 +2,13 @@
 
 import hashlib
 import json
-from collections.abc import AsyncGenerator, Callable, Coroutine, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
 from fastapi import APIRouter, Header, Request, Response
-from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse, StreamingResponse
-from fastapi.routing import APIRoute
 from pydantic import BaseModel, ConfigDict, Field
 
 from newton.agent.following import Followed, Following, Sent, sign
@@ -28,49 +26,27 @@ from newton.runtime.wiring import Newton
 ORIGIN = "http"
 OWN_MODEL = "newton"
 SESSION = "openai"  # how the session of a token is called, with a part of its hash
-KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+# What is not done, with what may be said of it all the same: it asks for nothing.
+UNDONE: Mapping[str, tuple[object, ...]] = {
+    "n": (None, 1),
+    "logprobs": (None, False),
+    "top_logprobs": (None, 0),
+    "logit_bias": (None, {}),
+    "response_format": (None, {"type": "text"}),
+    "modalities": (None, ["text"]),
+    "audio": (None,),
+    "prediction": (None,),
+    "functions": (None, []),
+    "function_call": (None, "none"),
+    "web_search_options": (None,),
+}
 WISHES = ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls")
-
-
-class OpenAIRoute(APIRoute):
-    """Failures as clients of OpenAI read them."""
-
-    def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        handle = super().get_route_handler()
-
-        async def handled(request: Request) -> Response:
-            try:
-                return await handle(request)
-            except RequestValidationError as error:
-                first = error.errors()[0]
-                place = ".".join(str(part) for part in first["loc"][1:])
-                return failed(InputError(f"{place}: {first['msg']}.", hint="`/openapi.json` says what is taken."))
-            except NewtonError as error:
-                return failed(error)
-
-        return handled
-
-
-class Fault(BaseModel):
-    """What is wrong, and what to do about it."""
-
-    message: str
-    type: str
-    param: str | None
-    code: str
-
-
-class Failure(BaseModel):
-    """A failure as clients of OpenAI read it."""
-
-    error: Fault
 
 
 router = APIRouter(
     prefix="/v1",
     tags=["openai"],
-    route_class=OpenAIRoute,
-    responses={"default": {"model": Failure, "description": "A failure, as OpenAI tells of one."}},
+    responses={"default": {"model": problems.Failure, "description": "A failure, as OpenAI tells of one."}},
 )
 
 
@@ -130,7 +106,9 @@ class StreamOptions(Wire):
 
 
 class ChatRequest(Wire):
-    """A whole conversation; the answer is to its last message."""
+    """A whole conversation; the answer is to its last message. What would ask for more than Newton does is refused."""
+
+    model_config = ConfigDict(extra="allow")
 
     messages: tuple[Message, ...] = Field(
         min_length=1, max_length=10_000, examples=[[{"role": "user", "content": "Who reviews my migration?"}]]
@@ -149,6 +127,12 @@ class ChatRequest(Wire):
     presence_penalty: float | None = Field(None, ge=-2, le=2)
     frequency_penalty: float | None = Field(None, ge=-2, le=2)
     parallel_tool_calls: bool | None = None
+
+    def check(self) -> None:
+        """Raises InputError for what cannot be done as it is wished."""
+        for name, plain in UNDONE.items():
+            if (self.model_extra or {}).get(name) not in plain:
+                raise InputError(f"{name} is not supported.", hint="Leave it out.")
 
     @property
     def manner(self) -> Manner:
@@ -189,6 +173,7 @@ async def complete(
 ) -> Response:
     """Answer a conversation as OpenAI does, with the memory added; what is new in it is remembered."""
     newton = caller.newton
+    asked.check()
     if asked.model not in _names(newton):
         raise NotFoundError(f"There is no model {asked.model!r}.", hint=f"There are: {', '.join(_names(newton))}.")
     ref = hygiene.ref(session, what="session") if session else _session_of(request)
@@ -237,7 +222,7 @@ class Telling:
                     for line in self._told(piece):
                         yield line
             except NewtonError as error:  # the status is said already
-                yield f"data: {json.dumps(_error(error, 'server_error'))}\n\n"
+                yield f"data: {_failure(error)}\n\n"
         yield "data: [DONE]\n\n"
 
     def _told(self, piece: str | Answer) -> list[str]:
@@ -264,17 +249,8 @@ class Telling:
         return {"id": self._id, "object": kind, "created": self._created, "model": self._asked.model}
 
 
-def failed(error: NewtonError) -> JSONResponse:
-    """A failure as OpenAI tells of one."""
-    problem = problems.answer(error)
-    status = 400 if problem.status_code == 422 else problem.status_code
-    kept = {name: problem.headers[name] for name in ("Retry-After", "WWW-Authenticate") if name in problem.headers}
-    kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return JSONResponse(_error(error, kind), status, headers=kept)
-
-
-def _error(error: NewtonError, kind: str) -> dict[str, object]:
-    return {"error": {"message": f"{error.what} {error.hint}", "type": kind, "param": None, "code": error.code}}
+def _failure(error: NewtonError) -> str:
+    return problems.fault(f"{error.what} {error.hint}", error.code, 500).model_dump_json()
 
 
 def _said(asked: ChatRequest, followed: Followed) -> Said:

@@ -1,6 +1,8 @@
-"""Failures as RFC 9457 problem documents: what is wrong and what to do."""
+"""Failures as RFC 9457 problem documents, or as clients of OpenAI read them: what is wrong and what to do."""
 
+import re
 import traceback
+from http import HTTPStatus
 from pathlib import Path
 
 import structlog
@@ -11,10 +13,16 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from newton.errors import InputError, NewtonError, NotFoundError
+from newton.runtime.api.observed import REQUEST_ID, sign
 from newton.runtime.statuses import status_of
 
 MEDIA = "application/problem+json"
 LATER_SECONDS = 2
+OPENAI = re.compile(
+    "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
+    "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
+)
+KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
@@ -29,6 +37,21 @@ class Problem(BaseModel):
     hint: str = Field(description="What to do about it.")
 
 
+class Fault(BaseModel):
+    """What is wrong, and what to do about it."""
+
+    message: str
+    type: str
+    param: str | None
+    code: str
+
+
+class Failure(BaseModel):
+    """A failure as clients of OpenAI read it."""
+
+    error: Fault
+
+
 def problem(error: NewtonError) -> Problem:
     """The problem document of a failure."""
     status = status_of(error.code)
@@ -37,13 +60,44 @@ def problem(error: NewtonError) -> Problem:
     )
 
 
-def answer(error: NewtonError) -> JSONResponse:
-    """The answer of a failure."""
+def answer(error: NewtonError, path: str) -> JSONResponse:
+    """A failure, as whoever asked at that path reads it."""
     status = status_of(error.code)
     headers = {"Retry-After": str(LATER_SECONDS)} if status.later else {}
-    if status.http == 401:
+    if status.http == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
+    if of_openai(path):
+        code = HTTPStatus.BAD_REQUEST if status.http == HTTPStatus.UNPROCESSABLE_ENTITY else status.http
+        return JSONResponse(fault(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers)
     return JSONResponse(problem(error).model_dump(), status.http, headers=headers, media_type=MEDIA)
+
+
+def of_openai(path: str) -> bool:
+    """Whether that is a place of OpenAI's API, one that Newton does not have among them.
+
+    >>> of_openai("/v1/chat/completions"), of_openai("/v1/embeddings"), of_openai("/v1/memories")
+    (True, True, False)
+    """
+    return OPENAI.match(path) is not None
+
+
+def fault(message: str, code: str, status: int) -> Failure:
+    """A failure of that status, as OpenAI tells of one."""
+    kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return Failure(error=Fault(message=message, type=kind, param=None, code=code))
+
+
+def misread(error: RequestValidationError, request: Request) -> InputError:
+    """What is wrong with a request that does not fit its endpoint."""
+    first, hint = error.errors()[0], "`/openapi.json` says what the endpoint takes."
+    place = ".".join(str(part) for part in first["loc"])
+    if first["type"] == "json_invalid":
+        return InputError(f"The body is no JSON: {first['ctx']['error']} at character {first['loc'][-1]}.", hint=hint)
+    if place == "body" and first["type"] == "missing":
+        return InputError("There is no body.", hint=f"Send JSON; {hint}")
+    if place == "body" and "json" not in request.headers.get("content-type", ""):
+        return InputError("The body is not sent as JSON.", hint="Send `Content-Type: application/json` with it.")
+    return InputError(f"{place}: {first['msg']}.", hint=hint)
 
 
 def unforeseen(error: Exception) -> NewtonError:
@@ -59,23 +113,26 @@ def install(app: FastAPI) -> None:
 
     @app.exception_handler(NewtonError)
     async def named(request: Request, error: NewtonError) -> JSONResponse:
-        return answer(error)
+        return answer(error, request.url.path)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        return answer(unforeseen(error))
+        told = answer(unforeseen(error), request.url.path)
+        sign(told.headers, getattr(request.state, REQUEST_ID))  # it is answered outside of what signs the others
+        return told
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> JSONResponse:
-        first = error.errors()[0]
-        place = ".".join(str(part) for part in first["loc"])
-        return answer(InputError(f"{place}: {first['msg']}.", hint="`/openapi.json` says what the endpoint takes."))
+        return answer(misread(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
             lost = NotFoundError(f"There is nothing at {request.url.path}.", hint="`/openapi.json` lists what is.")
-            return answer(lost)
+            return answer(lost, request.url.path)
+        if of_openai(request.url.path):
+            told = fault(error.detail, "invalid_request", error.status_code)
+            return JSONResponse(told.model_dump(), error.status_code, headers=error.headers)
         other = Problem(
             type="about:blank",
             title=error.detail,

@@ -127,7 +127,7 @@ class Paced:
             async with (standing or self.slots).slot(_who(scope)):
                 await (self.app if standing else self._timed)(scope, receive, send)
         except BusyError as busy:
-            await answer(busy)(scope, receive, send)
+            await answer(busy, scope["path"])(scope, receive, send)
 
     async def _timed(self, scope: Scope, receive: Receive, send: Send) -> None:
         begun = False
@@ -145,7 +145,7 @@ class Paced:
         except TimeoutError:
             if begun:
                 raise
-            await answer(LATE)(scope, receive, send)
+            await answer(LATE, scope["path"])(scope, receive, send)
 
 
 def _kind(path: str) -> str:

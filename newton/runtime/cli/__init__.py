@@ -51,7 +51,6 @@ COMMANDS = {
     "reembed": ("newton.runtime.cli.reembed:reembed", "Let another embedding model take over."),
     "backup": ("newton.runtime.cli.backing:backup", "Copy everything of every agent into a folder."),
     "restore": ("newton.runtime.cli.backing:restore", "Put a backup in the place of the data."),
-    "agents": ("newton.runtime.cli.agents:agents", "List the agents of this database."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
 PROCEDURES = {
@@ -132,6 +131,10 @@ SESSIONS = {
     "eject": ("newton.runtime.cli.sessions:eject", "Take injected lines out again, or list them."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
 }
+AGENTS = {
+    "list": ("newton.runtime.cli.agents:list_", "List the agents of this database."),
+    "begin": ("newton.runtime.cli.agents:begin", "Begin an agent, whom programs may name from then on."),
+}
 TOKENS = {
     "create": ("newton.runtime.cli.tokens:create", "Make a token, and show it this once."),
     "list": ("newton.runtime.cli.tokens:list_", "List the tokens of an agent."),
@@ -149,6 +152,7 @@ BENCHES = {
 
 # What a group does when no command of it is named.
 PLAIN = {
+    "agents": "list",
     "decisions": "list",
     "identity": "show",
     "jobs": "list",
@@ -169,6 +173,7 @@ GROUPS = (
     ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
     ("tasks", "What a session is at: goals within goals.", TASKS),
     ("jobs", "What is done by itself, and when.", JOBS),
+    ("agents", "Whose minds there are.", AGENTS),
     ("tokens", "Who may speak to the daemon.", TOKENS),
     ("bench", "Measure Newton.", BENCHES),
 )

@@ -1,15 +1,19 @@
 """`newton agents`: whose minds there are."""
 
+from typing import Annotated
+
+from cyclopts import Parameter
+
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.jobs.claiming import everyone
 from newton.runtime.opening import opened
 
 
-async def agents(*, json: AsJson = False) -> None:
+async def list_(*, json: AsJson = False) -> None:
     """List the agents of this database: since when there are, and what waits for them or was given up.
 
-    Example: newton agents --json
+    Example: newton agents list --json
     """
     async with opened(settings()) as newton:
         known = await everyone(newton.db)
@@ -24,3 +28,20 @@ async def agents(*, json: AsJson = False) -> None:
     for one in known:
         given_up = f" · {show.counted(one.dead, 'run')} given up" if one.dead else ""
         print(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.counted(one.live, 'job')} waiting{given_up}")
+
+
+async def begin(
+    name: Annotated[str, Parameter(help="What it is called: `--agent NAME` in commands, X-Newton-Agent over HTTP.")],
+    *,
+    json: AsJson = False,
+) -> None:
+    """Begin an agent, whom programs that speak to `newton serve` may name from then on.
+
+    Example: newton agents begin work
+    """
+    async with opened(settings(name)) as newton:
+        said = {"name": newton.settings.agent, "agent_id": str(newton.agent_id)}
+    if json:
+        show.as_json(said)
+    else:
+        print(f"There is an agent {said['name']}. `newton tokens create TOKEN --agent {said['name']}` lets others in.")

@@ -34,19 +34,35 @@ async def restore(
     folder: Annotated[Path, Parameter(help="The folder of a backup.")],
     *,
     replace: Annotated[bool, Parameter(negative=(), help="Put it in the place of data that is there.")] = False,
+    keep_tokens: Annotated[
+        bool, Parameter(negative=(), help="Let its tokens open, those too that were revoked since it was made.")
+    ] = False,
     json: AsJson = False,
 ) -> None:
     """Put a backup in the place of the data, after all of it was verified. Stop `newton serve` before.
 
+    The tokens in it are revoked: it does not know which of them were revoked since.
+
     Example: newton restore /backups/2026-11-21
     """
-    done = await backups.restore(settings(), folder, schema=shipped("schema"), replace=replace)
+    done = await backups.restore(settings(), folder, schema=shipped("schema"), replace=replace, keep_tokens=keep_tokens)
     if json:
         aside = str(done.replaced) if done.replaced else None
-        show.as_json({"made_at": done.manifest.made_at.isoformat(), "rows": dict(done.rows), "replaced": aside})
+        show.as_json(
+            {
+                "made_at": done.manifest.made_at.isoformat(),
+                "rows": dict(done.rows),
+                "revoked": done.revoked,
+                "replaced": aside,
+            }
+        )
         return
     print(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_rows(done.rows)}.")
-    show.notice("Tokens that were revoked since are in use again: see `newton tokens list` of each agent.")
+    if done.revoked:
+        show.notice(
+            f"{show.counted(done.revoked, 'token')} of then were revoked, for some may have been since."
+            " `newton tokens create NAME` makes others."
+        )
     if done.replaced:
         print(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
 

@@ -3,11 +3,14 @@
 import platform
 from collections.abc import AsyncGenerator
 from dataclasses import asdict, dataclass
+from http import HTTPStatus
 from pathlib import Path
 from typing import Annotated, Literal
 
+import httpx2
 from cyclopts import Parameter
 
+from newton import __version__
 from newton.brain.chain import Fault
 from newton.clock import stopwatch
 from newton.db import health
@@ -16,6 +19,7 @@ from newton.errors import ConfigError, NewtonError, ProviderError
 from newton.ids import model_id
 from newton.memory import outbox, store
 from newton.providers.chat import ChatMessage
+from newton.runtime import address
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.models import chat_model
@@ -23,6 +27,7 @@ from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
+DAEMON_SECONDS = 5
 MARKS = {"ok": "✓", "note": "·", "wrong": "✗"}
 
 
@@ -76,6 +81,7 @@ async def _findings(chosen: Settings, *, verify: bool) -> AsyncGenerator[Finding
                 yield await _ledger(newton)
     except NewtonError as error:
         yield Finding("wrong", error.what, error.hint)
+    yield await _daemon(chosen.home)
     yield await _model(chosen)
 
 
@@ -167,6 +173,24 @@ async def _strangers(tx: Tx, newton: Newton) -> int:
     if newton.configured is None:
         return 0
     return await outbox.strangers(tx, agent_id=newton.agent_id, model_id=model_id(newton.configured.identity))
+
+
+async def _daemon(home: Path) -> Finding:
+    """Whatever certificate it shows: nothing secret is asked or sent."""
+    noted = address.found(home)
+    if noted is None:
+        return Finding("note", "no daemon serves from this data folder", "`newton serve` starts one.")
+    what = f"the daemon at {noted.url} (Newton {noted.version})"
+    try:
+        async with httpx2.AsyncClient(timeout=DAEMON_SECONDS, verify=False, trust_env=False) as client:
+            ready = (await client.get(f"{noted.url}/health/ready")).status_code == HTTPStatus.OK
+    except httpx2.TransportError:
+        return Finding("note", f"{what} does not answer", "It was killed, or hangs; `newton serve` starts another.")
+    if not ready:
+        return Finding("wrong", f"{what} is not ready", "Its database is away; its log says since when.")
+    if noted.version != __version__:
+        return Finding("note", f"{what} is ready, but this is {__version__}", "Start it anew.")
+    return Finding("ok", f"{what} is ready")
 
 
 async def _model(chosen: Settings) -> Finding:

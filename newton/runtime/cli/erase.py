@@ -55,12 +55,13 @@ def _erasing(newton: Newton) -> Erasing:
 
 
 def _tell(found: Going, agent: str, subject: str, *, done: bool, json: bool) -> None:
-    kinds = Counter(kind for _, kind, _ in found.memories)
+    kinds, beside = Counter(kind for _, kind, _ in found.memories), Counter(kind for _, kind in found.beside)
     if json:
-        counts = {**kinds, "decision": len(found.decisions), "identity": len(found.tenets)}
+        counts = {**kinds, **beside, "decision": len(found.decisions), "identity": len(found.tenets)}
         show.as_json({"erased": done, "names": found.names, "counts": counts, "confirm": found.token})
         return
     told = [f"{number} of kind {kind}" for kind, number in sorted(kinds.items())]
+    told += [show.counted(number, kind) for kind, number in sorted(beside.items())]
     told += [f"the words of {show.counted(len(found.decisions), 'decision')}"] if found.decisions else []
     told += [f"{show.counted(len(found.tenets), 'line')} of the identity"] if found.tenets else []
     print(f"{'Erased' if done else 'Would go'} ({', '.join(found.names)}): {', '.join(told)}.")

@@ -6,7 +6,7 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.errors import InputError
+from newton.errors import ConflictError, InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
@@ -16,14 +16,18 @@ from newton.runtime.wiring import Newton, carrier
 
 File = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
 
+Force = Annotated[bool, Parameter(negative=(), help="Write over a file that is there.")]
 
-async def export(file: File, *, agent: Agent = None, json: AsJson = False) -> None:
+
+async def export(file: File, *, force: Force = False, agent: Agent = None, json: AsJson = False) -> None:
     """Write everything that one agent is to a file of NDJSON, as it stands at this moment.
 
     `newton import FILE` brings it into an agent that has not begun yet, here or elsewhere. The file is not encrypted.
 
     Example: newton export ana.ndjson --agent ana
     """
+    if file.exists() and not force and str(file) != "-":
+        raise ConflictError(f"{file} is there already.", hint="Name another file, or give --force to write over it.")
     async with opened(settings(agent), begin=False) as newton:
         if str(file) == "-":
             await carrier(newton).export(sys.stdout.buffer)

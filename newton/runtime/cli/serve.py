@@ -6,11 +6,13 @@ from typing import Annotated
 import uvloop
 from cyclopts import Parameter
 
+from newton.errors import NewtonError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, settings
 from newton.runtime.daemon import Listen
 from newton.runtime.daemon import serve as served
-from newton.runtime.logs import Format, configure
+from newton.runtime.logs import Format, configure, tell
+from newton.runtime.statuses import OK, status_of
 
 
 def serve(
@@ -31,7 +33,7 @@ def serve(
         bool, Parameter(negative=(), help="Send OpenTelemetry traces to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
     agent: Agent = None,
-) -> None:
+) -> int:
     """Serve HTTP until it is told to stop.
 
     Example: newton serve --port 8700
@@ -45,5 +47,13 @@ def serve(
         behind_proxy=behind_proxy,
         also=tuple(allow_host or ()),
     )
-    # a fifth less of the processor for each request than the loop of the standard library
-    uvloop.run(served(settings(agent), listen, tell=show.notice, traces=traces))
+    said = tell if log_format == "json" else show.notice
+    try:
+        # a fifth less of the processor for each request than the loop of the standard library
+        uvloop.run(served(settings(agent), listen, tell=said, traces=traces))
+    except NewtonError as error:
+        if log_format == "plain":
+            raise
+        tell(f"{error.what} {error.hint}")
+        return status_of(error.code).exit
+    return OK

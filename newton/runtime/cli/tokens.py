@@ -53,7 +53,7 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
         async with newton.db.work(newton.agent_id) as tx:
             known = await tokens.listed(tx, agent_id=newton.agent_id)
     if json:
-        show.as_json([{name: _told(value) for name, value in one._asdict().items()} for one in known])
+        show.as_json([_plain(one) for one in known])
     elif not known:
         print("No tokens. `newton tokens create NAME` makes one.")
     for one in () if json else known:
@@ -62,7 +62,10 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
 
 
 async def revoke(
-    token: Annotated[str, Parameter(help="Its name, or the end of its id.")], *, agent: Agent = None
+    token: Annotated[str, Parameter(help="Its name, or the end of its id.")],
+    *,
+    agent: Agent = None,
+    json: AsJson = False,
 ) -> None:
     """End a token at once.
 
@@ -70,7 +73,10 @@ async def revoke(
     """
     async with opened(settings(agent)) as newton, newton.db.work(newton.agent_id) as tx:
         ended = await tokens.revoke(tx, token, agent_id=newton.agent_id, now=newton.clock.now())
-    print(f"{ended.name} speaks for nobody any more.")
+    if json:
+        show.as_json(_plain(ended))
+    else:
+        print(f"{ended.name} speaks for nobody any more.")
 
 
 def _state(one: Token, now: datetime) -> str:
@@ -79,6 +85,10 @@ def _state(one: Token, now: datetime) -> str:
     if one.expires_at is None:
         return "in use"
     return f"{'until' if one.expires_at > now else 'ended'} {one.expires_at:%Y-%m-%d}"
+
+
+def _plain(one: Token) -> dict[str, object]:
+    return {name: _told(value) for name, value in one._asdict().items()}
 
 
 def _told(value: object) -> object:

@@ -34,7 +34,7 @@ class Door:
         try:
             scope[CALLER] = await caller(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
         except NewtonError as error:
-            await problems.answer(error)(scope, receive, send)
+            await problems.answer(error, scope["path"])(scope, receive, send)
             return
         await (await self._open()).handle_request(scope, receive, send)
 

@@ -1,0 +1,40 @@
+"""Where the daemon of a data folder serves, noted there for those of this machine who look for it."""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from pathlib import Path
+
+from pydantic import BaseModel, ConfigDict, ValidationError
+
+from newton import __version__
+
+FILE = "daemon.json"
+
+
+class Address(BaseModel):
+    """Where it serves, and of which version of Newton it is."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+    url: str
+    version: str
+
+
+@contextmanager
+def noted(home: Path, url: str) -> Generator[None]:
+    """It is noted within the block. Of several daemons of a folder the last one is."""
+    here = Address(url=url, version=__version__)
+    (home / FILE).write_text(here.model_dump_json() + "\n", encoding="utf-8")
+    try:
+        yield
+    finally:
+        if found(home) == here:
+            (home / FILE).unlink(missing_ok=True)
+
+
+def found(home: Path) -> Address | None:
+    """The one that was noted, which may have been killed since; None when there is none."""
+    try:
+        return Address.model_validate_json((home / FILE).read_bytes())
+    except (OSError, ValidationError):
+        return None
