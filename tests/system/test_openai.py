@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
@@ -177,6 +178,30 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
                 await client.chat.completions.create(model="newton", messages=[user("Hi.")], **more)
         with pytest.raises(openai.NotFoundError, match="There is nothing at /v1/embeddings"):
             await client.embeddings.create(model="newton", input="Hi.")
+
+
+async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: Talk) -> None:
+    # R8
+    body = {"model": "newton", "messages": [user("Which ferry?")]}
+    headers = {"Authorization": f"Bearer {talk.daemon.token}"}
+
+    async def leaves(name: str, *, stream: bool) -> None:
+        talk.plays(begins, says(["Artemis."]))
+        async with httpx2.AsyncClient(base_url=talk.daemon.url, headers={**headers, "X-Newton-Session": name}) as http:
+            asking = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
+            if stream:
+                async with http.stream(**asking) as answer:
+                    await anext(line async for line in answer.aiter_lines() if "Artemis" in line)
+            else:
+                with pytest.raises(httpx2.ReadTimeout):
+                    await http.request(**asking, timeout=0.5)
+
+    for number, stream in enumerate((True, True, True, True, False)):
+        name = f"left-{uuid4().hex[:6]}"
+        await leaves(name, stream=stream)
+        async with asyncio.timeout(5):  # a lease that nobody lets go of lasts for ten seconds
+            await said(talk, user(f"And now, {number}?"), session=name)
+        assert await talk.lines(name) == {name: ["Which ferry?", "It is Artemis", f"And now, {number}?", "Artemis."]}
 
 
 async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> None:
