@@ -3,7 +3,7 @@
 import asyncio
 import socket
 from collections.abc import AsyncIterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from contextvars import Context
 from pathlib import Path
 
@@ -167,6 +167,37 @@ async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
 
     async with api.http(await api.token("ana")) as http:
         assert (await http.post("/v1/memories", content=endless())).status_code == 413
+
+
+async def begun(api: Api, writers: AsyncExitStack, token: str, size: int) -> str:
+    """What is answered, within a moment, to so much of a body; nothing while it is waited for more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    writers.callback(writer.close)
+    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Content-Length: {MOST_BYTES}\r\n\r\n".encode() + b"x" * size)
+    with suppress(TimeoutError):
+        return (await asyncio.wait_for(reader.readline(), 0.3)).decode()[9:12]
+    return ""
+
+
+async def test_who_has_no_token_takes_no_room_from_others_and_nobody_takes_all(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S3, R11
+    monkeypatch.setattr(bodies, "MOST_HELD", 1_000_000)
+    monkeypatch.setattr(bodies, "MOST_EACH", 500_000)
+    monkeypatch.setattr(bodies, "MOST_UNPROVEN", 100_000)
+    ana, ben = await api.token("ana"), await api.token("ben")
+    large, small = 400_000, 60_000
+    strangers = [("nwt_nonsense", large), ("", large), (f"{ana[:-4]}AAA=", small), ("", small)]
+    async with AsyncExitStack() as writers, api.http(await api.token("cat")) as http:
+        given = [await begun(api, writers, token, size) for token, size in strangers]
+        assert given == ["401", "401", "", "401"]
+        given = [await begun(api, writers, token, large) for token in (ana, ana, ben, ben)]
+        assert given == ["", "429", "", "429"]
+        said = {"content": "x" * (small + 10_000)}
+        assert (await http.post("/v1/memories", json=said)).status_code == 201
+        assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == 201
 
 
 async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_token(

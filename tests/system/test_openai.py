@@ -188,7 +188,7 @@ async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: 
     async def leaves(name: str, *, stream: bool) -> None:
         talk.plays(begins, says(["Artemis."]))
         async with httpx2.AsyncClient(base_url=talk.daemon.url, headers={**headers, "X-Newton-Session": name}) as http:
-            asking = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
+            asking: Any = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
             if stream:
                 async with http.stream(**asking) as answer:
                     await anext(line async for line in answer.aiter_lines() if "Artemis" in line)
