@@ -16,6 +16,7 @@ from openai.types.chat import ChatCompletionMessageParam as Message
 from newton import Client
 from newton.errors import DatabaseError
 from tests.endpoint import calls_tools, fails, says
+from tests.support import until
 from tests.system.scripted import Talk, talking
 from tests.system.test_terminal import SAID, begins, logged, stopped
 from tests.system.typed import Done, ok, typed
@@ -245,9 +246,20 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
         Client(talk.daemon.url, token=talk.daemon.token) as client,
         aclosing(client.turn("ended", "Which ferry?")) as steps,
     ):
-        talk.plays(begins)
+        talk.plays(begins, begins)
         assert (await anext(steps)).about == {"text": "It is Artemis"}
-        assert await asyncio.to_thread(talk.daemon.stopped) == 0
+        async with talk.client(**{"X-Newton-Session": "as well"}) as other:
+            create: Any = other.chat.completions.create
+            answered = asyncio.create_task(create(model="newton", messages=[user("Which ferry?")]))
+
+            async def asked() -> bool:
+                return len(talk.behind.asked) == 2
+
+            await until(asked)
+            assert await asyncio.to_thread(talk.daemon.stopped) == 0
+            with pytest.raises(openai.APIError):
+                await answered
         with pytest.raises(DatabaseError):
             await anext(steps)
-        assert await talk.lines("ended") == {"ended": ["Which ferry?", "It is Artemis"]}
+        for session in ("ended", "as well"):
+            assert await talk.lines(session) == {session: ["Which ferry?", "It is Artemis"]}
