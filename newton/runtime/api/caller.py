@@ -70,7 +70,7 @@ async def caller(
     minds: Minds = request.app.state.minds
     if operator.same(given.credentials, request.app.state.operator_token):
         await _no_surplus(request)
-        name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
+        name = minds.first.settings.agent if agent is None else hygiene.ref(agent, what="agent")
         return _known(request, Caller(await _named(minds, name), "admin"))
     known = await _bearer(minds, given.credentials)
     if agent is not None and agent != known.agent:
