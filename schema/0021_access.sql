@@ -21,15 +21,16 @@ grant select, insert on runtime.tokens to newton_app;
 grant update (revoked_at, used_at) on runtime.tokens to newton_app;
 
 -- For whom a token speaks, and how far; no row when it is unknown, expired or revoked. Every request begins with this, so it
--- is one statement: it opens the agent's scope itself and leaves it as it was. What is compared are hashes, of which nobody
--- can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the minute: a
--- write for each request would cost more than it says.
+-- is one statement: it opens the agent's scope itself and leaves scope and role as they were. What is compared are hashes, of
+-- which nobody can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the
+-- minute: a write for each request would cost more than it says.
 create function runtime.bearer(own uuid, token uuid, digest bytea, moment timestamptz)
 returns table (agent text, scope text)
 language plpgsql
 as $$
 declare
-    before constant text := coalesce(current_setting('newton.agent_id', true), '');
+    scope_before constant text := coalesce(current_setting('newton.agent_id', true), '');
+    role_before constant text := current_setting('role');
     held runtime.tokens;
 begin
     perform set_config('role', 'newton_app', true), set_config('newton.agent_id', own::text, true);
@@ -47,7 +48,7 @@ begin
         end if;
         return query select a.name, held.scope from runtime.agents as a where a.agent_id = own;
     end if;
-    perform set_config('newton.agent_id', before, true);
+    perform set_config('newton.agent_id', scope_before, true), set_config('role', role_before, true);
 end
 $$;
 

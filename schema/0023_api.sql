@@ -39,6 +39,26 @@ $$;
 
 grant execute on procedure runtime.tell(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
 
+-- Lets go of all that was told. Who listens hears that, and the numbers that they resume behind are not given again.
+create procedure runtime.silence(own uuid, at timestamptz)
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+    told bigint;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
+    select max(e.number) into told from runtime.events as e where e.agent_id = own;
+    if told is not null then
+        delete from runtime.events as e where e.agent_id = own;
+        insert into runtime.events (agent_id, number, type, at, payload) values (own, told + 1, 'agent.erased', at, '{}');
+        perform pg_notify('newton_told', own::text);
+    end if;
+end
+$$;
+
+grant execute on procedure runtime.silence(uuid, timestamptz) to newton_app;
+
 create table runtime.answers (
     agent_id uuid not null references runtime.agents (agent_id),
     key text not null check (key <> ''),

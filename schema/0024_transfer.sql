@@ -150,7 +150,8 @@ left join heart.censors as c on c.agent_id = m.agent_id and c.memory_id = m.memo
 
 grant select on memory.cues to newton_app;
 
--- Takes an agent away with all that it was, of the agent in scope. Who calls it says so first, outside.
+-- Takes an agent away with all that it was, of the agent in scope; what was told of it goes by `runtime.silence`, which is
+-- for the end. Who calls it says so first, outside.
 create procedure runtime.wipe(agent uuid)
 language plpgsql
 security definer
@@ -159,7 +160,6 @@ as $$
 declare
     own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
     part regclass;
-    told bigint;
 begin
     if own is distinct from agent then
         return;
@@ -168,14 +168,6 @@ begin
         continue when part in ('runtime.agents'::regclass, 'runtime.tokens'::regclass, 'runtime.events'::regclass);
         execute format('delete from %s where agent_id = $1', part) using own;
     end loop;
-    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
-    select max(number) into told from runtime.events where agent_id = own;
-    delete from runtime.events where agent_id = own;
-    if told is not null then
-        -- who listens hears of it, and the numbers that they resume behind are not given again
-        insert into runtime.events (agent_id, number, type, at, payload) values (own, told + 1, 'agent.erased', now(), '{}');
-        perform pg_notify('newton_told', own::text);
-    end if;
 end
 $$;
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.agent.telling import tell
+from newton.agent.telling import silence, tell
 from newton.brain import decisions
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
@@ -98,6 +98,7 @@ class Erasing:
         """Takes the agent away with all that it is; who may speak for it stays."""
         async with self.db.work(self.agent_id) as tx:
             await SQL["wipe"].run(tx, agent_id=self.agent_id)
+            silence(agent_id=self.agent_id, now=self.clock.now())
 
     async def _going(self, tx: Tx, subject: str) -> Going:
         said = clean(subject, what="subject")

@@ -38,6 +38,15 @@ def tell(type_: str, about: Mapping[str, object], *, agent_id: UUID, now: dateti
     at_the_end(write)
 
 
+def silence(*, agent_id: UUID, now: datetime) -> None:
+    """Lets go of all that was told, if the open unit of work lands; one event says that it was."""
+
+    async def write(tx: Tx) -> None:
+        await SQL["silence"].run(tx, agent_id=agent_id, at=now)
+
+    at_the_end(write)
+
+
 async def since(tx: Tx, number: int, *, agent_id: UUID, most: int = 500) -> list[Told]:
     """Those behind that number, in their order."""
     rows = await SQL["since"].all(tx, agent_id=agent_id, number=number, most=most)

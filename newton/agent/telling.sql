@@ -1,6 +1,9 @@
 -- name: tell(agent_id, type, at, payload, before)
 call runtime.tell($1, $2, $3, $4::text::jsonb, $5);
 
+-- name: silence(agent_id, at)
+call runtime.silence($1, $2);
+
 -- name: since(agent_id, number, most)
 select number, type, at, payload::text as payload
 from runtime.events

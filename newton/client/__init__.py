@@ -9,7 +9,7 @@ from uuid import UUID, uuid4
 
 import httpx2
 
-from newton.client.connection import BROKEN, Connection, named, pause
+from newton.client.connection import BROKEN, Connection, named, pause, understood
 
 Outcome = Literal["success", "partial", "failure"]
 Id = UUID | str
@@ -223,7 +223,9 @@ class Client(Connection):
 
     async def who(self) -> Who:
         """For whom the token speaks."""
-        return await self.get("/v1/agent")
+        told = await self.get("/v1/agent")
+        with understood():
+            return Who(agent=told["agent"], scope=told["scope"], model=told["model"])
 
     async def settle(self, since: datetime | str) -> list[Changed]:
         """Has what was written seen to at once, which else follows by itself; what changed in memories since then."""

@@ -3,8 +3,8 @@
 import asyncio
 import json
 import random
-from collections.abc import AsyncGenerator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Generator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime
 from types import TracebackType
 from typing import Any, NamedTuple, Self
@@ -20,6 +20,7 @@ PAUSE = 0.2  # seconds after the first failure, doubled with each
 LONGEST_PAUSE = 10.0
 AGAIN = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
 
+LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 JSON = {"Content-Type": "application/json"}
 BROKEN = DatabaseError(
     "The daemon went away in the middle of the answer.",
@@ -42,7 +43,9 @@ class Connection:
         self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, attempts: int = ATTEMPTS
     ) -> None:
         shown = {"Authorization": f"Bearer {token}", **({"X-Newton-Agent": agent} if agent else {})}
-        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=SECONDS)
+        # a proxy of the environment would be given the token, and would look for this machine on its own
+        near = httpx2.URL(url).host in LOOPBACK
+        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=SECONDS, trust_env=not near)
         self.attempts = attempts
 
     async def __aenter__(self) -> Self:
@@ -120,7 +123,9 @@ async def _events(answer: httpx2.Response) -> AsyncGenerator[Event]:
         if line and name:
             fields[name] = value
         elif "event" in fields:
-            yield Event(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            with understood():
+                event = Event(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            yield event
             fields = {}
 
 
@@ -150,8 +155,8 @@ def _kinds(of: type[NewtonError]) -> dict[str, type[NewtonError]]:
 def _failure(answer: httpx2.Response) -> NewtonError:
     """The failure that a problem document tells of."""
     try:
-        error = named(answer.json())
-    except (ValueError, KeyError, TypeError):
+        error = named(_plainly(answer))
+    except BusyError:
         return _strange(f"It was answered with {answer.status_code}.")
     if not isinstance(error, DatabaseError):
         return error
@@ -166,15 +171,24 @@ def _base(url: httpx2.URL) -> str:
 
 
 def named(problem: Mapping[str, str]) -> NewtonError:
-    kind = _kinds(NewtonError).get(problem["type"].rpartition(":")[2], NewtonError)
-    return kind(problem["detail"], hint=problem["hint"])
+    """The failure of a problem document. Raises BusyError for what is none."""
+    with understood():
+        kind = _kinds(NewtonError).get(str(problem["type"]).rpartition(":")[2], NewtonError)
+        return kind(str(problem["detail"]), hint=str(problem["hint"]))
 
 
 def _plainly(answer: httpx2.Response) -> Any:
-    try:
+    with understood():
         return answer.json()
-    except ValueError:
-        raise _strange("It was answered with what is no JSON.") from None
+
+
+@contextmanager
+def understood() -> Generator[None]:
+    """What cannot be read as Newton writes it is a BusyError: something else answers there, or another version."""
+    try:
+        yield
+    except (ValueError, KeyError, TypeError, AttributeError):
+        raise _strange("It was answered otherwise than Newton answers.") from None
 
 
 def _strange(what: str) -> BusyError:

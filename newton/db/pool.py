@@ -84,8 +84,14 @@ async def begin(tx: Tx, agent: UUID, *, snapshot: bool = False) -> None:
 
 
 async def _begin_as(tx: Tx, role: str, scope: str, *, mode: str = "") -> None:
-    try:
+    with _permitted(role):
         await tx.execute(f"begin{mode};{scope}")
+
+
+@contextmanager
+def _permitted(role: str) -> Generator[None]:
+    try:
+        yield
     except (asyncpg.InsufficientPrivilegeError, asyncpg.InvalidParameterValueError) as error:
         raise SchemaError(
             f"The database user may not work as {role}: {error}.",
@@ -231,7 +237,7 @@ class Database:
         with connecting():
             tx = await self._pool.acquire()
         try:
-            with working(tx):
+            with working(tx), _permitted(APP_ROLE):
                 yield tx
         finally:
             await self._pool.release(tx)

@@ -129,8 +129,11 @@ def name(text: str, *, what: str) -> str:
 def ref(text: str, *, what: str) -> str:
     """A name by which something is found again, such as a session's: a name, word for word.
 
-    Raises InputError as `name` does, and for a name that holds a secret: redacted, two such names would be one.
+    Raises InputError as `name` does, for a name that holds a secret, since redacted, two such names would be one, and
+    for "." and "..", which an address of HTTP cannot end in.
     """
+    if text in (".", ".."):
+        raise InputError(f"{text!r} is no name for a {what}.", hint="Give it another one.")
     if name(text, what=what) != text:
         raise InputError(f"The {what} holds what looks like a secret.", hint="Give it another name: it is kept.")
     return text

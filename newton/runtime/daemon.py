@@ -15,12 +15,12 @@ from threading import Timer
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
+from newton.client.connection import LOOPBACK
 from newton.concurrency import together, within
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime import address
 from newton.runtime.access import operator
 from newton.runtime.api.app import create
-from newton.runtime.api.bodies import LOOPBACK
 from newton.runtime.jobs.catalogue import SCHEDULES, running
 from newton.runtime.jobs.work import Worker
 from newton.runtime.mcp.streamable import mounted

@@ -29,7 +29,7 @@ STATUSES: dict[str, Status] = {
     "too_large": Status(413, REFUSED, "The request is too large"),
     "busy": Status(429, FAILED, "Too much at once", later=True),
     "deadline": Status(503, FAILED, "It took too long", later=True),
-    "database_unavailable": Status(503, REFUSED, "The database is away", later=True),
+    "database_unavailable": Status(503, FAILED, "The database is away", later=True),
     "schema_mismatch": Status(500, REFUSED, "The database is not at this version"),
     "provider_error": Status(502, FAILED, "A model failed", later=True),
     "spend_ceiling": Status(429, FAILED, "The model's tokens of today are spent"),

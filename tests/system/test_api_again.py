@@ -19,7 +19,7 @@ from newton.brain.chain import Head
 from newton.brain.headnote import HeadNotes
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.errors import ConflictError, DatabaseError, ForbiddenError, NotFoundError
+from newton.errors import BusyError, ConflictError, DatabaseError, ForbiddenError, NotFoundError
 from newton.heart.censors import Rule
 from newton.ids import agent_id, new_id
 from newton.runtime.access import tokens
@@ -30,6 +30,7 @@ from newton.runtime.jobs import claiming, queue
 from newton.runtime.jobs.queue import Outcome
 from newton.runtime.mcp.verbs import called
 from newton.runtime.minds import Minds
+from newton.runtime.talk.there import There
 from newton.runtime.wiring import Newton
 from tests.endpoint import Wire, endpoint
 from tests.support import until
@@ -259,7 +260,9 @@ async def _closed(api: Api) -> None:
     api.app.state.board.close()
 
 
-async def test_the_client_speaks_every_verb(api: Api) -> None:
+async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
+    for scheme in ("http_proxy", "HTTP_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(scheme, "http://127.0.0.1:1")  # which would be given the token
     async with api.client(await api.token("ana")) as client:
         first = (await client.remember("Ana lives in Porto.", subject="Ana", confidence=0.9))["memory_id"]
         assert await client.confirm(first) is True
@@ -298,6 +301,29 @@ async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> N
             await client.calibration()
     assert failed.value.what == f"The daemon at {there.url[:-3]} answers, but not its database: It is away."
     assert "`newton doctor` says more where the daemon runs" in failed.value.hint
+
+
+@pytest.mark.parametrize("said", ["no JSON", "[]", "{}", '{"agent": 7}', '{"type": 7, "title": "x"}'])
+async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) -> None:
+    async def respond(wire: Wire) -> None:
+        await wire.send(200 if wire.path.endswith("agent") else 404, said)
+
+    async def told(wire: Wire) -> None:
+        await wire.begin_stream()
+        for event in ('event: compaction\ndata: {"event": "of another version"}', f"event: answer\ndata: {said}"):
+            wire.writer.write(f"{event}\n\n".encode())
+
+    async with (
+        endpoint(respond, respond, told) as there,
+        Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client,
+    ):
+        partner = There(client=client, who={"agent": "ana", "scope": "read", "model": None})
+        with pytest.raises(BusyError, match="otherwise than Newton answers"):
+            await client.who()
+        with pytest.raises(BusyError, match="404"):
+            await client.calibration()
+        with pytest.raises(BusyError, match="otherwise than Newton answers"):
+            assert [piece async for piece in partner.take("s", "hi")] == []
 
 
 async def test_a_key_is_a_name_and_not_a_text(api: Api) -> None:

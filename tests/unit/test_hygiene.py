@@ -208,6 +208,12 @@ def test_a_secret_in_a_name_is_replaced_but_refused_where_the_name_tells_things_
         ref("of AKIAIOSFODNN7EXAMPLE", what="session")
 
 
+@pytest.mark.parametrize("given", [".", ".."])
+def test_what_no_address_can_end_in_is_no_name_to_find_something_by(given: str) -> None:
+    with pytest.raises(InputError, match="no name for a session"):
+        ref(given, what="session")
+
+
 def test_a_time_without_a_zone_or_in_no_usable_year_is_refused() -> None:
     assert moment(NOON) == NOON
     with pytest.raises(InputError, match="The start has no time zone: 2026-11-21T12:00:00"):

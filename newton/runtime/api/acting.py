@@ -45,7 +45,6 @@ class Acting:
     """One request that changes something, for its caller."""
 
     caller: Caller
-    request: Request
     asked: Asked | None
     status: int
 
@@ -104,7 +103,7 @@ async def _ruling(request: Request, caller: Annotated[Caller, Depends(Needs("adm
 
 async def _acting(request: Request, caller: Caller, key: str | None) -> Acting:
     asked = await _asked(request, caller.newton.agent_id, key)
-    return Acting(caller=caller, request=request, asked=asked, status=request.scope["route"].status_code or 200)
+    return Acting(caller=caller, asked=asked, status=request.scope["route"].status_code or 200)
 
 
 Writing = Annotated[Acting, Depends(_writing)]

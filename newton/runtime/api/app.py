@@ -7,6 +7,7 @@ from fastapi import FastAPI
 from fastapi.routing import APIRoute
 
 from newton import __version__
+from newton.client.connection import LOOPBACK
 from newton.runtime.api import (
     agents,
     bundles,
@@ -28,7 +29,7 @@ from newton.runtime.api import (
     tasks,
 )
 from newton.runtime.api.board import Board
-from newton.runtime.api.bodies import LOOPBACK, Addressed, Read
+from newton.runtime.api.bodies import Addressed, Read
 from newton.runtime.api.metrics import Meters
 from newton.runtime.api.observed import Observed
 from newton.runtime.api.turns import Paced, Slots

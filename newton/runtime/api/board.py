@@ -2,7 +2,8 @@
 
 import asyncio
 from collections import defaultdict
-from contextlib import suppress
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
 from uuid import UUID
 
 from newton.agent.telling import CHANNEL
@@ -44,25 +45,23 @@ class Board:
         for agent_id in list(self._waiting):
             self.poke(agent_id)
 
-    def listen(self, agent_id: UUID) -> "asyncio.Future[None]":
-        """Begins to wait. What is told from here on wakes the one who waits, so look for events after this."""
+    @contextmanager
+    def listening(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
+        """Waits, as long as it lasts. What is told from here on wakes the one who waits, so look for events within."""
         waiting = asyncio.get_running_loop().create_future()
         self._waiting[agent_id].add(waiting)
-        return waiting
+        try:
+            yield waiting
+        finally:
+            left = self._waiting.get(agent_id, set())
+            left.discard(waiting)
+            if not left:
+                self._waiting.pop(agent_id, None)
 
-    async def woken(self, agent_id: UUID, waiting: "asyncio.Future[None]", *, seconds: float) -> bool:
+    async def woken(self, waiting: "asyncio.Future[None]", *, seconds: float) -> bool:
         """Whether something was told in that time."""
         try:
             await within(waiting, seconds=seconds)
         except TimeoutError:
             return False
-        finally:
-            self.leave(agent_id, waiting)
         return True
-
-    def leave(self, agent_id: UUID, waiting: "asyncio.Future[None]") -> None:
-        """Waits no more."""
-        if agent_id in self._waiting:
-            self._waiting[agent_id].discard(waiting)
-            if not self._waiting[agent_id]:
-                del self._waiting[agent_id]

@@ -50,17 +50,16 @@ async def _stream(caller: Caller, board: Board, number: int) -> AsyncGenerator[s
     agent_id = caller.newton.agent_id
     yield ": newton\n\n"
     while not board.closed:
-        waiting = board.listen(agent_id)
-        # a reader may leave at any moment, and a unit of work is not to be left in the middle
-        found = await asyncio.shield(asyncio.ensure_future(_since(caller, number)))
+        with board.listening(agent_id) as waiting:
+            # a reader may leave at any moment, and a unit of work is not to be left in the middle
+            found = await asyncio.shield(asyncio.ensure_future(_since(caller, number)))
+            woken = bool(found) or found is None or await board.woken(waiting, seconds=BEAT_SECONDS)
         if found is None:
             return
         for told in found:
             yield _written(told)
             number = told.number
-        if found:
-            board.leave(agent_id, waiting)
-        elif not await board.woken(agent_id, waiting, seconds=BEAT_SECONDS):
+        if not woken:
             yield ": beat\n\n"
 
 

@@ -15,7 +15,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.failing import told
+from newton.runtime.cli.failing import plain, told
 from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
 from newton.runtime.opening import opened
@@ -159,7 +159,7 @@ async def _printed(taken: AsyncGenerator[str | Turned]) -> Turned:
             if isinstance(piece, Turned):
                 answer = piece
             else:
-                print(piece, end="", flush=True)
+                print(plain(piece), end="", flush=True)
     assert answer is not None
     print()
     show.missing(answer.contents.missing)

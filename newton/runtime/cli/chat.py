@@ -16,6 +16,7 @@ from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import show
+from newton.runtime.cli.failing import plain
 from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, session_name, settings
 from newton.runtime.cli.sessions import places
@@ -130,7 +131,7 @@ class Conversation:
                         show.notice(f"\n({piece.caveat})")
                     show.proposed(piece.proposed)
                 else:
-                    print(piece, end="", flush=True)
+                    print(plain(piece), end="", flush=True)
         print("\n", flush=True)
 
     def _tell_unshown(self, identity: Shown) -> None:

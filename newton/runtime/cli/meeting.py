@@ -9,6 +9,7 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 
 from newton.client import Client
+from newton.client.connection import LOOPBACK
 from newton.errors import ConfigError, InputError, UnauthorizedError
 from newton.runtime.access import operator
 from newton.runtime.cli.sessions import progress
@@ -19,7 +20,6 @@ from newton.runtime.talk.partner import Partner
 from newton.runtime.talk.there import There
 from newton.settings import Settings, token
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
 ATTEMPTS = 3  # a person waits
 WHENCE = "Give --token-file or set NEWTON_TOKEN; `newton tokens create NAME` makes one where the daemon runs."
 

@@ -16,6 +16,7 @@ from newton.errors import InputError
 from newton.heart.tenets import Tenet
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
+from newton.runtime.cli.failing import plain
 from newton.runtime.talk.told import Contents, Explained, Framing, Line, Listed, Turned, Wish, framing
 
 LEARNT = {
@@ -50,7 +51,7 @@ def changes(changed: Sequence[Changed]) -> str:
 
 def notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
-    print(text, file=sys.stderr)
+    print(plain(text), file=sys.stderr)
 
 
 def status(text: str) -> None:

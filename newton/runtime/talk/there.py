@@ -3,7 +3,7 @@
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 from uuid import UUID
 
 from pydantic import TypeAdapter
@@ -12,15 +12,18 @@ from newton import client as wire
 from newton.agent.upkeep import AT_ONCE
 from newton.agent.verbs import Kept
 from newton.client import Client, Who, session_path
+from newton.client.connection import understood
 from newton.content.yamlfile import pick
 from newton.dialogue.branches import Checkpoint
 from newton.dialogue.compaction.events import KINDS, Event
 from newton.dialogue.stack import Task, Tree
-from newton.errors import NotFoundError
+from newton.errors import NewtonError, NotFoundError
 from newton.memory.hygiene import clean, ref
 from newton.memory.transitions import Changed, Step
 from newton.runtime.talk.partner import Work
 from newton.runtime.talk.told import Explained, Turned, Wish
+
+T = TypeVar("T")
 
 TASKS = TypeAdapter(list[Task])
 CHECKPOINTS = TypeAdapter(list[Checkpoint])
@@ -51,7 +54,8 @@ class There:
         async with aclosing(self.client.turn(session, said, **asked)) as steps:  # else the daemon would speak on
             async for step in steps:
                 if step.type == "compaction":
-                    self.tell(_event(step.about))
+                    if event := _event(step.about):
+                        self.tell(event)
                 elif (piece := _piece(step)) is not None:
                     yield piece
 
@@ -73,21 +77,31 @@ class There:
 
     async def frame(self, name: str) -> str:
         known = await self.client.get("/v1/frames")
-        return pick({one["name"]: one["name"] for one in known}, name, "frame")
+        with understood():
+            names = {one["name"]: one["name"] for one in known}
+        return pick(names, name, "frame")
 
     async def why(self, bundle_id: UUID, which: str) -> Explained:
-        return Explained.model_validate(await self.client.why(bundle_id, which))
+        told = await self.client.why(bundle_id, which)
+        with understood():
+            return Explained.model_validate(told)
 
     async def remember(self, text: str) -> tuple[Kept, Sequence[Changed]]:
-        kept = await self.client.remember(text)
-        changed = await self.client.settle(kept["at"])
-        return Kept(kept["learnt"], UUID(kept["memory_id"])), [_changed(one) for one in changed]
+        told = await self.client.remember(text)
+        with understood():
+            kept, at = Kept(told["learnt"], UUID(told["memory_id"])), told["at"]
+        try:
+            changed = await self.client.settle(at)
+        except NewtonError:  # it is kept; what it changes in others follows by itself
+            return kept, []
+        with understood():
+            return kept, [_changed(one) for one in changed]
 
     async def tasks(self, session: str) -> Work:
         return Worked(self.client, session)
 
     async def checkpoints(self, session: str) -> Sequence[Checkpoint]:
-        return CHECKPOINTS.validate_python(await self.client.get(f"{session_path(session)}/checkpoints"))
+        return _read(CHECKPOINTS, await self.client.get(f"{session_path(session)}/checkpoints"))
 
     async def checkpoint(self, session: str, name: str) -> Checkpoint:
         called = ref(name, what="checkpoint")
@@ -98,7 +112,7 @@ class There:
         await self.client.post(f"{session_path(session)}/branch", {"session": new, "at": at})
 
     async def wishes(self) -> Sequence[Wish]:
-        return WISHES.validate_python(await self.client.get("/v1/identity/proposals"))
+        return _read(WISHES, await self.client.get("/v1/identity/proposals"))
 
     async def accept(self, tenet_id: UUID) -> Wish:
         known = {one.tenet_id: one for one in await self.wishes()}
@@ -118,7 +132,7 @@ class Worked:
     session: str
 
     async def tree(self) -> Tree:
-        return Tree(TASKS.validate_python(await self.client.get("/v1/tasks", {"session": self.session})))
+        return Tree(_read(TASKS, await self.client.get("/v1/tasks", {"session": self.session})))
 
     async def push(self, goal: str) -> object:
         return await self.client.push(goal, session=self.session)
@@ -141,18 +155,25 @@ class Worked:
 
 def _piece(step: wire.Step) -> str | Turned | None:
     """What another version of Newton says beside these is left out."""
-    match step.type:
-        case "piece":
-            return step.about["text"]
-        case "answer":
-            return Turned.model_validate(step.about)
-        case _:
-            return None
+    with understood():
+        match step.type:
+            case "piece":
+                return str(step.about["text"])
+            case "answer":
+                return Turned.model_validate(step.about)
+            case _:
+                return None
 
 
-def _event(told: dict[str, Any]) -> Event:
-    kind = KINDS[told.pop("event")]
-    return TypeAdapter(kind).validate_python(told)
+def _event(told: dict[str, Any]) -> Event | None:
+    kind = KINDS.get(told.pop("event", ""))
+    with understood():
+        return TypeAdapter(kind).validate_python(told) if kind else None
+
+
+def _read(form: TypeAdapter[T], told: object) -> T:
+    with understood():
+        return form.validate_python(told)
 
 
 def _changed(told: wire.Changed) -> Changed:
