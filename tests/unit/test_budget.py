@@ -5,6 +5,7 @@ from hypothesis import strategies as st
 
 from newton.cognition.budget import DEFAULT_TOTAL, FIXED, FLEXIBLE, STACK, Part, allocate, involved, split
 from newton.content.frames import Stakes
+from tests.support import examples
 
 
 def test_the_default_layers_are_those_of_the_design() -> None:
@@ -104,6 +105,7 @@ PARTS = st.lists(
 
 
 @given(st.integers(0, 5_000), PARTS)
+@examples(100)
 def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[Part]) -> None:
     # S001-30
     given_tokens = split(total, parts)
