@@ -5,6 +5,7 @@ The server: NEWTON_TEST_DATABASE_URL if set, else a container when a Docker engi
 and is emptied after each; `clone` is for those that change the schema.
 """
 
+import gc
 import os
 import shutil
 import subprocess
@@ -25,14 +26,21 @@ from newton.db.embedded import temporary
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
 from tests.emptied import Common, opened
-from tests.support import NOON
+from tests.support import EXAMPLES, NOON
 
+gc.disable()  # collecting tests makes a million objects that stay
 GIVEN = os.environ.pop("NEWTON_TEST_DATABASE_URL", None)
 for name in [n for n in os.environ if n.startswith(("NEWTON_", "OPENAI_")) or n == "DATABASE_URL"]:
     del os.environ[name]
 
-hypothesis_settings.register_profile("newton", deadline=None, derandomize=True, max_examples=100)
+for profile, many in (("newton", EXAMPLES), ("deep", 10 * EXAMPLES)):
+    hypothesis_settings.register_profile(profile, deadline=None, derandomize=True, max_examples=many)
 hypothesis_settings.load_profile("newton")
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def on(server: str, database: str, user: str | None = None) -> str:

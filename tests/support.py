@@ -6,6 +6,8 @@ from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 from uuid import UUID
 
+from hypothesis import settings
+
 from newton import ids
 from newton.agent.sending import SAID
 from newton.db.pool import Tx
@@ -17,11 +19,17 @@ from newton.providers.chat import ChatMessage
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANA = ids.agent_id("ana")
 BEN = ids.agent_id("ben")
+EXAMPLES = 40  # of each property; scripts/test-slow tries ten times as many
 
 
 def count(text: str) -> int:
     """A stand-in for a tokenizer where its exact figures do not matter: a token every four characters."""
     return max(1, (len(text) + 3) // 4)
+
+
+def examples(usual: int) -> settings:
+    """So many examples of a property that is dear to try; in the slow run as many times more as everywhere."""
+    return settings(max_examples=usual * settings().max_examples // EXAMPLES)
 
 
 def teller(agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test", now: datetime = NOON) -> Teller:

@@ -117,6 +117,8 @@ async def _soaked(minds: Minds, schedules: dict[str, Schedule], watch: Watch, *,
     """Works so long, and returns when it ended."""
     stop = asyncio.Event()
     worker = Worker(minds.first.db, watch.watching(running(minds)), Pace(tick=0.5, poll=0.25))
+    for number in range(AGENTS):
+        await minds.begin(f"soak {number}")
     async with asyncio.TaskGroup() as tasks:
         looking, telling = tasks.create_task(watch.look()), tasks.create_task(_told(minds))
         tasks.create_task(worker.work(schedules, stop))

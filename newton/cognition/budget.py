@@ -65,7 +65,8 @@ def split(total: int, parts: Sequence[Part]) -> dict[str, int]:
 
 def _dealt(tokens: int, parts: Sequence[Part]) -> dict[str, int]:
     """The tokens by weight. What a cap refuses goes to the others, and a floor is paid by them."""
-    measure = _measure(tokens, [part for part in parts if part.weight > 0])
+    unweighed = sum(part.floor for part in parts if part.weight <= 0)
+    measure = _measure(tokens - unweighed, [part for part in parts if part.weight > 0])
     return {part.name: part.bounded(part.weight * measure) for part in parts}
 
 

@@ -62,7 +62,7 @@ class Endpoint:
         now = asyncio.get_running_loop().time()
         if not self.breaker.admits(now):
             raise ProviderError(
-                f"{self.address} does not answer, and is left alone for some seconds.",
+                f"{self.address} has failed several times, and is left alone for some seconds.",
                 hint="It is tried again by itself; see that it runs.",
             )
         return now + self.seconds
@@ -90,6 +90,7 @@ class Endpoint:
             if isinstance(error, kinds):
                 status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
                 said = _said(error, key=self.client.api_key)
+                said += "." if said and said[-1] not in ".!?…" else ""
                 return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
         return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 

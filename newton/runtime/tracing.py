@@ -1,6 +1,7 @@
 """OpenTelemetry: spans of requests, jobs, contexts and models, for who has a collector."""
 
 import asyncio
+import sys
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import AbstractContextManager, asynccontextmanager
 from importlib import import_module
@@ -49,7 +50,8 @@ async def traced(*, wanted: bool) -> AsyncGenerator[None]:
         resources = import_module("opentelemetry.sdk.resources")
         otlp = import_module("opentelemetry.exporter.otlp.proto.http.trace_exporter")
     except ImportError:
-        raise ConfigError("The packages that write traces are missing.", hint="pip install 'newton[otel]'") from None
+        install = f"{sys.executable} -m pip install opentelemetry-sdk opentelemetry-exporter-otlp-proto-http"
+        raise ConfigError("The packages that write traces are missing.", hint=f"`{install}` brings them.") from None
     given = resources.OTELResourceDetector().detect()  # by OTEL_SERVICE_NAME it may be called otherwise
     provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))

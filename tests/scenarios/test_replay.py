@@ -100,8 +100,8 @@ async def let_go(mind: Mind, bundle: Bundle) -> bool:
 async def test_stored_contexts_come_out_the_same_after_much_was_written(mind: Mind) -> None:
     # S002-15
     life = Living(mind.db, mind.agent_id, mind.clock, random.Random(5))
-    made = await contexts(mind, life, 50, writes=60)
-    await life.go_on(500, forgetting=True)
+    made = await contexts(mind, life, 30, writes=60)
+    await life.go_on(300, forgetting=True)
     await replayed_all(mind, made)
     assert await reworded(mind, made) >= 5
     assert {c.kind for bundle in made for c in bundle.items} >= {"fact", "exchange", "episode", "decision"}

@@ -1,4 +1,4 @@
-"""A year of life with the lifecycle run daily: all states are reached, all changes legal, and nothing is done twice.
+"""A year of life with the lifecycle: all states are reached, all changes legal, and nothing is done twice.
 
 Planted and seen to fail here: `move` without `m.state = s.from_state` (two jobs take a step twice, and a change begins
 where none ended); an episode archived whatever its age, or summarized again; a second pack that overwrites the whole
@@ -176,12 +176,13 @@ async def check(db: Database, agent: UUID, year: Year) -> None:
     await check_facts(db, agent, year.size.facts)
 
 
-async def test_a_year_lived_daily_reaches_every_state_and_no_day_does_anything_twice(db: Database, agent: UUID) -> None:
+async def test_a_year_reaches_every_state_and_no_day_does_anything_twice(db: Database, agent: UUID) -> None:
     year = Year(QUICK, seed=1)
     for number in range(DAYS):
         await year.happen(db, agent, number)
-        await engine.live(db, on(number + 1, agent))
-        if number % 14 == 0:
+        if number % 3 == 0:
+            await engine.live(db, on(number + 1, agent))
+        if number % 15 == 0:
             before = await seen(db, agent)
             assert await engine.live(db, on(number + 1, agent)) == []
             assert await seen(db, agent) == before

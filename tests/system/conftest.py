@@ -1,11 +1,28 @@
 """Where commands are typed."""
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.conftest import database
+from tests.system.daemons import Daemon, daemon
+
+
+@pytest.fixture(scope="session")
+async def house(server: str, template: str, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Path]:
+    """The folder of the daemon that many files speak to, each with agents of its own."""
+    folder = tmp_path_factory.mktemp("house")
+    async with database(server, template) as dsn:
+        (folder / "newton.toml").write_text(f'database_url = "{dsn}"\n', encoding="utf-8")
+        yield folder
+
+
+@pytest.fixture(scope="session")
+def served(house: Path) -> Iterator[Daemon]:
+    """A daemon that is as it comes, but for its embedder: to start one takes longer than most tests."""
+    with daemon(house, NEWTON_EMBEDDING="none") as made:
+        yield made
 
 
 @pytest.fixture(scope="module")

@@ -121,3 +121,12 @@ def test_context_is_measured_beside_the_bare_searches(tmp_path: Path) -> None:
     assert answer["ratio"] == pytest.approx(answer["context_ms"]["p50"] / answer["bare_ms"]["p50"], abs=1e-2)
     assert answer["receipt"]["settings"]["database"] == "embedded"
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.slow  # both start a database of their own, and one a daemon
+def test_the_daemon_is_measured_at_its_work_and_at_its_door(tmp_path: Path) -> None:
+    soaked = typed(tmp_path, "bench", "soak", "--minutes", "0.2", "--hours", "0.4", "--json")
+    assert json.loads(soaked.stdout)["jobs behind their last slot"] == [], soaked.stderr
+    asked = ("--memories", "200", "--rounds", "2", "--rate", "10", "--seconds", "2", "--json")
+    served = typed(tmp_path, "bench", "door", *asked, NEWTON_EMBEDDING="local")
+    assert json.loads(served.stdout)["load"]["failed"] == {}, served.stderr

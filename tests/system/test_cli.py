@@ -62,7 +62,7 @@ def test_from_nothing_to_an_answer(home: Path) -> None:
     assert "OPENAI_API_KEY" in first.stderr
     fact = "We chose Postgres with pgvector over ChromaDB"
     assert ok(run(home, "remember", "--fact", fact, "--agent", "tour")).startswith("Remembered. (")
-    assert ok(run(home, "ask", question, "--agent", "tour")) == f"From memory:\n- {fact}\n"
+    assert ok(typed(home, "ask", question, "--agent", "tour", NEWTON_EMBEDDING="local")) == f"From memory:\n- {fact}\n"
     assert ok(typed(home, "remember", fact, "--agent", "tour")).startswith("Known already; confirmed once more. (")
 
 
@@ -278,7 +278,7 @@ def test_ctrl_c_in_a_chat_leaves_everything_whole(home: Path) -> None:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env=environment(home, PYTHONFAULTHANDLER="1"),
+        env=environment(home, PYTHONFAULTHANDLER="1", NEWTON_EMBEDDING="none"),
         cwd=home,
     )
     assert child.stdin and child.stdout

@@ -9,39 +9,38 @@ from pathlib import Path
 
 import httpx2
 
-from tests.system.daemons import Daemon, daemon
+from tests.system.daemons import Daemon
 from tests.system.typed import typed
 
 
-def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_shell(home: Path) -> None:
+def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_shell(served: Daemon, house: Path) -> None:
     # GET /v1/export, POST /v1/import; design 6
-    with daemon(home, NEWTON_EMBEDDING="none") as made:
-        made.begins("ana", "cleo", "dora")
-        with made.client(**{"X-Newton-Agent": "ana"}) as client:
-            assert client.post("/v1/memories", json={"content": "The kettle is in the cellar."}).status_code == 201
-            decision = {
-                "description": "Keep it there",
-                "confidence": 0.8,
-                "reasons": [{"kind": "analysis", "text": "it is dry"}],
-            }
-            assert client.post("/v1/decisions", json=decision).status_code == 201
-            answer = client.get("/v1/export")
-        token = typed(home, "tokens", "create", "laptop", "--agent", "ana").stdout.split()[0]
-        with made.client(token) as client:
-            assert client.get("/v1/export").status_code == 403
-            assert client.post("/v1/import", content=answer.content).status_code == 403
-        _taken_over_http(made, answer)
+    served.begins("olga", "cleo", "dora")
+    with served.client(**{"X-Newton-Agent": "olga"}) as client:
+        assert client.post("/v1/memories", json={"content": "The kettle is in the cellar."}).status_code == 201
+        decision = {
+            "description": "Keep it there",
+            "confidence": 0.8,
+            "reasons": [{"kind": "analysis", "text": "it is dry"}],
+        }
+        assert client.post("/v1/decisions", json=decision).status_code == 201
+        answer = client.get("/v1/export")
+    token = typed(house, "tokens", "create", "laptop", "--agent", "olga").stdout.split()[0]
+    with served.client(token) as client:
+        assert client.get("/v1/export").status_code == 403
+        assert client.post("/v1/import", content=answer.content).status_code == 403
+    _taken_over_http(served, answer)
     assert answer.headers["content-type"].startswith("application/x-ndjson")
-    (home / "ana.ndjson").write_bytes(answer.content)
-    taken = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
+    (house / "ana.ndjson").write_bytes(answer.content)
+    taken = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
     assert "The agent bea has" in taken.stdout, taken.stderr
-    assert "give --force" in typed(home, "export", "ana.ndjson", "--agent", "bea").stderr
-    assert (home / "ana.ndjson").read_bytes() == answer.content
-    assert typed(home, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
+    assert "give --force" in typed(house, "export", "ana.ndjson", "--agent", "bea").stderr
+    assert (house / "ana.ndjson").read_bytes() == answer.content
+    assert typed(house, "export", "ana.ndjson", "--agent", "bea", "--force").returncode == 0
     words = [sys.executable, "-m", "newton", "export", "-", "--agent", "bea"]
-    again = subprocess.run(words, cwd=home, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
+    again = subprocess.run(words, cwd=house, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
     assert again.stdout.splitlines()[1:-1] == answer.content.splitlines()[1:-1]
-    refused = typed(home, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
+    refused = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
     assert (refused.returncode, "erase --everything" in refused.stderr) == (2, True)
 
 

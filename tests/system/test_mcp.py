@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -19,17 +19,16 @@ from mcp.types import CallToolRequestParams
 from newton.runtime.access.tokens import Scope
 from newton.runtime.mcp.server import answered
 from newton.runtime.wiring import Newton
-from tests.system.daemons import Daemon, daemon
+from tests.system.daemons import Daemon
 from tests.system.typed import ok, typed
 
 VERBS = {"remember", "recall", "context", "expand", "decide", "review", "calibration", "forget"}
 
 
 @pytest.fixture(scope="module")
-def served(home: Path) -> Iterator[Daemon]:
-    with daemon(home, NEWTON_EMBEDDING="none") as made:
-        made.begins("http", "bob", "guarded")
-        yield made
+def served(served: Daemon) -> Daemon:
+    served.begins("http", "bob", "guarded")
+    return served
 
 
 @asynccontextmanager
@@ -89,18 +88,18 @@ async def test_a_client_over_http_has_every_verb(served: Daemon) -> None:
         await lived(client)
 
 
-async def test_a_client_over_pipes_has_every_verb(home: Path) -> None:
+async def test_a_client_over_pipes_has_every_verb(house: Path) -> None:
     bare = {name: value for name, value in os.environ.items() if not name.startswith(("NEWTON_", "OPENAI_"))}
-    env = {**bare, "NEWTON_DATA_DIR": str(home / "data"), "NEWTON_EMBEDDING": "none"}
+    env = {**bare, "NEWTON_DATA_DIR": str(house / "data"), "NEWTON_EMBEDDING": "none"}
     words = ["-m", "newton", "mcp", "--agent", "pipes"]
-    async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(home))) as client:
+    async with Client(StdioServerParameters(command=sys.executable, args=words, env=env, cwd=str(house))) as client:
         await lived(client)
 
 
 @pytest.fixture
-def reader(served: Daemon, home: Path) -> str:
+def reader(served: Daemon, house: Path) -> str:
     """A token that may only read."""
-    return ok(typed(home, "tokens", "create", "reader", "--scope", "read", "--agent", "ana")).split()[0]
+    return ok(typed(house, "tokens", "create", "reader", "--scope", "read", "--agent", "ana")).split()[0]
 
 
 async def test_a_token_reaches_as_far_as_its_scope_and_to_its_own_agent(served: Daemon, reader: str) -> None:
@@ -149,14 +148,14 @@ def test_nobody_keeps_a_connection_of_it_open(served: Daemon) -> None:
         assert client.get("/v1/frames").status_code == 200
 
 
-def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, home: Path) -> None:
-    ok(typed(home, "censors", "add", "passphrase", "--reason", "secret", "--action", "block", "--agent", "guarded"))
+def test_a_censor_stops_what_a_client_wants_to_keep(served: Daemon, house: Path) -> None:
+    ok(typed(house, "censors", "add", "passphrase", "--reason", "secret", "--action", "block", "--agent", "guarded"))
     call = {"name": "remember", "arguments": {"content": "The passphrase is seven words long."}}
     body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": call}
     with served.client(**{"X-Newton-Agent": "guarded", "Accept": "application/json, text/event-stream"}) as client:
         result = client.post("/mcp", json=body).json()["result"]
     assert result["isError"] and result["structuredContent"]["code"] == "censored"
-    assert "passphrase" not in ok(typed(home, "recall", "words long", "--agent", "guarded", "--json"))
+    assert "passphrase" not in ok(typed(house, "recall", "words long", "--agent", "guarded", "--json"))
 
 
 class Broken:

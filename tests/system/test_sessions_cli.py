@@ -3,13 +3,11 @@
 import io
 import json
 import sys
-from collections.abc import Iterator
 from contextlib import redirect_stderr
 from pathlib import Path
 
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
 from newton.runtime.cli.sessions import progress
 from tests.support import NOON
@@ -31,15 +29,11 @@ def lines() -> list[dict[str, object]]:
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(folder, durable=False):
-        given = folder / "lines.ndjson"
-        given.write_text("".join(f"{json.dumps(line)}\n" for line in lines()), encoding="utf-8")
-        assert "48 new" in ok(typed(folder, "import", "lines.ndjson")).replace("48 messages new", "48 new")
-        ok(typed(folder, "sessions", "branch", "work", "beside"))
-        yield folder
-    discard(folder)
+def home(home: Path) -> Path:
+    (home / "lines.ndjson").write_text("".join(f"{json.dumps(line)}\n" for line in lines()), encoding="utf-8")
+    assert "48 new" in ok(typed(home, "import", "lines.ndjson")).replace("48 messages new", "48 new")
+    ok(typed(home, "sessions", "branch", "work", "beside"))
+    return home
 
 
 def test_conversations_are_listed(home: Path) -> None:

@@ -1,22 +1,17 @@
 """The stack of tasks as a person types it."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
 from tests.system.typed import ok, typed
 
 
 @pytest.fixture(scope="module")
-def home(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
-    folder = tmp_path_factory.mktemp("home")
-    with EmbeddedServer.start(folder, durable=False):
-        ok(typed(folder, "tasks", "push", "Begin", "--session", "first", "--new"))
-        yield folder
-    discard(folder)
+def home(home: Path) -> Path:
+    ok(typed(home, "tasks", "push", "Begin", "--session", "first", "--new"))
+    return home
 
 
 def test_a_stack_is_worked_on_and_drawn(home: Path) -> None:

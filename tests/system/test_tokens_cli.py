@@ -1,23 +1,16 @@
 """`newton tokens`: a token is shown once, and ends at once."""
 
 import json
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.system.daemons import Daemon, daemon
+from tests.system.daemons import Daemon
 from tests.system.typed import typed
 
 
-@pytest.fixture(scope="module")
-def served(home: Path) -> Iterator[Daemon]:
-    with daemon(home) as made:
-        yield made
-
-
-def made(home: Path, name: str, *flags: str) -> str:
-    return json.loads(typed(home, "tokens", "create", name, *flags, "--json").stdout)["token"]
+def made(house: Path, name: str, *flags: str) -> str:
+    return json.loads(typed(house, "tokens", "create", name, *flags, "--json").stdout)["token"]
 
 
 def remembers(served: Daemon, token: str, **headers: str) -> int:
@@ -25,32 +18,32 @@ def remembers(served: Daemon, token: str, **headers: str) -> int:
         return client.post("/v1/memories", json={"content": "Cups are white."}).status_code
 
 
-def test_a_token_speaks_for_its_agent_until_it_is_revoked(served: Daemon, home: Path) -> None:
-    token = made(home, "laptop", "--agent", "ana")
+def test_a_token_speaks_for_its_agent_until_it_is_revoked(served: Daemon, house: Path) -> None:
+    token = made(house, "laptop", "--agent", "tia")
     assert remembers(served, token) == 201
-    assert remembers(served, token, **{"X-Newton-Agent": "ana"}) == 201
-    assert remembers(served, token, **{"X-Newton-Agent": "bo"}) == 403
-    assert "Cups are white" in typed(home, "recall", "cups", "--agent", "ana").stdout
-    assert "Cups are white" not in typed(home, "recall", "cups", "--agent", "bo").stdout
-    twice = typed(home, "tokens", "create", "laptop", "--agent", "ana")
+    assert remembers(served, token, **{"X-Newton-Agent": "tia"}) == 201
+    assert remembers(served, token, **{"X-Newton-Agent": "tom"}) == 403
+    assert "Cups are white" in typed(house, "recall", "cups", "--agent", "tia").stdout
+    assert "Cups are white" not in typed(house, "recall", "cups", "--agent", "tom").stdout
+    twice = typed(house, "tokens", "create", "laptop", "--agent", "tia")
     assert (twice.returncode, "newton tokens revoke laptop" in twice.stderr) == (2, True)
-    ended = json.loads(typed(home, "tokens", "revoke", "laptop", "--agent", "ana", "--json").stdout)
+    ended = json.loads(typed(house, "tokens", "revoke", "laptop", "--agent", "tia", "--json").stdout)
     assert ended["name"] == "laptop" and ended["revoked_at"]
     assert remembers(served, token) == 401
 
 
-def test_a_token_may_do_what_its_scope_says(served: Daemon, home: Path) -> None:
-    assert remembers(served, made(home, "reader", "--scope", "read")) == 403
-    assert remembers(served, made(home, "writer", "--scope", "write")) == 201
+def test_a_token_may_do_what_its_scope_says(served: Daemon, house: Path) -> None:
+    assert remembers(served, made(house, "reader", "--scope", "read")) == 403
+    assert remembers(served, made(house, "writer", "--scope", "write")) == 201
 
 
-def test_what_is_listed_is_never_the_token(home: Path) -> None:
-    token = made(home, "phone", "--days", "3")
-    listed = typed(home, "tokens").stdout
+def test_what_is_listed_is_never_the_token(house: Path) -> None:
+    token = made(house, "phone", "--days", "3")
+    listed = typed(house, "tokens").stdout
     assert "phone" in listed
     assert token not in listed
     assert "until" in listed
-    assert "phone" in {one["name"] for one in json.loads(typed(home, "tokens", "--json").stdout)}
+    assert "phone" in {one["name"] for one in json.loads(typed(house, "tokens", "--json").stdout)}
 
 
 @pytest.mark.parametrize(
@@ -61,7 +54,7 @@ def test_what_is_listed_is_never_the_token(home: Path) -> None:
         (["tokens", "create", "x", "--scope", "all"], "read"),
     ],
 )
-def test_what_cannot_be_is_refused_with_a_remedy(home: Path, words: list[str], said: str) -> None:
-    refused = typed(home, *words)
+def test_what_cannot_be_is_refused_with_a_remedy(house: Path, words: list[str], said: str) -> None:
+    refused = typed(house, *words)
     assert refused.returncode == 2
     assert said in refused.stderr

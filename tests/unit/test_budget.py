@@ -1,6 +1,6 @@
 """How a context's tokens are split."""
 
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from newton.cognition.budget import DEFAULT_TOTAL, FIXED, FLEXIBLE, STACK, Part, allocate, involved, split
@@ -104,6 +104,7 @@ PARTS = st.lists(
 
 
 @given(st.integers(0, 5_000), PARTS)
+@example(1, [Part(name="a"), Part(name="b", weight=0.0, floor=1)])
 def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[Part]) -> None:
     # S001-30
     given_tokens = split(total, parts)

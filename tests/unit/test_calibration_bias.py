@@ -10,7 +10,7 @@ from time import perf_counter
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.bias import ENOUGH, bias
@@ -19,7 +19,7 @@ from newton.brain.calibration.series import Floats, Series, series
 from newton.brain.calibration.trend import RECENT, WINDOW, slope, trend
 from newton.brain.choice import Judged, Verdict
 from newton.providers import tokens
-from tests.support import NOON, count
+from tests.support import NOON, count, examples
 from tests.unit.judging import PAIRS, drawn, judged, record, said
 
 Stating = Callable[[np.random.Generator], Floats]
@@ -99,7 +99,7 @@ def test_below_the_threshold_there_is_no_verdict() -> None:
 
 
 @given(st.lists(PAIRS, min_size=ENOUGH, max_size=60))
-@settings(max_examples=40)
+@examples(16)
 def test_the_interval_is_around_the_size_and_always_the_same(pairs: list[tuple[float, Verdict]]) -> None:
     found = bias(series(record(pairs)))
     assert found is not None
@@ -186,7 +186,7 @@ def test_the_note_speaks_of_the_latest_decisions() -> None:
 
 
 @given(st.lists(PAIRS, max_size=120), st.integers(0, 40))
-@settings(max_examples=40)
+@examples(16)
 def test_the_note_fits_its_tokens(pairs: list[tuple[float, Verdict]], most: int) -> None:
     # S002-21
     short = note(record(pairs), count=tokens.count, most=most)

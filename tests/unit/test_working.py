@@ -7,7 +7,7 @@ from datetime import timedelta
 from typing import get_args
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.cognition.score import contributions
@@ -19,7 +19,7 @@ from newton.memory.memory import Forms
 from newton.memory.recall import Found
 from newton.memory.representations import bullet, forms, one_line
 from newton.providers.tokens import count
-from tests.support import NOON
+from tests.support import NOON, examples
 from tests.unit.test_score import found
 
 PROFILES = {name: profile for name, profile in load_profiles().items() if not profile.by_frame}
@@ -160,7 +160,7 @@ HELD = st.lists(
 )
 
 
-@settings(max_examples=50)
+@examples(20)
 @given(HELD, st.integers(1, 200), st.sampled_from(get_args(Fill)))
 def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[Found], limit: int, fill: Fill) -> None:
     # S000-8, S000-12, S000-14; the mistake: rendered text fits the budget, headers and joiners counted
@@ -173,7 +173,7 @@ def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[Fo
         assert not any(chosen.scored.found.quarantined for chosen in context.items)
 
 
-@settings(max_examples=30)
+@examples(12)
 @given(HELD, st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(held: list[Found], dice: random.Random) -> None:
     # S000-12

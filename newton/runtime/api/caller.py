@@ -1,7 +1,7 @@
 """Who calls: the agent comes from the token, and a token may do what its scope says."""
 
 import difflib
-from typing import Annotated, cast
+from typing import Annotated
 
 from fastapi import Depends, Header, Request, Security
 from fastapi.routing import APIRoute
@@ -65,12 +65,14 @@ async def caller(
 ) -> Caller:
     """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
     ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
-    known, minds = await proven(request, given, agent), cast("Minds", request.app.state.minds)
+    minds: Minds = request.app.state.minds
+    known = await proven(request, given, agent)
+    assert given is not None, "nothing is proven without a token"
     await _no_surplus(request)
     if known is None:
-        name = hygiene.ref(agent, what="agent") if agent else minds.first.settings.agent
+        name = minds.first.settings.agent if agent is None else hygiene.ref(agent, what="agent")
         return _known(request, Caller(await _named(minds, name), "admin"))
-    return _known(request, Caller(await minds.of(known.agent), known.scope, token=given and given.credentials))
+    return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
 
 
 async def proven(

@@ -29,7 +29,11 @@ class ToKnow(Given):
 
     input: Words = Field(examples=["The staging server does not answer, what is wrong?"])
     tokens: int | None = Field(
-        None, ge=1, le=MOST_TOKENS, description="The most. Without it an input is allotted what it needs of the usual."
+        None,
+        ge=1,
+        le=MOST_TOKENS,
+        description="The most; all that fits comes in then. Without it an input is allotted what it needs of the usual"
+        " number, and what is far from it stays out.",
     )
     session: Ref | None = Field(None, description="The session that it is asked in.", examples=["planning"])
     frame: Name | None = Field(None, description="The frame to look at it in; without it, it is chosen.")

@@ -10,6 +10,7 @@ from fastapi.responses import StreamingResponse
 
 from newton.agent import telling
 from newton.agent.telling import Told
+from newton.errors import ConflictError
 from newton.runtime.api.board import Board
 from newton.runtime.api.caller import Caller, Reader
 
@@ -40,9 +41,15 @@ async def events(request: Request, caller: Reader, last: After = None, start: Fr
     """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
     newton, board = caller.newton, request.app.state.board
     number = last if last is not None else start
+    async with newton.db.work(newton.agent_id) as tx:
+        latest = await telling.latest(tx, agent_id=newton.agent_id)
     if number is None:
-        async with newton.db.work(newton.agent_id) as tx:
-            number = await telling.latest(tx, agent_id=newton.agent_id)
+        number = latest
+    if number > latest:
+        raise ConflictError(
+            f"There was no event {number} yet; the last one is {latest}.",
+            hint="Listen without Last-Event-ID: a backup may have been restored, and much may have changed.",
+        )
     return StreamingResponse(_stream(caller, board, number), media_type="text/event-stream")
 
 

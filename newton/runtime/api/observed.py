@@ -46,7 +46,7 @@ class Observed:
         async def sent(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
-                status = message["status"]
+                status = int(message["status"])
                 sign(MutableHeaders(scope=message), request_id)
             await send(message)
 

@@ -133,11 +133,12 @@ def install(app: FastAPI) -> None:
         if of_openai(request.url.path):
             told = fault(error.detail, "invalid_request", error.status_code)
             return JSONResponse(told.model_dump(), error.status_code, headers=error.headers)
+        allowed = (error.headers or {}).get("Allow")
         other = Problem(
             type="about:blank",
             title=error.detail,
             status=error.status_code,
-            detail=error.detail,
-            hint="See /openapi.json.",
+            detail=f"{request.method} is not for {request.url.path}." if allowed else error.detail,
+            hint=f"It takes {allowed}." if allowed else "See /openapi.json.",
         )
         return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=MEDIA)

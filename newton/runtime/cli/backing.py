@@ -63,6 +63,7 @@ async def restore(
             f"{show.counted(done.revoked, 'token')} of then were revoked, for some may have been since."
             " `newton tokens create NAME` makes others."
         )
+    show.notice("What was forgotten or erased since it was made is back: forget or erase it again.")
     if done.replaced:
         print(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
 

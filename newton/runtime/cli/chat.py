@@ -7,6 +7,7 @@ import sys
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from prompt_toolkit import PromptSession
@@ -264,8 +265,8 @@ async def chat(
         name = session or str(new_id())
         await partner.begin(name)
         conversation = Conversation(partner=partner, read=_reader(chosen), name=name, frame=frame)
-        model = partner.model
-        who = f"with {model}" if model else "without a model: answers quote memory (set OPENAI_API_KEY)"
+        model, todo = partner.model, "the daemon has none" if daemon else "set OPENAI_API_KEY"
+        who = f"with {model}" if model else f"without a model: answers quote memory ({todo})"
         show.notice(f"Newton, agent {partner.agent}, {who}. /help for help.")
         return await _until_interrupted(conversation)
 
@@ -300,9 +301,10 @@ async def _until_interrupted(conversation: Conversation) -> int:
 
 
 class History(FileHistory):
-    """What was typed, for the next conversation. It is kept like anything else: without secrets."""
+    """What was typed, for the next conversation. It is kept like anything else: without secrets, for nobody else."""
 
     def store_string(self, string: str) -> None:
+        Path(str(self.filename)).touch(mode=0o600)
         super().store_string(mended(string))
 
 

@@ -35,6 +35,11 @@ async def erase(
     """
     if (subject is None) == (not everything) or (everything and agent is None):
         raise InputError("Whom?", hint="Give --subject NAME, or --agent NAME --everything.")
+    if subject is not None and yes and confirm is None:
+        raise InputError(
+            "Nothing was erased: what would go is to be looked at first.",
+            hint="Leave --yes out; it says then what to give as --confirm.",
+        )
     if everything and not yes and not agreed(f"Take the agent {agent} away with all that it is?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent), as_found=True, begin=False) as newton:

@@ -51,6 +51,7 @@ def changes(changed: Sequence[Changed]) -> str:
 
 def notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
+    sys.stdout.flush()  # where both go to one file, they stand in their order
     print(plain(text), file=sys.stderr)
 
 

@@ -29,7 +29,12 @@ class ToGetContext(Form):
     tokens, with what must not be done first. Ask for it before you answer or begin work."""
 
     input: str = Field(max_length=MOST_WORDS, description="What the person said, or what is to be done.")
-    budget: int = Field(4_000, ge=50, le=MOST_TOKENS, description="Tokens it may have at most.")
+    budget: int | None = Field(
+        None,
+        ge=50,
+        le=MOST_TOKENS,
+        description="Tokens it may have at most; all that fits comes in then. Left out, it gets what the input needs.",
+    )
     frame: str | None = Field(None, description="How to look at it, e.g. debug or planning; chosen when left out.")
 
 
@@ -92,7 +97,13 @@ def _tool(name: str) -> Callable[[Newton, Form], Awaitable[Told]]:
 async def _context(newton: Newton, form: ToGetContext) -> Told:
     if form.frame:
         frame_named(newton.frames, form.frame)
-    request = Request(agent_id=newton.agent_id, input=form.input, tokens=form.budget, frame=form.frame)
+    request = Request(
+        agent_id=newton.agent_id,
+        input=form.input,
+        tokens=form.budget or newton.settings.context_tokens,
+        adapt=form.budget is None,
+        frame=form.frame,
+    )
     bundle = await newton.contexts.build(request)
     fields = {
         "bundle_id": str(bundle.bundle_id),

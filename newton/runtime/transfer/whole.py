@@ -4,6 +4,7 @@ import asyncio
 import base64
 import hashlib
 import json
+import shlex
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
@@ -167,7 +168,8 @@ class Carrier:
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} has memories of its own.",
-                    hint="Name a new one with --agent, or take this one away with `newton erase --everything`.",
+                    hint="Name a new one with --agent, or take this one away with"
+                    f" `newton erase --agent {shlex.quote(self.agent)} --everything`.",
                 )
             with refusing("The file holds what this database cannot keep"):
                 if strange := header.counts.keys() - set(await _parts(tx)):
