@@ -214,13 +214,14 @@ class Telling:
     first."""
 
     def __init__(self, setting: Setting, present: Iterable[Found]) -> None:
-        self._stands = {plain(tenet.words) for tenet in setting.identity.shown}
+        self._stands = {plain(tenet.words): "stands in the identity" for tenet in setting.identity.shown}
+        self._stands |= {plain(words): "stood in the identity, and holds no more" for words in setting.identity.gone}
         self._told = {found.heard for found in present}
 
     def of(self, found: Found, *, unless: str | None = None) -> str | None:
         """Why this memory is not told as well; else None, and from now on it is. `unless` is another reason not to."""
-        if self._stands and plain(found.said) in self._stands:
-            return "stands in the identity"
+        if self._stands and (reason := self._stands.get(plain(found.said))):
+            return reason
         if found.heard in self._told:
             return "says the same as a better one"
         if unless is None:

@@ -9,11 +9,13 @@ from newton.heart.tenets import Identity, Tenet, rendered
 
 class Presence(NamedTuple):
     """What of an identity a context shows, in order, and what its layer has no room for. That is for the person to be
-    told: a model that reads of lines which it is not shown can only wonder about them."""
+    told: a model that reads of lines which it is not shown can only wonder about them. `gone` are the words of lines
+    that hold no more: said again as somebody's words, they would hold again."""
 
     version: int = 0
     shown: tuple[Tenet, ...] = ()
     unshown: tuple[Tenet, ...] = ()
+    gone: frozenset[str] = frozenset()
 
     @property
     def blocks(self) -> list[Block]:
@@ -40,7 +42,7 @@ def presence(identity: Identity, *, most: int) -> Presence:
             break
         most -= tenet.tokens
         kept += 1
-    return Presence(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]))
+    return Presence(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]), identity.gone)
 
 
 def _ids(tenets: tuple[Tenet, ...]) -> list[str]:

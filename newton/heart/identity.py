@@ -10,7 +10,7 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.opposing import stance
-from newton.heart.tenets import Identity, Part, Tenet, gist, rendered
+from newton.heart.tenets import NOBODY, Identity, Part, Tenet, gist, rendered
 from newton.heart.wishes import Wish
 from newton.ids import new_id
 from newton.memory import hygiene
@@ -96,7 +96,7 @@ async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: da
         for row in rows
         if row["tenet_id"]
     ]
-    return Identity(rows[0]["version"] if rows else 0, tuple(tenets))
+    return Identity(rows[0]["version"], tuple(tenets), frozenset(rows[0]["gone"])) if rows else NOBODY
 
 
 async def history(tx: Tx, *, agent_id: UUID) -> list[Version]:

@@ -3,7 +3,20 @@ select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 
 -- name: version(agent_id, version, moment)
 -- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
-select i.version, t.tenet_id, t.part, t.words, t.tokens
+-- Each row says too what stood before and stands no more.
+select
+    i.version, t.tenet_id, t.part, t.words, t.tokens,
+    array(
+        select o.words
+        from heart.tenets as o
+        where
+            o.agent_id = $1
+            and o.words is not null
+            and o.tenet_id <> all(i.standing)
+            and o.tenet_id in (
+                select unnest(e.standing) from heart.identity as e where e.agent_id = $1 and e.version < i.version
+            )
+    ) as gone
 from (
     select version, standing
     from heart.identity

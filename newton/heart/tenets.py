@@ -31,10 +31,12 @@ class Tenet:
 
 
 class Identity(NamedTuple):
-    """The identity of one version, in the order in which it was written. Version 0 is before anybody wrote."""
+    """The identity of one version, in the order in which it was written. Version 0 is before anybody wrote. `gone` are
+    the words of lines that stood in an earlier one and stand no more."""
 
     version: int
     tenets: tuple[Tenet, ...]
+    gone: frozenset[str] = frozenset()
 
     @property
     def ranked(self) -> list[Tenet]:

@@ -16,6 +16,7 @@ from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import identity
 from newton.heart.identity import MOST_TENETS, Hand, Spot
+from newton.heart.tenets import NOBODY
 from newton.heart.wishes import Wish
 from newton.memory.forgetting import forget
 from newton.memory.lookup import short
@@ -281,4 +282,4 @@ async def test_it_can_be_read_as_it_was(db: Database, agent: UUID) -> None:
         then = await identity.read(tx, agent_id=agent, moment=before)
         never = await identity.read(tx, agent_id=agent, moment=before - DAY)
     assert [tenet.words for tenet in then.tenets] == ["Honest"]
-    assert never == (0, ())
+    assert never == NOBODY

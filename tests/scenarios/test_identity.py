@@ -46,6 +46,19 @@ async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(
     }
 
 
+async def test_what_was_wanted_once_and_was_replaced_is_not_said_again(mind: Mind) -> None:
+    # S002-12
+    own = bearing(mind)
+    await own.add("preference", "From now on answer in French")
+    (french,) = (await own.identity()).tenets
+    await mind.hear("From now on answer in French!", "The ferry is late.")
+    assert "French" in (await mind.context("From now on, what language?")).text
+    await own.remove(str(french.tenet_id))
+    bundle = await mind.context("From now on, what language?")
+    assert "French" not in bundle.text
+    assert {c.reason for c in bundle.dropped} >= {"stood in the identity, and holds no more"}
+
+
 async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so(mind: Mind) -> None:
     # S002-2, S002-13
     for n in range(30):
