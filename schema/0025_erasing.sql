@@ -1,6 +1,7 @@
--- Words about somebody stand in what is no memory, too: the goals of tasks, the titles of documents, and contexts, which
--- hold the input that they were made for. Of the agent in scope, only what is in memory.forgotten.
-create procedure memory.unsay(agent uuid, ids uuid[])
+-- Words about somebody stand in what is no memory, too: the goals of tasks, the titles of documents, contexts, which hold
+-- the input that they were made for, and, where they match the pattern, the names of sessions and of places in them and
+-- the reasons why something was forgotten. Of the agent in scope, only what is in memory.forgotten.
+create procedure memory.unsay(agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
 set search_path = pg_catalog
@@ -19,8 +20,14 @@ begin
     where agent_id = own and task_id = any(noted) and words is not null;
     update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id
     where agent_id = own and document_id = any(noted);
+    update dialogue.sessions set ref = '[forgotten] ' || session_id
+    where agent_id = own and session_id = any(noted) and ref ~* pattern;
+    update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
+    where agent_id = own and session_id = any(noted) and name ~* pattern;
+    update memory.forgotten set because = '[forgotten]'
+    where agent_id = own and memory_id = any(noted) and because ~* pattern;
 end
 $$;
 
-revoke execute on procedure memory.unsay(uuid, uuid[]) from public;
-grant execute on procedure memory.unsay(uuid, uuid[]) to newton_app;
+revoke execute on procedure memory.unsay(uuid, uuid[], text) from public;
+grant execute on procedure memory.unsay(uuid, uuid[], text) to newton_app;

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
@@ -77,7 +78,7 @@ class Conversations:
         Of lines without a ref that are alike each counts, and the same lines given again are there already.
         """
         async with self.db.work(self.agent_id) as tx:
-            session_id = await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
+            session_id = await begun(tx, ref, agent_id=self.agent_id, now=self.clock.now())
             placed = await sessions.append(tx, _counted(lines), session_id=session_id, by=self._by(), count=self.count)
             if placed:
                 self._tell("appended", session_id, lines=len(placed))
@@ -150,7 +151,10 @@ class Conversations:
     async def checkpoint(self, ref: str, name: str) -> Checkpoint:
         """Names the place behind the last line."""
         async with self.db.work(self.agent_id) as tx:
-            return await branches.checkpoint(tx, name, session_id=await self._session(tx, ref), by=self._by())
+            session_id = await self._session(tx, ref)
+            made = await branches.checkpoint(tx, name, session_id=session_id, by=self._by())
+            self._tell("checkpointed", session_id, position=made.position)
+            return made
 
     async def checkpoints(self, ref: str) -> Sequence[Checkpoint]:
         async with self.db.work(self.agent_id) as tx:
@@ -211,6 +215,14 @@ class Conversations:
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+
+async def begun(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
+    """The session of that name, begun if it is new, and then told of."""
+    session_id, new = await sessions.begun(tx, agent_id=agent_id, ref=ref, now=now)
+    if new:
+        tell("session.begun", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
+    return session_id
 
 
 class _Sought(NamedTuple):

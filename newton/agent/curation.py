@@ -118,6 +118,7 @@ class Curation:
         async with self.db.work(self.agent_id) as tx:
             named = name(attribute, what="attribute")
             await attributes.declare(tx, named, agent_id=self.agent_id, single=single)
+            tell("attribute.declared", {"single": single}, agent_id=self.agent_id, now=self.clock.now())
 
     async def forget(self, given: Sequence[str], *, derived: bool, because: str) -> list[UUID]:
         """Takes memories away for good; returns the ids of all that went."""

@@ -27,7 +27,8 @@ TOKEN = 8  # letters
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Going:
     """What would go: memories with kind and short form, decisions that lose their words, lines of the identity; and
-    beside them, with their kind, contexts, and tasks and documents that lose their words."""
+    beside them, with their kind, contexts, and what loses its words or its name: tasks, documents, sessions and their
+    checkpoints, reasons for what was forgotten before."""
 
     agent_id: UUID
     names: tuple[str, ...]
@@ -62,7 +63,8 @@ class Erasing:
     async def erase(self, subject: str, *, token: str, because: str) -> Going:
         """Takes it away for good, in one unit of work that notes it first. Returns what went.
 
-        What was made from it goes too. Raises ConflictError when `token` is of something else than what would go now.
+        What was made from it goes too. Raises ConflictError when `token` is of something else than what would go now,
+        and InputError for a reason that names the subject, for the reason stays.
         """
         async with self.db.work(self.agent_id) as tx:
             found = await self._going(tx, subject)
@@ -72,6 +74,8 @@ class Erasing:
                     hint="Look at it again without --confirm, and give its token.",
                 )
             by, why = self._by(), clean(because, what="reason")
+            if re.search(_pattern(found.names), why, re.IGNORECASE):
+                raise InputError("The reason names who is to be erased.", hint="Give one without the name: it is kept.")
             for decision_id in found.decisions:
                 await decisions.erase(tx, decision_id, because=why, by=by, count=self.count)
             if found.memories:
@@ -87,7 +91,7 @@ class Erasing:
         ids, kinds = [one for one, _ in found.beside], [kind for _, kind in found.beside]
         noted = {"now": self.clock.now(), "because": because, "origin": self.origin}
         await SQL["note"].run(tx, agent_id=self.agent_id, ids=ids, kinds=kinds, **noted)
-        await SQL["unsay"].run(tx, agent_id=self.agent_id, ids=ids)
+        await SQL["unsay"].run(tx, agent_id=self.agent_id, ids=ids, pattern=_pattern(found.names))
 
     async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:
         held = {one.tenet_id for one in await identity.written(tx, agent_id=self.agent_id) if one.words}
@@ -106,7 +110,7 @@ class Erasing:
         others = [name for row in rows for name in (row["name"], *row["aliases"])]
         names = tuple(sorted({said, *others}))
         keys = list({one for name in names for one in (key(name), name.casefold(), name.lower())})
-        pattern = rf"(^|\W)({'|'.join(re.escape(name) for name in names)})(\W|$)"
+        pattern = _pattern(names)
         about = await SQL["about"].all(
             tx, agent_id=self.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
         )
@@ -125,3 +129,8 @@ class Erasing:
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+
+def _pattern(names: Sequence[str]) -> str:
+    """A regular expression for any of the names, as a word of its own."""
+    return rf"(^|\W)({'|'.join(re.escape(name) for name in names)})(\W|$)"

@@ -72,7 +72,8 @@ where agent_id = $1 and words ~* $2
 order by tenet_id;
 
 -- name: beside(agent_id, pattern)
--- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts.
+-- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts, how sessions
+-- and places in them are called, why something was forgotten.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -93,6 +94,18 @@ union all
 select bundle_id, 'context'
 from cognition.bundles
 where agent_id = $1 and concat_ws(' ', input, text, trace::text) ~* $2
+union all
+select session_id, 'session'
+from dialogue.sessions
+where agent_id = $1 and ref ~* $2
+union all
+select session_id, 'checkpoint'
+from dialogue.checkpoints
+where agent_id = $1 and name ~* $2
+union all
+select memory_id, 'reason'
+from memory.forgotten
+where agent_id = $1 and because ~* $2
 order by kind, id;
 
 -- name: note(agent_id, ids, kinds, now, because, origin)
@@ -101,8 +114,8 @@ select $1, g.id, g.kind, $4, $5, $6
 from unnest($2::uuid[], $3::text[]) as g (id, kind)
 on conflict do nothing;
 
--- name: unsay(agent_id, ids)
-call memory.unsay($1, $2);
+-- name: unsay(agent_id, ids, pattern)
+call memory.unsay($1, $2, $3);
 
 -- name: wipe(agent_id)
 call runtime.wipe($1);

@@ -12,9 +12,11 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
+from newton.agent.conversations import begun
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.db.pool import Database, Tx
-from newton.dialogue import branches, holding, log, sessions
+from newton.dialogue import branches, holding, log
 from newton.dialogue.holding import Signed
 from newton.dialogue.lines import Line, Role
 from newton.errors import InputError
@@ -66,14 +68,14 @@ class Following:
             raise InputError("The last message is nobody's to answer.", hint="End with a user's or a tool's message.")
         signs = signed(sent)
         async with self.db.work(self.agent_id) as tx:
-            base = await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
+            base = await begun(tx, ref, agent_id=self.agent_id, now=self.clock.now())
             await log.lock(tx, agent_id=self.agent_id, session_id=base)
             found = await holding.signed(tx, signs, agent_id=self.agent_id, ref=ref)
             if found:
                 return await self._gone_on(tx, found, sent, signs, ref)
-            begun = await log.end(tx, agent_id=self.agent_id, session_id=base) >= 0
-            if begun and not (named and len(sent) == 1):
-                base = await sessions.session(tx, agent_id=self.agent_id, ref=_other(ref), now=self.clock.now())
+            spoken = await log.end(tx, agent_id=self.agent_id, session_id=base) >= 0
+            if spoken and not (named and len(sent) == 1):
+                base = await begun(tx, _other(ref), agent_id=self.agent_id, now=self.clock.now())
         return Followed(session_id=base, fresh=self._lines(sent, signs, 0), sign=signs[-1])
 
     async def _gone_on(
@@ -88,6 +90,8 @@ class Following:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
         at = last[0]
         branch = await branches.branch(tx, _other(ref), parent_id=at.session_id, at=at.position, by=by)
+        about = {"session_id": str(branch), "parent_id": str(at.session_id)}
+        tell("session.branched", about, agent_id=self.agent_id, now=by.now)
         return Followed(session_id=branch, fresh=fresh, sign=signs[-1])
 
     def _lines(self, sent: Sequence[Sent], signs: Sequence[str], first: int) -> list[Line]:

@@ -131,6 +131,7 @@ class Gate:
         async with self.db.work(self.agent_id) as tx:
             memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
             await activations.judge(tx, "censor", memory_id, "false_positive", ground=self._ground())
+            self._tell("judged", memory_id)
 
     async def approve(self, given: str) -> bool:
         """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""

@@ -1,10 +1,10 @@
 """Holds a session for one turn: others wait, and a holder that dies is waited for no longer than its lease."""
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable
+from collections.abc import AsyncGenerator, Awaitable, Coroutine
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from typing import TypeVar
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 from uuid import UUID
 
 from newton.db.pool import Database, Tx
@@ -28,6 +28,15 @@ class Lease:
     holder: UUID
     lost: bool = False
     limit: asyncio.Timeout | None = None
+    under_way: set["asyncio.Task[Any]"] = field(default_factory=set["asyncio.Task[Any]"])
+
+    async def through(self, work: Coroutine[Any, Any, T]) -> T:
+        """What the work gives. When who waits for it is called off it is done to its end all the same, and the lease is
+        let go after it."""
+        doing = asyncio.create_task(work)
+        self.under_way.add(doing)
+        doing.add_done_callback(self.under_way.discard)
+        return await asyncio.shield(doing)
 
     async def during(self, work: Awaitable[T]) -> T:
         """What the work gives; it is called off when the lease is lost, and BusyError raised."""
@@ -59,7 +68,7 @@ class Lease:
         """To be asked in the unit of work that writes: nobody else takes the turn before that one ends. Raises
         BusyError when it is lost."""
         of = {"agent_id": self.agent_id, "session_id": self.session_id}
-        self.lost = self.lost or not await holding.hold(tx, self.holder, "turn", **of, seconds=LEASE)
+        self.lost = self.lost or not await holding.keep(tx, self.holder, "turn", **of, seconds=LEASE)
         self.hold()
 
 
@@ -70,15 +79,16 @@ async def held(db: Database, *, agent_id: UUID, session_id: UUID) -> AsyncGenera
 
     Raises BusyError when another turn of it does not end within two minutes.
     """
-    holder = new_id()
-    await _taken(db, holder, agent_id=agent_id, session_id=session_id)
-    lease = Lease(agent_id=agent_id, session_id=session_id, holder=holder)
-    renewing = asyncio.create_task(_renewed(db, lease))
+    lease = Lease(agent_id=agent_id, session_id=session_id, holder=new_id())
     try:
-        yield lease
+        await _taken(db, lease.holder, agent_id=agent_id, session_id=session_id)
+        renewing = asyncio.create_task(_renewed(db, lease))
+        try:
+            yield lease
+        finally:
+            renewing.cancel()
     finally:
-        renewing.cancel()
-        await asyncio.shield(_released(db, holder, agent_id=agent_id, session_id=session_id))
+        await asyncio.shield(_released(db, lease))
 
 
 async def _taken(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
@@ -95,7 +105,9 @@ async def _renewed(db: Database, lease: Lease) -> None:
         await asyncio.sleep(LEASE / 3)
         try:
             of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
-            if not await _hold(db, lease.holder, **of):
+            async with db.work(lease.agent_id) as tx:
+                kept = await holding.keep(tx, lease.holder, "turn", **of, seconds=LEASE)
+            if not kept:
                 lease.lose()
         except DatabaseError:
             continue  # the turn itself will meet it, or it is back before the lease ends
@@ -106,9 +118,12 @@ async def _hold(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID)
         return await holding.hold(tx, holder, "turn", agent_id=agent_id, session_id=session_id, seconds=LEASE)
 
 
-async def _released(db: Database, holder: UUID, *, agent_id: UUID, session_id: UUID) -> None:
+async def _released(db: Database, lease: Lease) -> None:
+    if lease.under_way:
+        await asyncio.wait(lease.under_way)
     try:
-        async with db.work(agent_id) as tx:
-            await holding.release(tx, holder, "turn", agent_id=agent_id, session_id=session_id)
+        async with db.work(lease.agent_id) as tx:
+            of = {"agent_id": lease.agent_id, "session_id": lease.session_id}
+            await holding.release(tx, lease.holder, "turn", **of)
     except DatabaseError:
         return  # the lease ends by itself

@@ -19,7 +19,7 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import holding, log, sessions
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.condensing import Sizes
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Line, Placed
 from newton.dialogue.log import Origin
 from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
@@ -84,10 +84,12 @@ class Keeping:
             left = await holding.open_calls(tx, agent_id=self.agent_id, session_id=self.session_id)
             ended = [answered(call, INTERRUPTED, at=self.clock.now()) for call in left if call.id not in given]
             if ended or earlier:
-                await self._append(tx, [*ended, *earlier])
+                placed, _ = await self._append(tx, [*ended, *earlier])
+                about = {"session_id": str(self.session_id), "lines": len(placed)}
+                tell("session.appended", about, agent_id=self.agent_id, now=self.clock.now())
             origins = await log.origins(tx, agent_id=self.agent_id, session_id=self.session_id)
-            place, memory_id = await self._append(tx, [line]) if line else (None, None)
-            return Heard(text, place, memory_id, origins)
+            placed, memory_id = await self._append(tx, [line]) if line else ((), None)
+            return Heard(text, _last(placed), memory_id, origins)
 
     async def heed(self, heard: Heard) -> Sequence[Proposal]:
         """What is now proposed for the identity. Nothing else of a turn proposes anything: no reply, and nothing that
@@ -117,7 +119,8 @@ class Keeping:
         )
         async with self.db.work(self.agent_id) as tx:
             await self.lease.kept(tx)
-            place, _ = await self._append(tx, [line])
+            placed, _ = await self._append(tx, [line])
+            place = _last(placed)
             if replied.asked is not None and place is not None:
                 await bundles.served(tx, self._served(replied, replied.asked, place))
             about = {"session_id": str(self.session_id), "position": place, "answered_by": replied.by}
@@ -150,17 +153,21 @@ class Keeping:
             replied=place,
         )
 
-    async def _append(self, tx: Tx, lines: Sequence[Line]) -> tuple[int | None, UUID | None]:
-        """The place of the last line and the memory it became; neither when nothing is new, word for word at the same
+    async def _append(self, tx: Tx, lines: Sequence[Line]) -> tuple[Sequence[Placed], UUID | None]:
+        """What is new, and the memory that the last line became; neither when nothing is, word for word at the same
         moment."""
         placed = await sessions.append(
             tx, lines, session_id=self.session_id, by=self._by(), count=self.count, sizes=self.sizes
         )
         held = await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting())
-        return (placed[-1].position if placed else None), (held[-1] if held else None)
+        return placed, held[-1] if held else None
 
     def _sitting(self) -> Sitting:
         return Sitting(agent_id=self.agent_id, session_id=self.session_id, now=self.clock.now(), capacity=self.capacity)
 
     def _by(self) -> Teller:
         return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+
+
+def _last(placed: Sequence[Placed]) -> int | None:
+    return placed[-1].position if placed else None

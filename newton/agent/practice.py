@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from newton.agent.telling import tell
 from newton.clock import Clock
 from newton.content.skills import Skill
 from newton.db.pool import Database
@@ -55,12 +56,18 @@ class Practice:
                 await activations.judge(
                     tx, "procedure", procedure.memory_id, result, activation=activation, ground=ground
                 )
+            self._tell("used", procedure, result)
 
     async def judged(self, name: str, result: Result) -> None:
         """How the last use went that was not judged yet. Raises NotFoundError when there is none."""
         async with self.db.work(self.agent_id) as tx:
             procedure = await procedures.named(tx, name, agent_id=self.agent_id)
             await activations.judge(tx, "procedure", procedure.memory_id, result, ground=self._ground())
+            self._tell("judged", procedure, result)
+
+    def _tell(self, what: str, procedure: Listed, result: Result | None) -> None:
+        about = {"memory_id": str(procedure.memory_id), "result": result}
+        tell(f"procedure.{what}", about, agent_id=self.agent_id, now=self.clock.now())
 
     def _ground(self) -> Ground:
         by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")

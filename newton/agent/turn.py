@@ -1,6 +1,5 @@
 """One turn: record, context, model, record. What the person said is kept before anything else, so nothing loses it."""
 
-import asyncio
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -154,7 +153,7 @@ class Turns:
         async with held(self.db, agent_id=self.agent_id, session_id=said.session_id) as lease:
             keeping = self._keeping(said, lease)
             line = None if said.kept else Line(role="user", content=text, said_at=self.clock.now(), ref=said.ref)
-            heard = await asyncio.shield(keeping.hear(text, line, said.earlier))
+            heard = await lease.through(keeping.hear(text, line, said.earlier))
             async with aclosing(self._taken(said, heard, keeping)) as pieces:
                 while (piece := await lease.during(anext(pieces, None))) is not None:
                     yield piece
@@ -177,9 +176,9 @@ class Turns:
         except CensoredError as error:
             degraded = stopped = error.what
         finally:
-            # Shielded: a turn that is cancelled while the model speaks keeps the words that were heard.
+            # A turn that is cancelled while the model speaks keeps the words that were heard.
             replied = _replied(said, heard, ready, "".join(pieces), "model")
-            spoke = await asyncio.shield(keeping.reply(replied))
+            spoke = await keeping.lease.through(keeping.reply(replied))
         if not spoke:
             degraded = degraded or BLANK
             ready = ready if stopped else replace(ready, given=await self._quotable(said, heard, ready))

@@ -29,6 +29,14 @@ async def hold(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session
     return row is not None
 
 
+async def keep(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
+    """Whether the holder has the right still, from now on for so many seconds: it was neither released, nor taken by
+    another."""
+    of = {"agent_id": agent_id, "session_id": session_id}
+    row = await SQL["keep"].one(tx, **of, right_to=right_to, holder=holder, seconds=seconds)
+    return row is not None
+
+
 async def release(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID) -> None:
     of = {"agent_id": agent_id, "session_id": session_id}
     await SQL["release"].run(tx, **of, right_to=right_to, holder=holder)

@@ -7,6 +7,13 @@ set holder = excluded.holder, until = excluded.until
 where leases.until < now() or leases.holder = excluded.holder
 returning holder;
 
+-- name: keep(agent_id, session_id, right_to, holder, seconds)
+-- Keeps a right that its holder has neither let go nor lost to another.
+update dialogue.leases
+set until = now() + make_interval(secs => $5)
+where agent_id = $1 and session_id = $2 and right_to = $3 and holder = $4 and until > '-infinity'
+returning holder;
+
 -- name: release(agent_id, session_id, right_to, holder)
 update dialogue.leases
 set until = '-infinity'

@@ -9,7 +9,7 @@ from uuid import UUID
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations
+from newton.agent.conversations import Conversations, begun
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
 from newton.agent.gate import Gate
@@ -31,7 +31,7 @@ from newton.content.packs import Pack
 from newton.content.profiles import Profile
 from newton.content.skills import Skill
 from newton.db.pool import Database
-from newton.dialogue import closing, sessions
+from newton.dialogue import closing
 from newton.dialogue.compaction.events import Event
 from newton.dialogue.compaction.strategies import preset
 from newton.heart.comparing import Bounds
@@ -219,10 +219,7 @@ class Newton:
         """The session of that name, begun if it is new; without a name, a new one."""
         now = self.clock.now()
         async with self.db.work(self.agent_id) as tx:
-            session_id, new = await sessions.begun(tx, agent_id=self.agent_id, ref=name or str(new_id()), now=now)
-            if new:
-                tell("session.begun", {"session_id": str(session_id)}, agent_id=self.agent_id, now=now)
-            return session_id
+            return await begun(tx, name or str(new_id()), agent_id=self.agent_id, now=now)
 
     async def close_session(self, session_id: UUID, *, origin: str) -> None:
         """The conversation is over: what was said becomes an episode."""

@@ -14,7 +14,7 @@ from newton.brain.chain import Head
 from newton.clock import SteppedClock
 from newton.cognition.request import Request
 from newton.db.pool import Database
-from newton.dialogue import abridging, closing, sessions, tasks
+from newton.dialogue import abridging, branches, closing, sessions, tasks
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.lines import Line
 from newton.errors import ConflictError, InputError
@@ -23,6 +23,7 @@ from newton.heart.chunking import Chunk
 from newton.heart.documents import Source
 from newton.heart.facts import Statement
 from newton.heart.identity import Hand
+from newton.memory.forgetting import forget
 from newton.memory.outbox import Outbox
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, recorded
@@ -115,7 +116,32 @@ async def an_input(db: Database, agent: UUID) -> None:
     await contexts(db).build(Request(agent_id=agent, input="What does Mira want?", tokens=500))
 
 
-@pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input])
+async def a_session(db: Database, agent: UUID) -> None:
+    async with db.work(agent) as tx:
+        for ref in ("Mira", "letters to mira"):
+            await sessions.session(tx, agent_id=agent, ref=ref, now=NOON)
+
+
+async def a_checkpoint(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
+        said = Line(role="user", content="Good morning.", said_at=NOON)
+        await sessions.append(tx, [said], session_id=session_id, by=by, count=count)
+        for name in ("before Mira came", "after Mira left", "lunch"):
+            await branches.checkpoint(tx, name, session_id=session_id, by=by)
+
+
+async def a_reason_to_forget(db: Database, agent: UUID) -> None:
+    by = teller(agent)
+    async with db.work(agent) as tx:
+        told = Statement(ref="1", content="Tea at four", at=NOON)
+        await facts.learn(tx, [told], ground=ground(by), count=count)
+        gone = [await facts.telling(tx, told, agent_id=agent)]
+        await forget(tx, gone, derived=True, because="Mira did not like it", by=by)
+
+
+@pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_reason_to_forget])
 async def test_what_stands_in_no_memory_is_erased_as_well(
     db: Database, agent: UUID, place: Callable[[Database, UUID], Awaitable[None]]
 ) -> None:
@@ -124,10 +150,20 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     assert "Mira" in "\n".join(await everything(db, agent))
     going = await erasing(db, agent).going("mira")
     await erasing(db, agent).erase("mira", token=going.token, because="asked for")
-    assert "Mira" not in "\n".join(await everything(db, agent))
-    assert "Warm the pot" not in "\n".join(await everything(db, agent))
+    left = "\n".join(await everything(db, agent))
+    assert "mira" not in left.lower() and "Warm the pot" not in left
+    assert ("desk" in left, "lunch" in left) == (place in (a_goal, a_reason, a_checkpoint), place is a_checkpoint)
+    assert going.beside or going.memories
     async with db.work(agent) as tx:
-        assert await tx.fetchval("select count(*) from memory.forgotten where because = 'asked for'") >= 1
+        assert await tx.fetchval("select count(*) from memory.forgotten") >= 1
+
+
+async def test_a_reason_that_names_the_subject_is_refused(db: Database, agent: UUID) -> None:
+    # S8
+    await a_goal(db, agent)
+    token = (await erasing(db, agent).going("mira")).token
+    with pytest.raises(InputError, match="reason names"):
+        await erasing(db, agent).erase("mira", token=token, because="Mira, she asked for it")
 
 
 async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -> None:

@@ -1,8 +1,15 @@
 """One turn of a session at a time, and nobody waits for the dead."""
 
-from newton.db.pool import Tx
+import asyncio
+from uuid import UUID
+
+import pytest
+
+from newton.agent.holding import Lease, held
+from newton.db.pool import Database, Tx
 from newton.dialogue import holding, sessions
 from newton.dialogue.lines import Line
+from newton.errors import BusyError
 from newton.ids import agent_id, new_id
 from newton.providers.chat import Call
 from tests.support import NOON, count, teller
@@ -21,7 +28,49 @@ async def test_a_turn_is_one_holder_s_until_it_lets_go_or_its_lease_ends(tx: Tx)
     assert not await holding.hold(tx, other, "turn", **of, seconds=60)
     await holding.release(tx, one, "turn", **of)
     assert await holding.hold(tx, other, "turn", **of, seconds=-1)
+    assert not await holding.keep(tx, one, "turn", **of, seconds=60)
+    assert await holding.keep(tx, other, "turn", **of, seconds=-1)
     assert await holding.hold(tx, one, "turn", **of, seconds=60)  # the other died
+    assert not await holding.keep(tx, other, "turn", **of, seconds=60)
+    await holding.release(tx, one, "turn", **of)
+    assert not await holding.keep(tx, one, "turn", **of, seconds=60)
+
+
+async def test_a_turn_that_is_called_off_again_and_again_keeps_what_it_keeps_and_then_lets_go(
+    db: Database, agent: UUID
+) -> None:
+    # R8
+    async with db.work(agent) as tx:
+        session_id = await sessions.session(tx, agent_id=agent, ref="s1", now=NOON)
+    said, free, leases = asyncio.Event(), asyncio.Event(), list[Lease]()
+
+    async def keep(lease: Lease) -> None:
+        await free.wait()
+        async with db.work(agent) as tx:
+            await lease.kept(tx)
+            await sessions.session(tx, agent_id=agent, ref="kept", now=NOON)
+
+    async def turn() -> None:
+        async with held(db, agent_id=agent, session_id=session_id) as lease:
+            leases.append(lease)
+            try:
+                said.set()
+                await asyncio.Event().wait()
+            finally:
+                await lease.through(keep(lease))
+
+    taking = asyncio.create_task(turn())
+    await said.wait()
+    for _ in range(3):
+        taking.cancel()
+        await asyncio.wait({taking}, timeout=0.01)
+    free.set()
+    async with asyncio.timeout(5), held(db, agent_id=agent, session_id=session_id), db.work(agent) as tx:
+        assert await sessions.known(tx, agent_id=agent, ref="kept")
+    with pytest.raises(BusyError):
+        await keep(leases[0])
+    async with asyncio.timeout(5), held(db, agent_id=agent, session_id=session_id):
+        pass
 
 
 async def test_calls_are_open_until_they_are_answered(tx: Tx) -> None:

@@ -18,7 +18,9 @@ from newton.brain import snapshots
 from newton.brain.chain import Head
 from newton.brain.headnote import HeadNotes
 from newton.clock import SystemClock
+from newton.content.skills import Skill
 from newton.db.pool import Database
+from newton.dialogue.lines import Line
 from newton.errors import BusyError, ConflictError, DatabaseError, ForbiddenError, NotFoundError
 from newton.heart.censors import Rule
 from newton.ids import agent_id, new_id
@@ -33,7 +35,7 @@ from newton.runtime.minds import Minds
 from newton.runtime.talk.there import There
 from newton.runtime.wiring import Newton
 from tests.endpoint import Wire, endpoint
-from tests.support import until
+from tests.support import NOON, until
 from tests.system.cutting import cutting
 from tests.system.served import Api, each_once, effects, served
 
@@ -180,30 +182,27 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
 
 EVENTS = [
     *("memory.remembered", "memory.superseded", "memory.retracted", "memory.forgotten"),
-    *("censor.forbidden", "identity.added"),
-    *("session.begun", "task.pushed", "task.failed", "task.pushed", "session.closed"),
-    *("memory.remembered", "decision.recorded", "turn.taken", "import.kept", "import.finished", "job.ended"),
+    *("attribute.declared", "censor.forbidden", "censor.judged", "procedure.used", "procedure.judged"),
+    *("identity.added", "session.begun", "task.pushed", "task.failed", "task.pushed"),
+    *("session.begun", "session.appended", "session.checkpointed", "session.closed"),
+    *("memory.remembered", "decision.recorded"),
+    *("session.begun", "session.appended", "turn.taken", "session.branched", "turn.taken"),
+    *("import.kept", "import.finished", "job.ended"),
 ]
 
 
 async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
-    kept = await newton.verbs("cli").remember(Remark(content="The kettle is blue.", subject="kettle"))
-    curation = newton.curation("chat")
-    new = await curation.supersede(kept.memory_id.hex, "The kettle is red.")
-    await curation.retract(new.hex)
-    await curation.forget([kept.memory_id.hex, new.hex], derived=False, because="a test")
-    await newton.gate("cli").forbid(Rule(trigger="paint the kettle", reason="it is hot", sense="phrase"))
+    await _curated(newton)
+    await _judged(newton)
     await newton.bearing("cli").add("preference", "Speak of the kettle.")
-    session_id = await newton.session("trip")
-    stack = newton.tasks("cli").of(session_id)
-    await stack.push("plan the trip")
-    await stack.fail("no trip", instead="stay")
-    await newton.close_session(session_id, origin="chat")
+    await _worked(newton)
     await called(newton, "remember", {"content": "The cup is white."})
     await called(newton, "decide", DECISION)
     async with api.http(token) as http:
-        turn = {"model": "newton", "messages": [{"role": "user", "content": "Where is the kettle?"}]}
-        assert (await http.post("/v1/chat/completions", json=turn)).status_code == 200
+        for asked in ("Where is the kettle?", "Is the kettle red?"):  # the second one edits what was sent before
+            said = [("user", "On the trip?"), ("assistant", "On the trip."), ("user", asked)]
+            turn = {"messages": [{"role": role, "content": words} for role, words in said]}
+            assert (await http.post("/v1/chat/completions", json=turn)).status_code == 200
         line = '{"type":"fact","content":"The trip is in May.","at":"2026-03-01T09:00:00Z"}\n'
         assert (await http.post("/v1/import", content=line)).json()["new"] == 1
     async with newton.db.work(newton.agent_id) as tx:
@@ -211,6 +210,37 @@ async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
     lease = timedelta(seconds=10)
     (claimed,) = await claiming.claim(newton.db, "here", ["grow"], most=1, lease=lease)
     await queue.end(newton.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
+
+
+async def _curated(newton: Newton) -> None:
+    kept = await newton.verbs("cli").remember(Remark(content="The kettle is blue.", subject="kettle"))
+    curation = newton.curation("chat")
+    new = await curation.supersede(kept.memory_id.hex, "The kettle is red.")
+    await curation.retract(new.hex)
+    await curation.forget([kept.memory_id.hex, new.hex], derived=False, because="a test")
+    await curation.declare("colour of the kettle", single=True)
+
+
+async def _judged(newton: Newton) -> None:
+    gate = newton.gate("cli")
+    await gate.forbid(Rule(trigger="paint the kettle", reason="it is hot", sense="phrase"))
+    (met,) = (await gate.check("May I paint the kettle?", "input")).met
+    await gate.wrong(met.memory_id.hex)
+    practice, skill = newton.practice("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
+    await practice.follow({skill.name: skill})
+    await practice.used(skill.name, None)
+    await practice.judged(skill.name, "success")
+
+
+async def _worked(newton: Newton) -> None:
+    session_id = await newton.session("trip")
+    stack = newton.tasks("cli").of(session_id)
+    await stack.push("plan the trip")
+    await stack.fail("no trip", instead="stay")
+    conversations = newton.conversations("cli")
+    await conversations.append("trip back", [Line(role="user", content="Home.", said_at=NOON)])
+    await conversations.checkpoint("trip back", "end of the trip")
+    await newton.close_session(session_id, origin="chat")
 
 
 async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(

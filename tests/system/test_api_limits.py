@@ -1,7 +1,6 @@
 """What is refused before anything is done with it, and who has to wait."""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import suppress
 from contextvars import Context
@@ -20,8 +19,8 @@ from newton.errors import BusyError, DeadlineError
 from newton.ids import agent_id
 from newton.memory import agents
 from newton.runtime import daemon
-from newton.runtime.api import bodies, turns
-from newton.runtime.api.bodies import MOST_BYTES, MOST_DEPTH
+from newton.runtime.api import turns
+from newton.runtime.api.bodies import MOST_DEPTH
 from newton.runtime.api.observed import HEADERS
 from newton.runtime.api.turns import STANDING, Paced, Slots, unless_stuck
 from tests.system.served import Api, served
@@ -123,15 +122,6 @@ async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api:
     assert failed["error"] == "ValueError" and "passphrase" not in f"{noted}{answer.text}"
 
 
-async def test_a_large_body_is_refused_unread(api: Api) -> None:
-    # S3: the head alone is sent, and answered
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
-    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
-    writer.write(head.encode())
-    assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
-    writer.close()
-
-
 async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
     api: Api, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -157,32 +147,6 @@ async def test_who_never_ends_a_head_is_dropped_and_who_ends_it_is_not(
         for _ in range(2):
             assert (await http.get("/health/live")).status_code == 200
             await asyncio.sleep(0.4)
-
-
-async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
-    # S3
-    async def endless() -> AsyncIterator[bytes]:
-        for _ in range(MOST_BYTES // 65_536 + 2):
-            yield b"x" * 65_536
-
-    async with api.http(await api.token("ana")) as http:
-        assert (await http.post("/v1/memories", content=endless())).status_code == 413
-
-
-async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_token(
-    api: Api, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # S3
-    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
-    writer.write(b"POST /v1/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
-    assert b" 401 " in await asyncio.wait_for(reader.readline(), 5)
-    writer.close()
-    fact = b'{"type":"fact","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n'
-    async with api.http(await api.token("ana")) as http:
-        answer = (await http.post("/v1/import", content=b"x" * MOST_BYTES + b"\n" + fact)).json()
-        assert (answer["new"], [one["line"] for one in answer["refused"]]) == (1, [1])
-        monkeypatch.setattr(bodies, "MOST_FILED", 10)
-        assert (await http.post("/v1/import", content=fact)).status_code == 413
 
 
 async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -248,22 +212,6 @@ async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
         assert known["full_text"] == told + "[" * 99
         assert (await http.get("/v1/sessions/a%00b/view")).status_code == 422
         assert (await http.get("/v1/calibration?category=%00")).status_code == 422
-
-
-async def test_who_sends_slowly_keeps_nobody_waiting(api: Api) -> None:
-    # S3
-    port = int(api.url.rpartition(":")[2])
-    head = b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
-    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
-    try:
-        for one in slow:
-            one.send(head)
-        async with api.http(await api.token("ana")) as http:
-            for _ in range(5):
-                assert (await http.get("/v1/frames")).status_code == 200
-    finally:
-        for one in slow:
-            one.close()
 
 
 async def test_who_asks_most_waits_longest() -> None:

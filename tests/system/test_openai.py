@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
+import httpx2
 import openai
 import pytest
 from openai.types.chat import ChatCompletionMessageParam as Message
@@ -15,6 +16,7 @@ from openai.types.chat import ChatCompletionMessageParam as Message
 from newton import Client
 from newton.errors import DatabaseError
 from tests.endpoint import calls_tools, fails, says
+from tests.support import until
 from tests.system.scripted import Talk, talking
 from tests.system.test_terminal import SAID, begins, logged, stopped
 from tests.system.typed import Done, ok, typed
@@ -179,6 +181,30 @@ async def test_failures_have_the_shape_that_its_clients_read(talk: Talk) -> None
             await client.embeddings.create(model="newton", input="Hi.")
 
 
+async def test_who_leaves_ends_the_turn_and_the_next_one_waits_for_nobody(talk: Talk) -> None:
+    # R8
+    body = {"model": "newton", "messages": [user("Which ferry?")]}
+    headers = {"Authorization": f"Bearer {talk.daemon.token}"}
+
+    async def leaves(name: str, *, stream: bool) -> None:
+        talk.plays(begins, says(["Artemis."]))
+        async with httpx2.AsyncClient(base_url=talk.daemon.url, headers={**headers, "X-Newton-Session": name}) as http:
+            asking: Any = {"method": "POST", "url": "/v1/chat/completions", "json": {**body, "stream": stream}}
+            if stream:
+                async with http.stream(**asking) as answer:
+                    await anext(line async for line in answer.aiter_lines() if "Artemis" in line)
+            else:
+                with pytest.raises(httpx2.ReadTimeout):
+                    await http.request(**asking, timeout=0.5)
+
+    for number, stream in enumerate((True, True, True, True, False)):
+        name = f"left-{uuid4().hex[:6]}"
+        await leaves(name, stream=stream)
+        async with asyncio.timeout(5):  # a lease that nobody lets go of lasts for ten seconds
+            await said(talk, user(f"And now, {number}?"), session=name)
+        assert await talk.lines(name) == {name: ["Which ferry?", "It is Artemis", f"And now, {number}?", "Artemis."]}
+
+
 async def test_an_endpoint_that_fails_leaves_memory_to_answer(talk: Talk) -> None:
     # R8
     talk.plays(*[fails(500)] * 2)
@@ -220,9 +246,20 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
         Client(talk.daemon.url, token=talk.daemon.token) as client,
         aclosing(client.turn("ended", "Which ferry?")) as steps,
     ):
-        talk.plays(begins)
+        talk.plays(begins, begins)
         assert (await anext(steps)).about == {"text": "It is Artemis"}
-        assert await asyncio.to_thread(talk.daemon.stopped) == 0
+        async with talk.client(**{"X-Newton-Session": "as well"}) as other:
+            create: Any = other.chat.completions.create
+            answered = asyncio.create_task(create(model="newton", messages=[user("Which ferry?")]))
+
+            async def asked() -> bool:
+                return len(talk.behind.asked) == 2
+
+            await until(asked)
+            assert await asyncio.to_thread(talk.daemon.stopped) == 0
+            with pytest.raises(openai.APIError):
+                await answered
         with pytest.raises(DatabaseError):
             await anext(steps)
-        assert await talk.lines("ended") == {"ended": ["Which ferry?", "It is Artemis"]}
+        for session in ("ended", "as well"):
+            assert await talk.lines(session) == {session: ["Which ferry?", "It is Artemis"]}

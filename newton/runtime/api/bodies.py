@@ -3,6 +3,7 @@
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Set
 from typing import IO
 from urllib.parse import urlsplit
@@ -13,10 +14,15 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from newton.concurrency import within
 from newton.errors import BusyError, DeadlineError, ElsewhereError, InputError, NewtonError, TooLargeError
+from newton.runtime.api.caller import BEARER, proven
 from newton.runtime.api.problems import answer
+from newton.runtime.api.turns import who
 
 MOST_BYTES = 10 * 1024 * 1024
-MOST_HELD = 128 * 1024 * 1024  # bytes of all bodies that are being read or worked on
+# Bytes of bodies that are being read or worked on: of all, of a caller, and of a request and of all together as long as
+# nobody has proven a token.
+MOST_HELD, MOST_EACH = 128 * 1024 * 1024, 32 * 1024 * 1024
+UNPROVEN_EACH, MOST_UNPROVEN = 64 * 1024, 16 * 1024 * 1024
 MOST_DEPTH = 64
 MOST_FILED = 4 * 1024**3  # of a body that is written down as it comes
 SECONDS = 30  # to send a body, or the next piece of one that is written down
@@ -53,34 +59,62 @@ class Addressed:
         return None
 
 
+class Held:
+    """How much of a body is held, and on whose account: nobody's until a token is proven."""
+
+    def __init__(self, accounts: Counter[str]) -> None:
+        self._accounts, self._who, self._size = accounts, "", 0
+
+    def fits(self, size: int) -> bool:
+        most = MOST_EACH if self._who else MOST_UNPROVEN
+        return self._accounts[self._who] + size <= most and self._accounts.total() + size <= MOST_HELD
+
+    def unproven(self, size: int) -> bool:
+        """Whether nobody's account is too small for so many bytes more."""
+        return not self._who and (self._size + size > UNPROVEN_EACH or not self.fits(size))
+
+    def take(self, size: int) -> None:
+        self._accounts[self._who] += size
+        self._size += size
+
+    def charge(self, who: str) -> None:
+        """From now on it is on that account."""
+        size = self._size
+        self.drop()
+        self._who = who
+        self.take(size)
+
+    def drop(self) -> None:
+        self.take(-self._size)
+        if not self._accounts[self._who]:
+            del self._accounts[self._who]
+
+
 class Read:
-    """Reads a body before anything is done with it: a slow sender keeps nobody from working. What is sent to be written
-    down is read by its endpoint."""
+    """Reads a body before anything is done with it: a slow sender keeps nobody from working. A large one is read on
+    only for who shows a valid token. What is sent to be written down is read by its endpoint."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.held = 0
+        self.accounts = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http" or scope["path"] in FILED:
             await self.app(scope, receive, send)
             return
-        held: list[bytes] = []
+        held = Held(self.accounts)
         try:
-            whole = await self._checked(scope, receive, held)
-        except NewtonError as fault:
-            await answer(fault, scope["path"])(scope, receive, send)
-            return
-        finally:
-            self.held -= sum(map(len, held))
-        if whole is not None:
-            self.held += len(whole)
             try:
+                whole = await self._checked(scope, receive, held)
+            except NewtonError as fault:
+                await answer(fault, scope["path"])(scope, receive, send)
+                return
+            if whole is not None:
                 await self.app(scope, _once(whole, receive), send)
-            finally:
-                self.held -= len(whole)
+        finally:
+            held.drop()
 
-    async def _checked(self, scope: Scope, receive: Receive, held: list[bytes]) -> bytes | None:
+    async def _checked(self, scope: Scope, receive: Receive, held: Held) -> bytes | None:
         """The body; None when the sender has left. Raises what is wrong with it."""
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
@@ -88,15 +122,15 @@ class Read:
         if int(given if (given := headers.get("content-length", "0")).isdecimal() else "0") > MOST_BYTES:
             raise _large()
         try:
-            whole = await within(self._read(receive, held), seconds=SECONDS)
+            whole = await within(self._read(scope, receive, held), seconds=SECONDS)
         except TimeoutError:
             raise DeadlineError(f"The body did not arrive within {SECONDS} seconds.", hint="Send it faster.") from None
         if whole:
             await _looked_through(whole, lines=_media(headers) in LINES)
         return whole
 
-    async def _read(self, receive: Receive, held: list[bytes]) -> bytes | None:
-        size, more = 0, True
+    async def _read(self, scope: Scope, receive: Receive, held: Held) -> bytes | None:
+        pieces, size, more = list[bytes](), 0, True
         while more:
             message = await receive()
             if message["type"] == "http.disconnect":
@@ -105,11 +139,15 @@ class Read:
             size, more = size + len(chunk), message.get("more_body", False)
             if size > MOST_BYTES:
                 raise _large()
-            if self.held + len(chunk) > MOST_HELD:
+            if held.unproven(len(chunk)):
+                request = Request(scope)
+                await proven(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
+                held.charge(who(scope))
+            if not held.fits(len(chunk)):
                 raise BusyError("Too many large bodies are being sent.", hint="Send it again in a moment.")
-            self.held += len(chunk)
-            held.append(chunk)
-        return b"".join(held)
+            held.take(len(chunk))
+            pieces.append(chunk)
+        return b"".join(pieces)
 
 
 async def file(request: Request, into: IO[bytes]) -> None:

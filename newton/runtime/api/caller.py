@@ -65,20 +65,31 @@ async def caller(
 ) -> Caller:
     """Raises UnauthorizedError without a valid token, InputError for a body that nobody reads,
     ForbiddenError for a token that names another's agent, and NotFoundError for an agent that nobody has begun."""
-    if given is None:
-        raise NO_TOKEN
     minds: Minds = request.app.state.minds
-    if operator.same(given.credentials, request.app.state.operator_token):
-        await _no_surplus(request)
+    known = await proven(request, given, agent)
+    assert given is not None, "nothing is proven without a token"
+    await _no_surplus(request)
+    if known is None:
         name = minds.first.settings.agent if agent is None else hygiene.ref(agent, what="agent")
         return _known(request, Caller(await _named(minds, name), "admin"))
-    known = await _bearer(minds, given.credentials)
+    return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+
+
+async def proven(
+    request: Request, given: HTTPAuthorizationCredentials | None, agent: str | None
+) -> tokens.Bearer | None:
+    """Whose token it is, or None for the operator's. Raises UnauthorizedError without a valid one, and ForbiddenError
+    for one that names another's agent."""
+    if given is None:
+        raise NO_TOKEN
+    if operator.same(given.credentials, request.app.state.operator_token):
+        return None
+    known = await _bearer(request.app.state.minds, given.credentials)
     if agent is not None and agent != known.agent:
         raise ForbiddenError(
             "The token is another agent's.", hint="Leave --agent, or X-Newton-Agent, out: the token says whose it is."
         )
-    await _no_surplus(request)
-    return _known(request, Caller(await minds.of(known.agent), known.scope, token=given.credentials))
+    return known
 
 
 async def _named(minds: Minds, name: str) -> Newton:

@@ -21,6 +21,7 @@ from newton.memory.hygiene import MAX_MESSAGE
 from newton.providers.chat import Call, Manner, Tool
 from newton.runtime.api import problems
 from newton.runtime.api.caller import Reader, Writer
+from newton.runtime.api.taking import Taking
 from newton.runtime.wiring import Newton
 
 ORIGIN = "http"
@@ -40,6 +41,7 @@ UNDONE: Mapping[str, tuple[object, ...]] = {
     "function_call": (None, "none"),
     "web_search_options": (None,),
 }
+LEFT = 499  # in the log: who asked has left, and is answered nothing
 WISHES = ("temperature", "top_p", "stop", "seed", "presence_penalty", "frequency_penalty", "parallel_tool_calls")
 
 
@@ -180,12 +182,21 @@ async def complete(
     following = Following(agent_id=newton.agent_id, origin=ORIGIN, db=newton.db, clock=newton.clock)
     followed = await following.place(asked.sent, ref=ref, named=session is not None)
     turns = newton.turns(request.app.state.minds.model, origin=ORIGIN)
-    pieces = turns.take(_said(asked, followed))
-    first = await anext(pieces)  # what can be refused is refused by now
+    pieces = Taking[str | Answer]().told(turns.take(_said(asked, followed)), caller, request)
     telling = Telling(asked, at=newton.clock.now(), debug=bool(debug))
     if asked.stream:
+        first = await _first(pieces)  # what can be refused is refused by now
         return StreamingResponse(telling.stream(first, pieces), media_type="text/event-stream")
-    return JSONResponse(await telling.whole(first, pieces))
+    told = await telling.whole(pieces)
+    return JSONResponse(told) if told else Response(status_code=LEFT)
+
+
+async def _first(pieces: AsyncGenerator[str | Answer | None]) -> str | Answer | None:
+    """The first thing that is said; None when nobody reads it any more."""
+    async for piece in pieces:
+        if piece is not None:
+            return piece
+    return None
 
 
 class Telling:
@@ -195,12 +206,14 @@ class Telling:
         self._asked, self._debug = asked, debug
         self._id, self._created = f"chatcmpl-{new_id().hex}", int(at.timestamp())
 
-    async def whole(self, first: str | Answer, pieces: AsyncGenerator[str | Answer]) -> dict[str, object]:
-        answer = first
+    async def whole(self, pieces: AsyncGenerator[str | Answer | None]) -> dict[str, object] | None:
+        """None when who asked has left before its end."""
+        answer: str | Answer | None = None
         async with aclosing(pieces):
             async for piece in pieces:
-                answer = piece
-        assert isinstance(answer, Answer), "a turn ends with its answer"
+                answer = piece or answer
+        if not isinstance(answer, Answer):
+            return None
         message: dict[str, object] = {"role": "assistant", "content": answer.text or None}
         if answer.calls:
             message["tool_calls"] = [_call(call) for call in answer.calls]
@@ -212,7 +225,9 @@ class Telling:
             "newton": _newton(answer),
         }
 
-    async def stream(self, first: str | Answer, pieces: AsyncGenerator[str | Answer]) -> AsyncGenerator[str]:
+    async def stream(
+        self, first: str | Answer | None, pieces: AsyncGenerator[str | Answer | None]
+    ) -> AsyncGenerator[str]:
         yield self._chunk({"role": "assistant", "content": ""})
         async with aclosing(pieces):
             try:
@@ -225,7 +240,9 @@ class Telling:
                 yield f"data: {_failure(error)}\n\n"
         yield "data: [DONE]\n\n"
 
-    def _told(self, piece: str | Answer) -> list[str]:
+    def _told(self, piece: str | Answer | None) -> list[str]:
+        if piece is None:
+            return []
         if isinstance(piece, str):
             return [self._chunk({"content": piece})]
         said = [f"{line}\n\n" for line in debug_lines(piece.bundle)] if self._debug else []

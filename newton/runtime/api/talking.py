@@ -1,6 +1,5 @@
 """A turn of a conversation as Newton itself holds it, and what a person answers in one."""
 
-import asyncio
 import json
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
@@ -11,7 +10,6 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
-from newton.concurrency import within
 from newton.content.frames import frame_named
 from newton.dialogue import sessions
 from newton.dialogue.compaction.events import Event, payload
@@ -19,11 +17,11 @@ from newton.errors import NewtonError
 from newton.memory.hygiene import clean, ref
 from newton.runtime.access.tokens import Scope
 from newton.runtime.api import problems
-from newton.runtime.api.acting import EMBED, Ruling, Writing
-from newton.runtime.api.caller import Caller, Reader, Writer
+from newton.runtime.api.acting import Ruling, Writing
+from newton.runtime.api.caller import Reader, Writer
 from newton.runtime.api.memories import DOOR
 from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.jobs import queue
+from newton.runtime.api.taking import Taking
 from newton.runtime.talk.here import Here, waiting
 from newton.runtime.talk.told import Explained, Turned, Wish, explained
 from newton.runtime.transfer.given import Name, Time
@@ -31,7 +29,6 @@ from newton.runtime.wiring import Newton
 
 router = APIRouter(prefix="/v1", tags=["talk"])
 
-BEAT_SECONDS = 5  # so that a reader knows that it is still thought about
 PERSON = "chat"  # who is trusted to forget and erase is a person, or speaks for one
 
 STREAM: dict[int | str, dict[str, Any]] = {
@@ -111,10 +108,10 @@ async def turn(session: str, asked: ToTake, request: Request, caller: Writer) ->
     name, text = ref(session, what="session"), clean(asked.text, what="message")
     if asked.frame:
         frame_named(caller.newton.frames, asked.frame)
-    model, taking = request.app.state.minds.model, Taking()
+    model, taking = request.app.state.minds.model, Taking[str | Turned | Event]()
     partner = Here(newton=caller.newton, turns=caller.newton.turns(model, origin=DOOR, tell=taking.put), origin=DOOR)
     pieces = partner.take(name, text, frame=asked.frame, whole=asked.whole)
-    return StreamingResponse(taking.stream(pieces, caller, request), media_type="text/event-stream")
+    return StreamingResponse(_stream(taking.told(pieces, caller, request)), media_type="text/event-stream")
 
 
 @router.post("/sessions/{session:path}/close", response_model=Closed, tags=["sessions"])
@@ -181,73 +178,22 @@ async def reject(tenet_id: UUID, act: Ruling) -> Response:
     return await act.once(work)
 
 
-class Taking:
-    """A turn while it goes on: what it says is told as it comes, and it is stopped when its reader leaves."""
-
-    def __init__(self) -> None:
-        self._said: asyncio.Queue[str | Turned | Event | NewtonError | None] = asyncio.Queue()
-
-    def put(self, event: Event) -> None:
-        self._said.put_nowait(event)
-
-    async def stream(
-        self, pieces: AsyncGenerator[str | Turned], caller: Caller, request: Request
-    ) -> AsyncGenerator[str]:
-        # tasks of their own: what ends this stream may not come between a turn and its database
-        taking = asyncio.create_task(self._take(pieces, caller.newton))
-        watching = asyncio.create_task(_gone(request, taking))
-        request.app.state.taking.add(taking)
-        taking.add_done_callback(request.app.state.taking.discard)
+async def _stream(told: AsyncGenerator[str | Turned | Event | None]) -> AsyncGenerator[str]:
+    yield ": newton\n\n"
+    async with aclosing(told):
         try:
-            yield ": newton\n\n"
-            while True:
-                try:
-                    said = await within(self._said.get(), seconds=BEAT_SECONDS)
-                except TimeoutError:
-                    yield ": beat\n\n"
-                    continue
-                if said is None:
-                    break
-                yield _written(said)
-            await taking
-        finally:
-            watching.cancel()
-            _stop(taking)
-            await asyncio.wait({taking})
-
-    async def _take(self, pieces: AsyncGenerator[str | Turned], newton: Newton) -> None:
-        try:
-            async with aclosing(pieces):
-                async for piece in pieces:
-                    self._said.put_nowait(piece)
-            async with newton.db.work(newton.agent_id) as tx:
-                await queue.wake(tx, EMBED, agent_id=newton.agent_id)
+            async for said in told:
+                yield ": beat\n\n" if said is None else _written(said)
         except NewtonError as error:
-            self._said.put_nowait(error)
-        finally:
-            self._said.put_nowait(None)
+            yield _event("problem", problems.problem(error).model_dump())
 
 
-async def _gone(request: Request, taking: "asyncio.Task[None]") -> None:
-    """Stops the turn when nobody reads it any more."""
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
-    _stop(taking)
-
-
-def _stop(taking: "asyncio.Task[None]") -> None:
-    if not taking.cancelling():  # a second time, it would stop what keeps the words that were said
-        taking.cancel()
-
-
-def _written(said: str | Turned | Event | NewtonError) -> str:
+def _written(said: str | Turned | Event) -> str:
     match said:
         case str():
             return _event("piece", {"text": said})
         case Turned():
             return _event("answer", said.model_dump(mode="json"))
-        case NewtonError():
-            return _event("problem", problems.problem(said).model_dump())
         case _:
             return _event("compaction", payload(said))
 

@@ -124,7 +124,7 @@ class Paced:
             return
         standing = self.standing.get(_kind(scope["path"]))
         try:
-            async with (standing or self.slots).slot(_who(scope)):
+            async with (standing or self.slots).slot(who(scope)):
                 await (self.app if standing else self._timed)(scope, receive, send)
         except BusyError as busy:
             await answer(busy, scope["path"])(scope, receive, send)
@@ -153,7 +153,7 @@ def _kind(path: str) -> str:
     return "talk" if turn or path == "/v1/chat/completions" else path
 
 
-def _who(scope: Scope) -> str:
+def who(scope: Scope) -> str:
     """Whose share it counts against. Nothing is proven yet: who shows another token takes a share of their own only."""
     headers = Headers(scope=scope)
     scheme, _, token = headers.get("authorization", "").strip().partition(" ")

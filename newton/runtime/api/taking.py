@@ -1,0 +1,81 @@
+"""A turn in a task of its own, told to whoever asked for it as it goes on."""
+
+import asyncio
+from collections.abc import AsyncGenerator
+from contextlib import aclosing
+from typing import Generic, TypeVar
+
+from fastapi import Request
+
+from newton.concurrency import within
+from newton.errors import NewtonError
+from newton.runtime.api.acting import EMBED
+from newton.runtime.api.caller import Caller
+from newton.runtime.jobs import queue
+from newton.runtime.wiring import Newton
+
+BEAT_SECONDS = 5  # so that a reader knows that it is still thought about
+
+T = TypeVar("T")
+
+
+class Taking(Generic[T]):
+    """One turn. It is stopped once, when its reader leaves; the daemon waits at its end for those that go on."""
+
+    def __init__(self) -> None:
+        self._said: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
+
+    def put(self, said: T) -> None:
+        self._said.put_nowait(said)
+
+    async def told(self, pieces: AsyncGenerator[T], caller: Caller, request: Request) -> AsyncGenerator[T | None]:
+        """What is said, as it comes, and None whenever nothing was for a while. Ends early when nobody reads it any
+        more. Raises what the turn raises."""
+        # tasks of their own: what ends this request may not come between a turn and its database
+        taking = asyncio.create_task(self._take(pieces, caller.newton))
+        watching = asyncio.create_task(_gone(request, taking))
+        request.app.state.taking.add(taking)
+        taking.add_done_callback(request.app.state.taking.discard)
+        try:
+            while True:
+                try:
+                    said = await within(self._said.get(), seconds=BEAT_SECONDS)
+                except TimeoutError:
+                    yield None
+                    continue
+                if said is None:
+                    break
+                if isinstance(said, NewtonError):
+                    raise said
+                yield said
+            await asyncio.wait({taking})
+            if not taking.cancelled():
+                taking.result()
+        finally:
+            watching.cancel()
+            _stop(taking)
+            await asyncio.wait({taking})
+
+    async def _take(self, pieces: AsyncGenerator[T], newton: Newton) -> None:
+        try:
+            async with aclosing(pieces):
+                async for piece in pieces:
+                    self._said.put_nowait(piece)
+            async with newton.db.work(newton.agent_id) as tx:
+                await queue.wake(tx, EMBED, agent_id=newton.agent_id)
+        except NewtonError as error:
+            self._said.put_nowait(error)
+        finally:
+            self._said.put_nowait(None)
+
+
+async def _gone(request: Request, taking: "asyncio.Task[None]") -> None:
+    """Stops the turn when nobody reads it any more."""
+    while (await request.receive())["type"] != "http.disconnect":
+        pass
+    _stop(taking)
+
+
+def _stop(taking: "asyncio.Task[None]") -> None:
+    if not taking.cancelling():  # a second time, it would stop what keeps the words that were said
+        taking.cancel()

@@ -1,0 +1,102 @@
+"""How large a body may be, and who may send one."""
+
+import asyncio
+import socket
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, suppress
+from pathlib import Path
+
+import pytest
+
+from newton.db.pool import Database
+from newton.runtime.api import bodies
+from newton.runtime.api.bodies import MOST_BYTES
+from tests.system.served import Api, served
+
+
+@pytest.fixture
+async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
+    async with served(db, tmp_path) as made:
+        yield made
+
+
+async def test_a_large_body_is_refused_unread(api: Api) -> None:
+    # S3: the head alone is sent, and answered
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+    writer.write(head.encode())
+    assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+
+
+async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
+    # S3
+    async def endless() -> AsyncIterator[bytes]:
+        for _ in range(MOST_BYTES // 65_536 + 2):
+            yield b"x" * 65_536
+
+    async with api.http(await api.token("ana")) as http:
+        assert (await http.post("/v1/memories", content=endless())).status_code == 413
+
+
+async def begun(api: Api, writers: AsyncExitStack, token: str, size: int) -> str:
+    """What is answered, within a moment, to so much of a body; nothing while it is waited for more."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    writers.callback(writer.close)
+    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
+    writer.write(f"{head}Content-Length: {MOST_BYTES}\r\n\r\n".encode() + b"x" * size)
+    with suppress(TimeoutError):
+        return (await asyncio.wait_for(reader.readline(), 0.3)).decode()[9:12]
+    return ""
+
+
+async def test_who_has_no_token_takes_no_room_from_others_and_nobody_takes_all(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S3, R11
+    monkeypatch.setattr(bodies, "MOST_HELD", 1_000_000)
+    monkeypatch.setattr(bodies, "MOST_EACH", 500_000)
+    monkeypatch.setattr(bodies, "MOST_UNPROVEN", 100_000)
+    ana, ben = await api.token("ana"), await api.token("ben")
+    large, small = 400_000, 60_000
+    strangers = [("nwt_nonsense", large), ("", large), (f"{ana[:-4]}AAA=", small), ("", small)]
+    async with AsyncExitStack() as writers, api.http(await api.token("cat")) as http:
+        given = [await begun(api, writers, token, size) for token, size in strangers]
+        assert given == ["401", "401", "", "401"]
+        given = [await begun(api, writers, token, large) for token in (ana, ana, ben, ben)]
+        assert given == ["", "429", "", "429"]
+        said = {"content": "x" * (small + 10_000)}
+        assert (await http.post("/v1/memories", json=said)).status_code == 201
+        assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == 201
+
+
+async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_token(
+    api: Api, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # S3
+    reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
+    writer.write(b"POST /v1/import HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999\r\n\r\n")
+    assert b" 401 " in await asyncio.wait_for(reader.readline(), 5)
+    writer.close()
+    fact = b'{"type":"fact","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n'
+    async with api.http(await api.token("ana")) as http:
+        answer = (await http.post("/v1/import", content=b"x" * MOST_BYTES + b"\n" + fact)).json()
+        assert (answer["new"], [one["line"] for one in answer["refused"]]) == (1, [1])
+        monkeypatch.setattr(bodies, "MOST_FILED", 10)
+        assert (await http.post("/v1/import", content=fact)).status_code == 413
+
+
+async def test_who_sends_slowly_keeps_nobody_waiting(api: Api) -> None:
+    # S3
+    port = int(api.url.rpartition(":")[2])
+    head = b"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100\r\n\r\n{"
+    slow = [socket.create_connection(("127.0.0.1", port)) for _ in range(100)]
+    try:
+        for one in slow:
+            one.send(head)
+        async with api.http(await api.token("ana")) as http:
+            for _ in range(5):
+                assert (await http.get("/v1/frames")).status_code == 200
+    finally:
+        for one in slow:
+            one.close()
