@@ -4,20 +4,7 @@ select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 -- name: version(agent_id, version, moment)
 -- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
 -- Each row says too what stood before and stands no more.
-select
-    i.version, t.tenet_id, t.part, t.words, t.tokens,
-    array(
-        select o.words
-        from heart.tenets as o
-        where
-            o.agent_id = $1
-            and o.words is not null
-            and o.tenet_id <> all(i.standing)
-            and o.tenet_id in (
-                select unnest(e.standing) from heart.identity as e where e.agent_id = $1 and e.version < i.version
-            )
-    ) as gone
-from (
+with i as materialized (
     select version, standing
     from heart.identity
     where
@@ -26,7 +13,21 @@ from (
         and ($3::timestamptz is null or at <= $3)
     order by version desc
     limit 1
-) as i
+),
+-- each that ever stood was once what a version changed
+g as materialized (
+    select
+        array(
+            select o.words
+            from heart.identity as e
+            join heart.tenets as o on o.agent_id = $1 and o.tenet_id = e.tenet_id
+            where e.agent_id = $1 and e.version <= i.version and o.words is not null and o.tenet_id <> all(i.standing)
+        ) as gone
+    from i
+)
+select i.version, t.tenet_id, t.part, t.words, t.tokens, g.gone
+from i
+cross join g
 left join lateral unnest(i.standing) with ordinality as s (tenet_id, place) on true
 left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.words is not null
 order by s.place;

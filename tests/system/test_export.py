@@ -41,7 +41,7 @@ def test_an_agent_is_exported_by_its_admin_and_taken_in_over_http_and_by_the_she
     again = subprocess.run(words, cwd=house, env={**os.environ, "NEWTON_EMBEDDING": "none"}, stdout=-1, check=True)
     assert again.stdout.splitlines()[1:-1] == answer.content.splitlines()[1:-1]
     refused = typed(house, "import", "ana.ndjson", "--agent", "bea", NEWTON_EMBEDDING="none")
-    assert (refused.returncode, "erase --everything" in refused.stderr) == (2, True)
+    assert (refused.returncode, "erase --agent bea --everything" in refused.stderr) == (2, True)
 
 
 def _taken_over_http(made: Daemon, exported: httpx2.Response) -> None:
