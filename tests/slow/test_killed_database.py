@@ -6,7 +6,6 @@ import random
 import signal
 import statistics
 import sys
-import threading
 import time
 from collections import Counter
 from collections.abc import AsyncGenerator
@@ -172,12 +171,9 @@ async def served(tmp_path: Path, *, config: str = "") -> AsyncGenerator[tuple[Da
             file.write(config)
         dsn = EmbeddedServer(placed(home), -1).dsn("postgres")
         with daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
-            said: list[str] = []
-            # what it says is read on: a full pipe would stop it
-            threading.Thread(target=lambda: said.extend(made.process.stderr or ()), daemon=True).start()
             yield made, home, dsn
             assert made.process.poll() is None
-            assert not [line for line in said if "Traceback" in line], "".join(said)[-3_000:]
+            assert not [line for line in made.said if "Traceback" in line], "".join(made.said)[-3_000:]
 
 
 def tell(seen: Outcome) -> None:
