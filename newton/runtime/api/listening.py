@@ -22,7 +22,12 @@ STREAM: dict[int | str, dict[str, Any]] = {
         "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": {
+                    "type": "object",
+                    "description": "One event of the stream.",
+                    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+                    "required": ["data"],
+                },
                 "example": 'id: 7\nevent: memory.remembered\ndata: {"at": "2026-03-01T09:00:00+00:00"}\n\n',
             }
         },

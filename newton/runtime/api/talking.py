@@ -39,7 +39,12 @@ STREAM: dict[int | str, dict[str, Any]] = {
         " for a yes), `how` and `because` (whether the context was made for this) and `contents` (what is in it).",
         "content": {
             "text/event-stream": {
-                "schema": {"type": "string"},
+                "schema": {
+                    "type": "object",
+                    "description": "One event of the stream.",
+                    "properties": {"id": {"type": "string"}, "event": {"type": "string"}, "data": {"type": "string"}},
+                    "required": ["data"],
+                },
                 "example": 'event: piece\ndata: {"text": "It is "}\n\nevent: piece\ndata: {"text": "Artemis."}\n\n',
             }
         },
