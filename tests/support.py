@@ -3,18 +3,22 @@
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager
+from dataclasses import fields
 from datetime import UTC, datetime
 from uuid import UUID
 
 from hypothesis import settings
 
 from newton import ids
+from newton.agent.scope import AgentScope
 from newton.agent.sending import SAID
-from newton.db.pool import Tx
+from newton.clock import Clock, SteppedClock
+from newton.db.pool import Database, Tx
 from newton.heart.lifecycle.engine import Ground
 from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Teller, Trust
+from newton.memory.memory import Count, Teller, Trust
 from newton.providers.chat import ChatMessage
+from newton.providers.embedding import Embedder
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
 ANA = ids.agent_id("ana")
@@ -32,12 +36,44 @@ def examples(usual: int) -> settings:
     return settings(max_examples=usual * settings().max_examples // EXAMPLES)
 
 
-def teller(agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test", now: datetime = NOON) -> Teller:
-    return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust)
+def teller(
+    agent_id: UUID = ANA,
+    *,
+    trust: Trust = "user",
+    origin: str = "test",
+    now: datetime = NOON,
+    count_tokens: Count = count,
+) -> Teller:
+    return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust, count_tokens=count_tokens)
 
 
-def ground(by: Teller | None = None) -> Ground:
-    return Ground(by=by or teller(), thresholds=Thresholds())
+def agent_scope(
+    *,
+    agent_id: UUID,
+    db: Database,
+    clock: Clock | None = None,
+    count_tokens: Count = count,
+    thresholds: Thresholds | None = None,
+    embedder: Embedder | None = None,
+    origin: str = "test",
+    trust: Trust = "user",
+) -> AgentScope:
+    return AgentScope(
+        agent_id=agent_id,
+        db=db,
+        clock=clock or SteppedClock(NOON),
+        count_tokens=count_tokens,
+        thresholds=thresholds or Thresholds(),
+        embedder=embedder,
+        origin=origin,
+        trust=trust,
+    )
+
+
+def ground(ctx: Teller | None = None) -> Ground:
+    ctx = ctx or teller()
+    own = {field.name: getattr(ctx, field.name) for field in fields(ctx)}
+    return Ground(**own, thresholds=Thresholds())
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:

@@ -11,7 +11,7 @@ from newton.dialogue.compaction import telling
 from newton.dialogue.compaction.strategies import Block, Sight, Strategy, allowed
 from newton.dialogue.lines import Line, Placed, Role, written
 from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, shown
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers.chat import Call
 from tests.support import NOON, count
 

@@ -14,7 +14,7 @@ from newton.dialogue.compaction.telling import Account, Part
 from newton.dialogue.view import Shown
 from newton.errors import ProviderError
 from newton.memory.hygiene import mended
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 
 CALLS = 3  # of the model at most in one making shorter: somebody waits for a reply meanwhile
 SECONDS = 20.0  # that they may take in sum

@@ -4,18 +4,16 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from uuid import UUID
 
 from pydantic import BaseModel
 
 from newton.agent import ledger
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition.tiebreak import Pick, picking_prompt
 from newton.content.frames import Frame
-from newton.db.pool import Database, in_unit_of_work
+from newton.db.pool import in_unit_of_work
 from newton.errors import ProviderError, SpendError
 from newton.heart.extracting import Same, judging_prompt
-from newton.memory.representations import Count
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.structured import FormModel, filled
 
@@ -28,10 +26,7 @@ JUDGEMENT_TOKENS = 50
 class Asking:
     """For one agent. It is also the Judge of whether two statements say the same, and breaks the ties of frames."""
 
-    agent_id: UUID
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     model: FormModel
     per_day: int
 
@@ -49,9 +44,9 @@ class Asking:
         in so many seconds.
         """
         assert not in_unit_of_work()
-        async with self.db.work(self.agent_id) as tx:
-            spent = await ledger.spent(tx, agent_id=self.agent_id, now=self.clock.now())
-        if spent + self.count(prompt) + max_tokens > self.per_day:
+        async with self.scope.transaction() as tx:
+            spent = await ledger.spent(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+        if spent + self.scope.count_tokens(prompt) + max_tokens > self.per_day:
             raise SpendError(
                 f"Today's ceiling of {self.per_day:,} model tokens leaves no room for this.",
                 hint="Raise NEWTON_LLM_TOKENS_PER_DAY, or wait until tomorrow.",
@@ -80,15 +75,15 @@ class Asking:
         return Reply(
             text=text,
             model=self.name,
-            input_tokens=self.count(prompt),
-            output_tokens=self.count(text),
+            input_tokens=self.scope.count_tokens(prompt),
+            output_tokens=self.scope.count_tokens(text),
             estimated=True,
             finish="interrupted",
         )
 
     async def _record(self, reply: Reply, purpose: str) -> None:
-        async with self.db.work(self.agent_id) as tx:
-            await ledger.record(tx, reply, agent_id=self.agent_id, purpose=purpose, now=self.clock.now())
+        async with self.scope.transaction() as tx:
+            await ledger.record(tx, reply, agent_id=self.scope.agent_id, purpose=purpose, now=self.scope.now())
 
     async def frame(self, text: str, close: Sequence[Frame]) -> str | None:
         """Which of the frames the text wants; None when the model cannot say or cannot be asked."""

@@ -3,19 +3,17 @@
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
-from uuid import UUID
 
+from newton.agent.scope import AgentScope
 from newton.agent.telling import tell
-from newton.clock import Clock
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.heart import identity
 from newton.heart.identity import Hand, Proposal, Spot, Version, Written
 from newton.heart.tenets import Identity, Part, Tenet
 from newton.heart.wishes import Wish, wishes
 from newton.memory.hygiene import clean
-from newton.memory.memory import Teller, Trust
-from newton.memory.representations import Count
+from newton.memory.memory import Trust
 
 # The doors behind which a person stands. An agent that could change its identity would have none.
 PERSONAL = frozenset({"cli", "chat"})
@@ -30,26 +28,22 @@ class Bearing:
     What changes the identity raises InputError at a door behind which no person stands.
     """
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
 
     async def identity(self) -> Identity:
-        async with self.db.work(self.agent_id) as tx:
-            return await identity.read(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await identity.read(tx, agent_id=self.scope.agent_id)
 
     async def history(self) -> tuple[list[Version], list[Written]]:
         """Every version, and every line that they speak of."""
-        async with self.db.work(self.agent_id) as tx:
-            versions = await identity.history(tx, agent_id=self.agent_id)
-            return versions, await identity.written(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            versions = await identity.history(tx, agent_id=self.scope.agent_id)
+            return versions, await identity.written(tx, agent_id=self.scope.agent_id)
 
     async def proposals(self) -> list[Written]:
         """What waits for a yes, the first one first."""
-        async with self.db.work(self.agent_id) as tx:
-            written = await identity.written(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            written = await identity.written(tx, agent_id=self.scope.agent_id)
         return [one for one in written if one.state == "PROPOSED"]
 
     async def add(self, part: Part, words: str, *, because: str | None = None, beside: bool = False) -> bool:
@@ -90,34 +84,31 @@ class Bearing:
 
         `trust` is of whose words these are. Raises InputError for those of a tool or the web.
         """
-        hand = Hand(by=self._teller(trust), count=self.count)
+        hand = Hand(ctx=self.scope.write_context(trust))
         wish = Wish(part, words)
         return bool(await self._told("proposed", lambda tx: identity.propose(tx, [wish], spot=None, hand=hand)))
 
     async def _told(self, what: str, act: Callable[[Tx], Awaitable[T]]) -> T:
         """Does it, and tells of it if it changed anything."""
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             done = await act(tx)
             if done:
-                tell(f"identity.{what}", {}, agent_id=self.agent_id, now=self.clock.now())
+                self.scope.publish(f"identity.{what}", {})
             return done
 
     def _hand(self, because: str | None) -> Hand:
-        if self.origin not in PERSONAL:
+        if self.scope.origin not in PERSONAL:
             raise InputError(
                 "Only a person may change the identity.", hint="Propose it; `newton identity accept` is theirs."
             )
         why = None if because is None else clean(because, what="reason")
-        return Hand(by=self._teller("user"), count=self.count, because=why)
-
-    def _teller(self, trust: Trust) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+        return Hand(ctx=self.scope.write_context("user"), because=why)
 
 
 async def listen(tx: Tx, said: str, spot: Spot, *, hand: Hand) -> Sequence[Proposal]:
     """What a person said just now that is meant to hold from now on, and does not stand yet; it waits for their yes."""
-    heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.count)]
+    heard = [wish for wish in wishes(said) if identity.is_line(wish, hand.ctx.count_tokens)]
     proposed = await identity.propose(tx, heard, spot=spot, hand=hand) if heard else ()
     if proposed:
-        tell("identity.proposed", {}, agent_id=hand.by.agent_id, now=hand.by.now)
+        tell("identity.proposed", {}, agent_id=hand.ctx.agent_id, now=hand.ctx.now)
     return proposed

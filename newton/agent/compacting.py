@@ -6,9 +6,9 @@ from uuid import UUID
 
 from newton.agent.accounts import Accounts, Allowance, Breaker, joined
 from newton.agent.asking import Asking
-from newton.agent.telling import tell
-from newton.clock import Clock, stopwatch
-from newton.db.pool import Database, in_unit_of_work
+from newton.agent.scope import AgentScope
+from newton.clock import stopwatch
+from newton.db.pool import in_unit_of_work
 from newton.dialogue import entries, holding, log, tasks
 from newton.dialogue.compaction import prompting, telling
 from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
@@ -18,7 +18,6 @@ from newton.dialogue.log import Read
 from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, covered, outermost
 from newton.errors import ConflictError, NewtonError
 from newton.ids import new_id
-from newton.memory.representations import Count
 
 HOLD_SECONDS = 120.0  # much longer than a model may take, and begun anew with all that is kept
 ROUNDS = 4  # of one strategy in a row, as long as each brings something
@@ -50,10 +49,7 @@ class _Work:
 class Compacting:
     """For one agent. Without a model, or when it fails, accounts are put together from the words themselves."""
 
-    agent_id: UUID
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     preset: Preset
     model: Asking | None = None
     window: int = 128_000
@@ -71,8 +67,8 @@ class Compacting:
         read = await self._folded(session_id)
         if not any(strategy.plan(self._sight(read, most)) for strategy in self.preset.strategies):
             return read.view
-        holder, of = new_id(), {"agent_id": self.agent_id, "session_id": session_id}
-        async with self.db.work(self.agent_id) as tx:
+        holder, of = new_id(), {"agent_id": self.scope.agent_id, "session_id": session_id}
+        async with self.scope.transaction() as tx:
             held = await holding.hold(tx, holder, "compaction", **of, seconds=HOLD_SECONDS)
         if not held:
             return read.view
@@ -80,7 +76,7 @@ class Compacting:
         try:
             await self._compacted(work)
         finally:
-            async with self.db.work(self.agent_id) as tx:
+            async with self.scope.transaction() as tx:
                 await holding.release(tx, holder, "compaction", **of)
         return work.read.view
 
@@ -109,7 +105,7 @@ class Compacting:
         """Whether the strategy came to its end and has changed something."""
         started, before = stopwatch(), cost(work.read.view)
         room = self._sight(work.read, work.most).most
-        self.tell(Started(strategy=strategy.name, current=before, max=room, time=self.clock.now()))
+        self.tell(Started(strategy=strategy.name, current=before, max=room, time=self.scope.now()))
         work.kept, why, after, exhausted = 0, None, before, False
         try:
             await self._told(strategy, blocks, work)
@@ -123,7 +119,7 @@ class Compacting:
             exhausted = full and not strategy.plan(sight)
         elif why is None:
             why = "nothing came out shorter"
-        run = Run(strategy.name, self.clock.now(), stopwatch() - started, before, after, why)
+        run = Run(strategy.name, self.scope.now(), stopwatch() - started, before, after, why)
         await self._end(run, work.session_id, exhausted=exhausted)
         return why is None
 
@@ -150,18 +146,18 @@ class Compacting:
                     processed=number,
                     total=len(blocks),
                     saved=saved,
-                    time=self.clock.now(),
+                    time=self.scope.now(),
                 )
             )
 
     async def _keep(self, made: Sequence[Entry], work: _Work) -> None:
         """The right to make the session shorter is held as long again from then on."""
-        where = {"agent_id": self.agent_id, "session_id": work.session_id}
-        async with self.db.work(self.agent_id) as tx:
+        where = {"agent_id": self.scope.agent_id, "session_id": work.session_id}
+        async with self.scope.transaction() as tx:
             held = await holding.hold(tx, work.holder, "compaction", **where, seconds=HOLD_SECONDS)
             if not held or not await entries.keep(tx, made, **where, seen=work.read.seen):
                 raise ConflictError("the session was changed meanwhile", hint="It is made shorter the next time.")
-            tell("session.compacted", work.about(made), agent_id=self.agent_id, now=self.clock.now())
+            self.scope.publish("session.compacted", work.about(made))
         work.note(made)
 
     async def _entry(self, strategy: Strategy, block: Block, session_id: UUID, allowance: Allowance) -> Entry | None:
@@ -170,7 +166,7 @@ class Compacting:
             text, model = self._masked(block, items), None
         else:
             text, model = await self._account(strategy, block, items, allowance)
-        tokens = self.count(text)
+        tokens = self.scope.count_tokens(text)
         if tokens + MESSAGE_TOKENS >= block.tokens:
             return None
         return Entry(
@@ -184,20 +180,20 @@ class Compacting:
             strategy=strategy.name,
             prompt=telling.RULES if model is None else prompting.VERSION,
             model=model,
-            made_at=self.clock.now(),
+            made_at=self.scope.now(),
         )
 
     def _masked(self, block: Block, items: Sequence[Shown]) -> str:
-        return telling.masked(items[0]._replace(tokens=block.tokens), most=block.most, count=self.count)
+        return telling.masked(items[0]._replace(tokens=block.tokens), most=block.most, count=self.scope.count_tokens)
 
     async def _in_full(self, block: Block, session_id: UUID) -> Sequence[Shown]:
         """The block's messages, with the words of those that are masked."""
         masked = [item for item in block.items if item.kind == "mask"]
         if not masked:
             return block.items
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             parts = [log.Stretch(item.first, item.last) for item in masked]
-            rows = await log.lines(tx, parts, agent_id=self.agent_id, session_id=session_id)
+            rows = await log.lines(tx, parts, agent_id=self.scope.agent_id, session_id=session_id)
         words = {placed.position: placed.line.content for placed in rows}
         return [item._replace(text=words[item.first]) if item.kind == "mask" else item for item in block.items]
 
@@ -208,31 +204,34 @@ class Compacting:
         found = telling.account(items)
         told, why = await self._accounts.told(block, items, allowance)
         if why:
-            self.tell(Failed(strategy=strategy.name, error=why, time=self.clock.now()))
+            self.tell(Failed(strategy=strategy.name, error=why, time=self.scope.now()))
         name = self.model.name if self.model and told else None
         account = joined(told, found) if told else found
-        return telling.written(block.kind, account, items, most=block.most, count=self.count), name
+        return telling.written(block.kind, account, items, most=block.most, count=self.scope.count_tokens), name
 
     @property
     def _accounts(self) -> Accounts:
-        return Accounts(clock=self.clock, count=self.count, model=self.model, window=self.window, breaker=self.breaker)
+        scope = self.scope
+        return Accounts(
+            clock=scope.clock, count=scope.count_tokens, model=self.model, window=self.window, breaker=self.breaker
+        )
 
     async def _folded(self, session_id: UUID) -> Read:
         """The session, with those tasks folded that could not be when they ended."""
-        now = self.clock.now()
-        async with self.db.work(self.agent_id) as tx:
-            return await tasks.folded(tx, session_id=session_id, agent_id=self.agent_id, now=now, count=self.count)
+        of = {"agent_id": self.scope.agent_id, "session_id": session_id}
+        async with self.scope.transaction() as tx:
+            return await tasks.folded(tx, **of, now=self.scope.now(), count=self.scope.count_tokens)
 
     async def _read(self, session_id: UUID) -> Read:
-        async with self.db.work(self.agent_id) as tx:
-            return await log.read(tx, agent_id=self.agent_id, session_id=session_id)
+        async with self.scope.transaction() as tx:
+            return await log.read(tx, agent_id=self.scope.agent_id, session_id=session_id)
 
     def _sight(self, read: Read, most: int) -> Sight:
         return Sight(read.view, min(most, self.preset.most), read.pinned)
 
     async def _end(self, run: Run, session_id: UUID, *, exhausted: bool) -> None:
-        async with self.db.work(self.agent_id) as tx:
-            await entries.record(tx, run, agent_id=self.agent_id, session_id=session_id)
+        async with self.scope.transaction() as tx:
+            await entries.record(tx, run, agent_id=self.scope.agent_id, session_id=session_id)
         if run.error:
             self.tell(Failed(strategy=run.strategy, error=run.error, time=run.at))
             return

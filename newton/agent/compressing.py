@@ -8,8 +8,8 @@ from newton.dialogue import abridging
 from newton.errors import SpendError
 from newton.heart.extracting import Shortened, shortening_prompt
 from newton.memory.hygiene import mended
-from newton.memory.memory import Teller
-from newton.memory.representations import Count, one_line
+from newton.memory.memory import Count, Teller
+from newton.memory.representations import one_line
 
 FORM_TOKENS = 50  # what the form around the words costs, and more than most models pass a limit by
 LONGEST = 24_000  # characters that a model is asked to read
@@ -27,7 +27,7 @@ async def compress(asking: Asking, content: str, max_tokens: int) -> str | None:
         purpose="compress",
         max_tokens=max_tokens + FORM_TOKENS,
     )
-    return accepted(answer.words if answer else "", content, most=max_tokens, count=asking.count)
+    return accepted(answer.words if answer else "", content, most=max_tokens, count=asking.scope.count_tokens)
 
 
 def accepted(words: str, content: str, *, most: int, count: Count) -> str | None:
@@ -39,27 +39,27 @@ def accepted(words: str, content: str, *, most: int, count: Count) -> str | None
     return line
 
 
-async def shorten(asking: Asking, by: Teller, *, most: int) -> int:
+async def shorten(asking: Asking, ctx: Teller, *, most: int) -> int:
     """Has a model tell at most so many lines shorter, of those that no short form holds; how many it did.
 
     It ends early when the day's ceiling is reached. Raises ProviderError when the model fails; what was told until then
     is kept.
     """
-    async with asking.db.work(by.agent_id) as tx:
-        lines = await abridging.cut(tx, agent_id=by.agent_id, most=most)
+    async with asking.scope.db.work(ctx.agent_id) as tx:
+        lines = await abridging.cut(tx, agent_id=ctx.agent_id, most=most)
     told = 0
     for line in lines:
-        room = abridging.room(line, count=asking.count)
-        async with asking.db.work(by.agent_id) as tx:
-            before, words = await abridging.known(tx, line.content, agent_id=by.agent_id, most=max(room, 1))
+        room = abridging.room(line, count=asking.scope.count_tokens)
+        async with asking.scope.db.work(ctx.agent_id) as tx:
+            before, words = await abridging.known(tx, line.content, agent_id=ctx.agent_id, most=max(room, 1))
         if not before and room > 0:
             try:
                 words = await compress(asking, line.content, room)
             except SpendError:
                 break
-        async with asking.db.work(by.agent_id) as tx:
-            await abridging.keep(tx, line.content, words, of=line.memory_id, most=max(room, 1), by=by)
+        async with asking.scope.db.work(ctx.agent_id) as tx:
+            await abridging.keep(tx, line.content, words, of=line.memory_id, most=max(room, 1), ctx=ctx)
             if words:
-                await abridging.retell(tx, [(line, words)], by=by, count=asking.count)
+                await abridging.retell(tx, [(line, words)], ctx=ctx)
                 told += 1
     return told

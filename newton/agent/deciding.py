@@ -9,7 +9,7 @@ from uuid import UUID
 
 from newton.agent import gate, verifying
 from newton.agent.gate import Gate
-from newton.agent.telling import tell
+from newton.agent.scope import AgentScope
 from newton.brain import decisions, ledger, reading, snapshots
 from newton.brain.chain import Fault, Head, Json
 from newton.brain.choice import Choice, Judged, Standing, Verdict
@@ -19,18 +19,14 @@ from newton.brain.quality import quality
 from newton.brain.reading import Category, Filter, Listed, Whole
 from newton.brain.showing import cue
 from newton.brain.stating import How, Intent, Review, checked_choice
-from newton.clock import Clock
-from newton.db.pool import Database, Tx, once_landed
+from newton.db.pool import Tx, once_landed
 from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
 from newton.memory.lookup import resolve
-from newton.memory.memory import Teller, Trust
 from newton.memory.recall import Found, Search, Width, recall
-from newton.memory.representations import Count
 
 if TYPE_CHECKING:
     # CEL takes a fifth of a second to load, and most commands judge no choice
     from newton.brain.guarding import Ruling
-    from newton.providers.embedding import Embedder
 
 T = TypeVar("T")
 
@@ -74,18 +70,12 @@ class Deciding:
     A decision is named by its id or the end of it.
     """
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     gate: Gate
     notes: HeadNotes
-    embedder: "Embedder | None"
     judge: Judge
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     verifier_seconds: float = 60.0
-    trust: Trust = "user"
 
     async def look(self, choice: Choice) -> Outlook:
         """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
@@ -108,17 +98,17 @@ class Deciding:
         """Records a choice that was weighed, with what guardrails and censors said of it. Asks no model."""
 
         async def work(tx: Tx) -> decisions.Recorded:
-            choice = await decisions.as_told(tx, outlook.choice, agent_id=self.agent_id)
+            choice = await decisions.as_told(tx, outlook.choice, agent_id=self.scope.agent_id)
             intent = Intent(choice=choice, rulings=_said(outlook))
-            (made,) = await decisions.record(tx, [intent], by=self._by(), count=self.count)
+            (made,) = await decisions.record(tx, [intent], ctx=self.scope.write_context())
             for given in supersedes:
                 old = await self._which(tx, given)
-                await decisions.supersede(tx, made.decision_id, old, by=self._by(), count=self.count)
+                await decisions.supersede(tx, made.decision_id, old, ctx=self.scope.write_context())
                 self._tell("superseded", old, superseded_by=str(made.decision_id))
             if made.new:
                 self._tell("recorded", made.decision_id, stakes=choice.stakes)
                 alike = {found.memory_id: found.similarity for found in outlook.precedents}
-                await decisions.relate(tx, made.decision_id, alike, by=self._by())
+                await decisions.relate(tx, made.decision_id, alike, ctx=self.scope.write_context())
             return made
 
         made = await self._written(work)
@@ -128,32 +118,36 @@ class Deciding:
 
     async def think(self, given: str, text: str) -> None:
         """Adds a thought to a decision that is open."""
-        await self._change(given, "deliberated", lambda tx, one: decisions.think(tx, one, text, by=self._by()))
+        await self._change(
+            given, "deliberated", lambda tx, one: decisions.think(tx, one, text, ctx=self.scope.write_context())
+        )
 
     async def amend(self, given: str, amendment: Amendment) -> None:
-        await self._change(given, "amended", lambda tx, one: decisions.amend(tx, one, amendment, by=self._by()))
+        await self._change(
+            given, "amended", lambda tx, one: decisions.amend(tx, one, amendment, ctx=self.scope.write_context())
+        )
 
     async def done(self, given: str) -> None:
         """It is done; its outcome is awaited."""
-        await self._change(given, "done", lambda tx, one: decisions.done(tx, one, by=self._by()))
+        await self._change(given, "done", lambda tx, one: decisions.done(tx, one, ctx=self.scope.write_context()))
 
     async def review(
         self, given: str, verdict: Verdict, *, lesson: str | None = None, at: datetime | None = None, how: How = "hand"
     ) -> None:
         """Gives a decision its outcome, once; `at` is when that was known, by default now."""
-        by = self._by()
-        outcome = Review(verdict=verdict, at=at or by.now, how=how, lesson=lesson)
+        ctx = self.scope.write_context()
+        outcome = Review(verdict=verdict, at=at or ctx.now, how=how, lesson=lesson)
 
         async def work(tx: Tx, one: UUID) -> None:
-            await decisions.review(tx, one, outcome, by=by, count=self.count)
+            await decisions.review(tx, one, outcome, ctx=ctx)
 
         await self._change(given, "reviewed", work, outcome=verdict)
         await self.reflect()
 
     async def reflect(self) -> None:
         """Works out what the record says since an outcome came in, for the contexts to come."""
-        async with self.db.work(self.agent_id) as tx:
-            await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
+        async with self.scope.transaction() as tx:
+            await snapshots.take(tx, agent_id=self.scope.agent_id, now=self.scope.now(), count=self.scope.count_tokens)
 
     async def verified(self, given: str) -> Verdict | None:
         """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
@@ -175,7 +169,7 @@ class Deciding:
     async def supersede(self, new: str, old: str) -> None:
         async def work(tx: Tx) -> None:
             one, other = await self._which(tx, new), await self._which(tx, old)
-            await decisions.supersede(tx, one, other, by=self._by(), count=self.count)
+            await decisions.supersede(tx, one, other, ctx=self.scope.write_context())
             self._tell("superseded", other, superseded_by=str(one))
 
         await self._written(work)
@@ -183,53 +177,55 @@ class Deciding:
 
     async def link(self, one: str, name: ByHand, other: str) -> None:
         async def work(tx: Tx, decision_id: UUID) -> None:
-            await decisions.link(tx, decision_id, name, await self._which(tx, other), by=self._by())
+            await decisions.link(tx, decision_id, name, await self._which(tx, other), ctx=self.scope.write_context())
 
         await self._change(one, "linked", work)
 
     async def erase(self, given: str, *, because: str) -> bool:
         """Takes the words of a decision away for good. False when none was left."""
         return await self._change(
-            given, "erased", lambda tx, one: decisions.erase(tx, one, because=because, by=self._by(), count=self.count)
+            given,
+            "erased",
+            lambda tx, one: decisions.erase(tx, one, because=because, ctx=self.scope.write_context()),
         )
 
     async def listed(self, wanted: Filter) -> list[Listed]:
-        now = self.clock.now()
-        async with self.db.work(self.agent_id) as tx:
-            return await reading.listed(tx, wanted, agent_id=self.agent_id, now=now)
+        now = self.scope.now()
+        async with self.scope.transaction() as tx:
+            return await reading.listed(tx, wanted, agent_id=self.scope.agent_id, now=now)
 
     async def judged(self) -> list[Judged]:
         """Every decision whose outcome is known: what calibration is computed from."""
-        async with self.db.work(self.agent_id) as tx:
-            return await reading.judged(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await reading.judged(tx, agent_id=self.scope.agent_id)
 
     async def rulings(self, choice: Choice) -> "tuple[Standing, Sequence[Ruling]]":
         """The record of the agent as it is now, and what the guardrails say of a choice before it."""
-        now = self.clock.now()
-        async with self.db.work(self.agent_id) as tx:
-            standing = await reading.standing(tx, agent_id=self.agent_id, category=choice.category, now=now)
+        now = self.scope.now()
+        async with self.scope.transaction() as tx:
+            standing = await reading.standing(tx, agent_id=self.scope.agent_id, category=choice.category, now=now)
             return standing, await self.judge(tx, choice, standing)
 
     async def categories(self) -> list[Category]:
-        async with self.db.work(self.agent_id) as tx:
-            return await reading.categories(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await reading.categories(tx, agent_id=self.scope.agent_id)
 
     async def whole(self, given: str) -> Whole:
         """A decision with everything that belongs to it."""
-        async with self.db.work(self.agent_id) as tx:
-            return await reading.whole(tx, await self._which(tx, given), agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await reading.whole(tx, await self._which(tx, given), agent_id=self.scope.agent_id)
 
     async def verify(self) -> Fault | Head:
         """The first broken place of the ledger, or its end when it is whole, beside what was noted outside of it."""
-        noted = self.notes.seen(self.agent_id)
-        async with self.db.work(self.agent_id) as tx:
-            return await ledger.verify(tx, agent_id=self.agent_id, noted=noted)
+        noted = self.notes.seen(self.scope.agent_id)
+        async with self.scope.transaction() as tx:
+            return await ledger.verify(tx, agent_id=self.scope.agent_id, noted=noted)
 
     async def _look(self, choice: Choice, *, dry: bool) -> Outlook:
         text = "\n".join(filter(None, [choice.description, choice.context, choice.expected]))
         censors = await self.gate.check(text, "action", dry=dry)
-        search = Search(db=self.db, agent_id=self.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
-        recalled = await recall(cue(choice), embedder=self.embedder, search=search)
+        search = Search(db=self.scope.db, agent_id=self.scope.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
+        recalled = await recall(cue(choice), embedder=self.scope.embedder, search=search)
         standing, rulings = await self.rulings(choice)
         alike = [found for found in recalled.found if max(found.similarity, found.lexical) >= ALIKE]
         return Outlook(
@@ -253,21 +249,18 @@ class Deciding:
 
     async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
         """The unit of work; when it has landed, the note of where the chain ends."""
-        seen = await asyncio.to_thread(self.notes.last, self.agent_id)
-        async with self.db.work(self.agent_id) as tx:
+        seen = await asyncio.to_thread(self.notes.last, self.scope.agent_id)
+        async with self.scope.transaction() as tx:
             result = await work(tx)
-            head = await ledger.grown(tx, seen, agent_id=self.agent_id)
-            once_landed(lambda: asyncio.to_thread(self.notes.note, self.agent_id, head))
+            head = await ledger.grown(tx, seen, agent_id=self.scope.agent_id)
+            once_landed(lambda: asyncio.to_thread(self.notes.note, self.scope.agent_id, head))
         return result
 
     def _tell(self, what: str, one: UUID, **more: str) -> None:
-        tell(f"decision.{what}", {"decision_id": str(one), **more}, agent_id=self.agent_id, now=self.clock.now())
+        self.scope.publish(f"decision.{what}", {"decision_id": str(one), **more})
 
     async def _which(self, tx: Tx, given: str) -> UUID:
-        return await resolve(tx, given, agent_id=self.agent_id, kind="decision")
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=self.trust)
+        return await resolve(tx, given, agent_id=self.scope.agent_id, kind="decision")
 
 
 def _allowed(outlook: Outlook) -> None:

@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.agent.telling import silence, tell
+from newton.agent.scope import AgentScope
+from newton.agent.telling import silence
 from newton.brain import decisions
-from newton.clock import Clock
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.heart import identity, procedures
@@ -16,8 +16,7 @@ from newton.heart.identity import Hand
 from newton.heart.naming import key
 from newton.memory.forgetting import forget
 from newton.memory.hygiene import clean
-from newton.memory.memory import Teller, digest
-from newton.memory.representations import Count
+from newton.memory.memory import digest
 
 SQL = load("newton.agent", "erasing.sql")
 
@@ -49,15 +48,11 @@ class Going:
 class Erasing:
     """For one agent, by a person at the door `origin`."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
 
     async def going(self, subject: str) -> Going:
         """What would go with a subject, under every name that is known of it."""
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             return await self._going(tx, subject)
 
     async def erase(self, subject: str, *, token: str, because: str) -> Going:
@@ -66,69 +61,66 @@ class Erasing:
         What was made from it goes too. Raises ConflictError when `token` is of something else than what would go now,
         and InputError for a reason that names the subject, for the reason stays.
         """
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             found = await self._going(tx, subject)
             if token != found.token:
                 raise ConflictError(
                     "What would go is not what was shown.",
                     hint="Look at it again without --confirm, and give its token.",
                 )
-            by, why = self._by(), clean(because, what="reason")
+            ctx, why = self.scope.write_context(), clean(because, what="reason")
             if re.search(_pattern(found.names), why, re.IGNORECASE):
                 raise InputError("The reason names who is to be erased.", hint="Give one without the name: it is kept.")
             for decision_id in found.decisions:
-                await decisions.erase(tx, decision_id, because=why, by=by, count=self.count)
+                await decisions.erase(tx, decision_id, because=why, ctx=ctx)
             if found.memories:
-                await forget(tx, [one[0] for one in found.memories], derived=True, because=why, by=by)
+                await forget(tx, [one[0] for one in found.memories], derived=True, because=why, ctx=ctx)
             await self._unheld(tx, found, because=why)
             for tenet_id in found.tenets:
-                await self._unsay(tx, tenet_id, Hand(by=by, count=self.count, because=why))
+                await self._unsay(tx, tenet_id, Hand(ctx=ctx, because=why))
             about = {name: len(getattr(found, name)) for name in ("memories", "decisions", "tenets")}
-            tell("subject.erased", about, agent_id=self.agent_id, now=by.now)
+            self.scope.publish("subject.erased", about)
             return found
 
     async def _unheld(self, tx: Tx, found: Going, *, because: str) -> None:
         ids, kinds = [one for one, _ in found.beside], [kind for _, kind in found.beside]
-        noted = {"now": self.clock.now(), "because": because, "origin": self.origin}
-        await SQL["note"].run(tx, agent_id=self.agent_id, ids=ids, kinds=kinds, **noted)
-        await SQL["unsay"].run(tx, agent_id=self.agent_id, ids=ids, pattern=_pattern(found.names))
+        noted = {"now": self.scope.now(), "because": because, "origin": self.scope.origin}
+        await SQL["note"].run(tx, agent_id=self.scope.agent_id, ids=ids, kinds=kinds, **noted)
+        await SQL["unsay"].run(tx, agent_id=self.scope.agent_id, ids=ids, pattern=_pattern(found.names))
 
     async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:
-        held = {one.tenet_id for one in await identity.written(tx, agent_id=self.agent_id) if one.words}
+        held = {one.tenet_id for one in await identity.written(tx, agent_id=self.scope.agent_id) if one.words}
         if tenet_id in held:  # it may have gone with another one of the same words
             await identity.erase(tx, str(tenet_id), hand=hand)
 
     async def wipe(self) -> None:
         """Takes the agent away with all that it is; who may speak for it stays."""
-        async with self.db.work(self.agent_id) as tx:
-            await SQL["wipe"].run(tx, agent_id=self.agent_id)
-            silence(agent_id=self.agent_id, now=self.clock.now())
+        async with self.scope.transaction() as tx:
+            await SQL["wipe"].run(tx, agent_id=self.scope.agent_id)
+            silence(agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def _going(self, tx: Tx, subject: str) -> Going:
         said = clean(subject, what="subject")
-        rows = await SQL["aliases"].all(tx, agent_id=self.agent_id, key=key(said))
+        rows = await SQL["aliases"].all(tx, agent_id=self.scope.agent_id, key=key(said))
         others = [name for row in rows for name in (row["name"], *row["aliases"])]
         names = tuple(sorted({said, *others}))
         keys = list({one for name in names for one in (key(name), name.casefold(), name.lower())})
         pattern = _pattern(names)
         about = await SQL["about"].all(
-            tx, agent_id=self.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
+            tx, agent_id=self.scope.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
         )
-        tenets = await SQL["tenets"].all(tx, agent_id=self.agent_id, pattern=pattern)
-        beside = await SQL["beside"].all(tx, agent_id=self.agent_id, pattern=pattern)
+        tenets = await SQL["tenets"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
+        beside = await SQL["beside"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
         if not about and not tenets and not beside:
             raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
         return Going(
-            agent_id=self.agent_id,
+            agent_id=self.scope.agent_id,
             names=names,
             memories=[tuple(row) for row in about if row["kind"] != "decision"],
             decisions=[row["memory_id"] for row in about if row["kind"] == "decision"],
             tenets=[row["tenet_id"] for row in tenets],
             beside=[tuple(row) for row in beside],
         )
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
 
 
 def _pattern(names: Sequence[str]) -> str:

@@ -38,7 +38,7 @@ class Harvest:
     censors: int
 
 
-async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
+async def extract(asking: Asking, ctx: Ground, *, most: int) -> Harvest:
     """Has a model read at most so many conversations that none has read yet, the oldest first.
 
     Recalled text is not among the lines, nor what tools and the web said. A conversation that the model does not take
@@ -47,8 +47,8 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
     """
     refused: ProviderError | None = None
     read = learnt = practised = proposed = 0
-    async with asking.db.work(ground.by.agent_id) as tx:
-        unread = await conversations.unread(tx, agent_id=ground.by.agent_id, most=most)
+    async with asking.scope.db.work(ctx.agent_id) as tx:
+        unread = await conversations.unread(tx, agent_id=ctx.agent_id, most=most)
     for conversation in unread:
         extracted = None
         if conversation.lines:
@@ -61,30 +61,30 @@ async def extract(asking: Asking, ground: Ground, *, most: int) -> Harvest:
                 refused = error
                 continue
             refused = None
-        async with asking.db.work(ground.by.agent_id) as tx:
-            if await conversations.mark_read(tx, conversation.memory_id, by=ground.by):
+        async with asking.scope.db.work(ctx.agent_id) as tx:
+            if await conversations.mark_read(tx, conversation.memory_id, ctx=ctx):
                 read += 1
                 if extracted:
-                    own = replace(ground, by=replace(ground.by, trust=conversation.trust))
-                    learnt += await _learn(tx, conversation, extracted, ground=own, asking=asking)
-                    practised += await _practise(tx, conversation, extracted, ground=own, asking=asking)
-                    proposed += await _propose(tx, extracted, ground=own, asking=asking)
-                    await _entitle(tx, conversation, extracted, ground=own, asking=asking)
+                    own = replace(ctx, trust=conversation.trust)
+                    learnt += await _learn(tx, conversation, extracted, ctx=own, asking=asking)
+                    practised += await _practise(tx, conversation, extracted, ctx=own, asking=asking)
+                    proposed += await _propose(tx, extracted, ctx=own, asking=asking)
+                    await _entitle(tx, conversation, extracted, ctx=own, asking=asking)
     if refused and not read:
         raise refused
     return Harvest(read, learnt, practised, proposed)
 
 
-async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+async def _learn(tx: Tx, conversation: Conversation, extracted: Extracted, *, ctx: Ground, asking: Asking) -> int:
     # what somebody wants from now on waits for their yes; it is no fact meanwhile, whatever a model makes of it. What
     # nobody was asked about, such as a rule of a team, is one.
-    wanted = await identity.wanted(tx, conversation.memory_id, agent_id=ground.by.agent_id)
+    wanted = await identity.wanted(tx, conversation.memory_id, agent_id=ctx.agent_id)
     said = [fact for fact in extracted.facts if mended(fact.content) and not _is_any(fact.content, wanted)]
     told = [_statement(conversation, fact) for fact in said]
     statements = {s.content_hash: s for s in told}
-    learnt = await facts.learn(tx, list(statements.values()), ground=ground, count=asking.count)
-    born = [await facts.telling(tx, s, agent_id=ground.by.agent_id) for s in statements.values()]
-    await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], by=ground.by)
+    learnt = await facts.learn(tx, list(statements.values()), ctx=ctx)
+    born = [await facts.telling(tx, s, agent_id=ctx.agent_id) for s in statements.values()]
+    await store.connect(tx, "part_of", [(fact, conversation.memory_id) for fact in born], ctx=ctx)
     return sum(what == "new" for what in learnt)
 
 
@@ -108,16 +108,16 @@ def _statement(conversation: Conversation, fact: ProposedFact) -> Statement:
     )
 
 
-async def _practise(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+async def _practise(tx: Tx, conversation: Conversation, extracted: Extracted, *, ctx: Ground, asking: Asking) -> int:
     """Ways of doing something that worked, unless there is a procedure of that name: a model replaces none."""
     new = 0
     for proposed in extracted.procedures:
         try:
-            learnt = await procedures.learn(tx, _skill(proposed), ground=ground, count=asking.count)
+            learnt = await procedures.learn(tx, _skill(proposed), ctx=ctx)
         except (InputError, ConflictError):
             continue
         if learnt:
-            await store.connect(tx, "part_of", [(learnt, conversation.memory_id)], by=ground.by)
+            await store.connect(tx, "part_of", [(learnt, conversation.memory_id)], ctx=ctx)
             new += 1
     return new
 
@@ -133,18 +133,18 @@ def _skill(proposed: ProposedProcedure) -> Skill:
         raise InputError("That is no procedure.", hint=str(error)) from None
 
 
-async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, ground: Ground, asking: Asking) -> None:
+async def _entitle(tx: Tx, conversation: Conversation, extracted: Extracted, *, ctx: Ground, asking: Asking) -> None:
     title, summary = mended(extracted.title or ""), mended(extracted.summary or "")
     if title and summary:
         told = Told(title=title, summary=summary, outcome=extracted.outcome)
-        await episodes.structure(tx, conversation.memory_id, told, by=ground.by, count=asking.count)
+        await episodes.structure(tx, conversation.memory_id, told, ctx=ctx)
 
 
-async def _propose(tx: Tx, extracted: Extracted, *, ground: Ground, asking: Asking) -> int:
+async def _propose(tx: Tx, extracted: Extracted, *, ctx: Ground, asking: Asking) -> int:
     """Censors that a model proposes wait in quarantine for a person."""
     said = [(mended(proposed.trigger), mended(proposed.reason)) for proposed in extracted.censors]
     rules = [rule for trigger, reason in said if trigger and reason and (rule := _rule(trigger, reason))]
-    return len(await censors.forbid(tx, rules, ground=ground, count=asking.count))
+    return len(await censors.forbid(tx, rules, ctx=ctx))
 
 
 def _rule(trigger: str, reason: str) -> Rule | None:

@@ -13,16 +13,15 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.agent.conversations import begun
-from newton.agent.telling import tell
-from newton.clock import Clock
-from newton.db.pool import Database, Tx
+from newton.agent.scope import AgentScope
+from newton.db.pool import Tx
 from newton.dialogue import branches, holding, log
 from newton.dialogue.holding import Signed
 from newton.dialogue.lines import Line, Role
 from newton.errors import InputError
 from newton.ids import new_id
 from newton.memory.hygiene import MAX_MESSAGE, clean, mended
-from newton.memory.memory import Teller, digest
+from newton.memory.memory import digest
 from newton.providers.chat import Call
 
 BEGINNING = "newton"
@@ -53,10 +52,7 @@ class Followed:
 class Following:
     """For one agent; `origin` names the door."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
+    scope: AgentScope
 
     async def place(self, sent: Sequence[Sent], *, ref: str, named: bool) -> Followed:
         """The session, begun if there is none, or as a branch if its log goes on in another way; the session `ref`
@@ -67,15 +63,15 @@ class Following:
         if not sent or sent[-1].role not in ("user", "tool") or all(one.role != "user" for one in sent):
             raise InputError("The last message is nobody's to answer.", hint="End with a user's or a tool's message.")
         signs = signed(sent)
-        async with self.db.work(self.agent_id) as tx:
-            base = await begun(tx, ref, agent_id=self.agent_id, now=self.clock.now())
-            await log.lock(tx, agent_id=self.agent_id, session_id=base)
-            found = await holding.signed(tx, signs, agent_id=self.agent_id, ref=ref)
+        async with self.scope.transaction() as tx:
+            base = await begun(tx, ref, agent_id=self.scope.agent_id, now=self.scope.now())
+            await log.lock(tx, agent_id=self.scope.agent_id, session_id=base)
+            found = await holding.signed(tx, signs, agent_id=self.scope.agent_id, ref=ref)
             if found:
                 return await self._gone_on(tx, found, sent, signs, ref)
-            spoken = await log.end(tx, agent_id=self.agent_id, session_id=base) >= 0
+            spoken = await log.end(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
             if spoken and not (named and len(sent) == 1):
-                base = await begun(tx, _other(ref), agent_id=self.agent_id, now=self.clock.now())
+                base = await begun(tx, _other(ref), agent_id=self.scope.agent_id, now=self.scope.now())
         return Followed(session_id=base, fresh=self._lines(sent, signs, 0), sign=signs[-1])
 
     async def _gone_on(
@@ -85,17 +81,17 @@ class Following:
         last = [one for one in found if one.sign == signs[known]]
         fresh = self._lines(sent, signs, known + 1)
         for one in last:
-            if await log.end(tx, agent_id=self.agent_id, session_id=one.session_id) == one.position:
+            if await log.end(tx, agent_id=self.scope.agent_id, session_id=one.session_id) == one.position:
                 return Followed(session_id=one.session_id, fresh=fresh, sign=signs[-1])
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+        ctx = self.scope.write_context("user")
         at = last[0]
-        branch = await branches.branch(tx, _other(ref), parent_id=at.session_id, at=at.position, by=by)
+        branch = await branches.branch(tx, _other(ref), parent_id=at.session_id, at=at.position, ctx=ctx)
         about = {"session_id": str(branch), "parent_id": str(at.session_id)}
-        tell("session.branched", about, agent_id=self.agent_id, now=by.now)
+        self.scope.publish("session.branched", about)
         return Followed(session_id=branch, fresh=fresh, sign=signs[-1])
 
     def _lines(self, sent: Sequence[Sent], signs: Sequence[str], first: int) -> list[Line]:
-        at = self.clock.now()
+        at = self.scope.now()
         return [_line(one, sign, at) for one, sign in zip(sent[first:], signs[first:], strict=True)]
 
 

@@ -6,21 +6,15 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.agent.telling import tell
-from newton.clock import Clock
-from newton.db.pool import Database
+from newton.agent.scope import AgentScope
 from newton.errors import CensoredError, ConflictError, ProviderError
 from newton.heart import activations, censors
 from newton.heart.censors import Censor, Listed, Place, Rule
-from newton.heart.lifecycle.engine import Ground
-from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import model_id
 from newton.memory.lookup import resolve
-from newton.memory.memory import Teller
-from newton.memory.representations import Count
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder, Vector
+    from newton.providers.embedding import Vector
 
 LOOK_BACK = 500  # characters; no trigger is longer
 
@@ -47,34 +41,28 @@ class Ruling:
 class Gate:
     """For one agent; `origin` names the door."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
-    thresholds: Thresholds
-    embedder: "Embedder | None"
+    scope: AgentScope
 
     async def check(self, text: str, place: Place, *, dry: bool = False) -> Ruling:
         """What the censors say of a text; unless it is dry, those that were met count it."""
-        model = model_id(self.embedder.identity) if self.embedder else None
-        async with self.db.work(self.agent_id) as tx:
-            known = await censors.in_force(tx, agent_id=self.agent_id, model_id=model)
+        model = model_id(self.scope.embedder.identity) if self.scope.embedder else None
+        async with self.scope.transaction() as tx:
+            known = await censors.in_force(tx, agent_id=self.scope.agent_id, model_id=model)
         vector, unread = await self._meaning(text, known)
         met = censors.met(known, text, vector)
         if met and not dry:
-            async with self.db.work(self.agent_id) as tx:
+            async with self.scope.transaction() as tx:
                 await activations.activate(
-                    tx, "censor", [censor.memory_id for censor in met], place=place, ground=self._ground()
+                    tx, "censor", [censor.memory_id for censor in met], place=place, ctx=self.scope.write_context()
                 )
         return Ruling(tuple(met), unread)
 
     async def watched(self, pieces: AsyncGenerator[str]) -> AsyncGenerator[str]:
         """The pieces of an answer, held back to the end of a line while some censor blocks: what it would stop is not
         said. Raises CensoredError then; what was said before was checked."""
-        model = model_id(self.embedder.identity) if self.embedder else None
-        async with self.db.work(self.agent_id) as tx:
-            known = await censors.in_force(tx, agent_id=self.agent_id, model_id=model)
+        model = model_id(self.scope.embedder.identity) if self.scope.embedder else None
+        async with self.scope.transaction() as tx:
+            known = await censors.in_force(tx, agent_id=self.scope.agent_id, model_id=model)
         strict = [censor for censor in known if censor.blocks]
         said = held = ""
         async with aclosing(pieces):
@@ -100,8 +88,10 @@ class Gate:
         text = said[-LOOK_BACK:] + more
         vector, _ = await self._meaning(text, strict)
         if met := censors.met(strict, text, vector):
-            async with self.db.work(self.agent_id) as tx:
-                await activations.activate(tx, "censor", [met[0].memory_id], place="output", ground=self._ground())
+            async with self.scope.transaction() as tx:
+                await activations.activate(
+                    tx, "censor", [met[0].memory_id], place="output", ctx=self.scope.write_context()
+                )
             raise CensoredError(
                 f"A censor stopped the answer: {Ruling((met[0],)).words}.", hint="Ask for something else."
             )
@@ -111,9 +101,9 @@ class Gate:
 
         Raises ConflictError for one that was taken out of force.
         """
-        async with self.db.work(self.agent_id) as tx:
-            changed = await censors.forbid(tx, [rule], ground=self._ground(), count=self.count)
-            if not changed and await censors.retired(tx, rule, agent_id=self.agent_id):
+        async with self.scope.transaction() as tx:
+            changed = await censors.forbid(tx, [rule], ctx=self.scope.write_context())
+            if not changed and await censors.retired(tx, rule, agent_id=self.scope.agent_id):
                 raise ConflictError(
                     f"{rule.trigger!r} was taken out of force for good.", hint="Forbid it in other words."
                 )
@@ -123,45 +113,41 @@ class Gate:
 
     async def listed(self) -> list[Listed]:
         """Every censor with its record."""
-        async with self.db.work(self.agent_id) as tx:
-            return await censors.listed(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await censors.listed(tx, agent_id=self.scope.agent_id)
 
     async def wrong(self, given: str) -> None:
         """The last time this censor was met, it should not have been."""
-        async with self.db.work(self.agent_id) as tx:
-            memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
-            await activations.judge(tx, "censor", memory_id, "false_positive", ground=self._ground())
+        async with self.scope.transaction() as tx:
+            memory_id = await resolve(tx, given, agent_id=self.scope.agent_id, kind="censor")
+            await activations.judge(tx, "censor", memory_id, "false_positive", ctx=self.scope.write_context())
             self._tell("judged", memory_id)
 
     async def approve(self, given: str) -> bool:
         """A person puts a censor in force that an agent or a model proposed. False when it did not wait for that."""
-        async with self.db.work(self.agent_id) as tx:
-            memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
-            approved = await censors.approve(tx, memory_id, ground=self._ground())
+        async with self.scope.transaction() as tx:
+            memory_id = await resolve(tx, given, agent_id=self.scope.agent_id, kind="censor")
+            approved = await censors.approve(tx, memory_id, ctx=self.scope.write_context())
             if approved:
                 self._tell("approved", memory_id)
             return approved
 
     async def retire(self, given: str) -> None:
         """A person takes the censor out of force. Nobody else can."""
-        async with self.db.work(self.agent_id) as tx:
-            memory_id = await resolve(tx, given, agent_id=self.agent_id, kind="censor")
-            await censors.retire(tx, memory_id, ground=self._ground())
+        async with self.scope.transaction() as tx:
+            memory_id = await resolve(tx, given, agent_id=self.scope.agent_id, kind="censor")
+            await censors.retire(tx, memory_id, ctx=self.scope.write_context())
             self._tell("retired", memory_id)
 
     def _tell(self, what: str, memory_id: UUID) -> None:
-        tell(f"censor.{what}", {"memory_id": str(memory_id)}, agent_id=self.agent_id, now=self.clock.now())
+        self.scope.publish(f"censor.{what}", {"memory_id": str(memory_id)})
 
     async def _meaning(self, text: str, known: Sequence[Censor]) -> "tuple[Vector | None, str | None]":
         if not any(censor.sense == "meaning" for censor in known):
             return None, None
-        if self.embedder is None:
+        if self.scope.embedder is None:
             return None, "no embedding model is set"
         try:
-            return (await self.embedder.embed([text]))[0], None
+            return (await self.scope.embedder.embed([text]))[0], None
         except ProviderError as error:
             return None, error.what
-
-    def _ground(self) -> Ground:
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
-        return Ground(by=by, thresholds=self.thresholds)

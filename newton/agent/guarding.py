@@ -5,16 +5,14 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
-from newton.agent.telling import tell
+from newton.agent.scope import AgentScope
 from newton.brain import guardrails
 from newton.brain.choice import Choice, Standing
 from newton.brain.guarding import Rule, Ruling, check, judge
 from newton.brain.guardrails import Added, Author, Listed
-from newton.clock import Clock
 from newton.content.guardrails import Guardrail, load_guardrails
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.errors import InputError
 from newton.memory.hygiene import clean
 
@@ -38,53 +36,50 @@ def from_files(extra: Path | None) -> dict[str, Guardrail]:
 class Guarding:
     """For one agent; `origin` names the door, `folder` holds the guardrails of the files by name."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
+    scope: AgentScope
     folder: Mapping[str, Guardrail]
 
     async def judge(self, tx: Tx, choice: Choice, standing: Standing) -> list[Ruling]:
         """What every guardrail in force says of a choice that nobody has made yet."""
-        return judge(await guardrails.in_force(tx, self.folder, self.agent_id), choice, standing)
+        return judge(await guardrails.in_force(tx, self.folder, self.scope.agent_id), choice, standing)
 
     async def listed(self) -> list[Listed]:
         """Those in force, and those of the files that were taken out of force."""
-        async with self.db.work(self.agent_id) as tx:
-            return await guardrails.all_known(tx, self.folder, self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await guardrails.all_known(tx, self.folder, self.scope.agent_id)
 
     async def add(self, rule: Rule) -> Added:
         """Puts a rule in force, in the place of one of that name. Raises InputError for one that cannot be judged."""
-        by = self._author()
+        ctx = self._author()
         checked = _checked(rule)
-        async with self.db.work(self.agent_id) as tx:
-            added = await guardrails.add(tx, checked, self.folder, by=by)
+        async with self.scope.transaction() as tx:
+            added = await guardrails.add(tx, checked, self.folder, ctx=ctx)
             self._tell("added")
             return added
 
     async def retire(self, name: str) -> None:
         """Takes a guardrail out of force, one of a file too. Raises NotFoundError."""
-        by = self._author()
-        async with self.db.work(self.agent_id) as tx:
-            await guardrails.retire(tx, name, self.folder, by=by)
+        ctx = self._author()
+        async with self.scope.transaction() as tx:
+            await guardrails.retire(tx, name, self.folder, ctx=ctx)
             self._tell("retired")
 
     async def restore(self, name: str) -> bool:
         """Puts the guardrail of a file back in force as it stands there; False when it is. Raises NotFoundError."""
-        by = self._author()
-        async with self.db.work(self.agent_id) as tx:
-            restored = await guardrails.restore(tx, name, self.folder, by=by)
+        ctx = self._author()
+        async with self.scope.transaction() as tx:
+            restored = await guardrails.restore(tx, name, self.folder, ctx=ctx)
             if restored:
                 self._tell("restored")
             return restored
 
     def _tell(self, what: str) -> None:
-        tell(f"guardrail.{what}", {}, agent_id=self.agent_id, now=self.clock.now())
+        self.scope.publish(f"guardrail.{what}", {})
 
     def _author(self) -> Author:
-        if self.origin not in PERSONAL:
+        if self.scope.origin not in PERSONAL:
             raise InputError("Only a person may change a guardrail.", hint="Use `newton guard` at the command line.")
-        return Author(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin)
+        return Author(agent_id=self.scope.agent_id, now=self.scope.now(), origin=self.scope.origin)
 
 
 def _checked(rule: Rule) -> Rule:

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from uuid import UUID
 
+from newton.agent.scope import AgentScope
 from newton.cognition import bundles
 from newton.cognition.bundles import Listed
 from newton.cognition.difference import Comparison, compared
@@ -11,7 +12,7 @@ from newton.cognition.explaining import Account, account
 from newton.cognition.replay import Replay, Today, replayed
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,27 +22,26 @@ class Hindsight:
     What is asked of a bundle raises InputError, NotFoundError or ConflictError when it is not one that can be read.
     """
 
-    agent_id: UUID
-    db: Database
+    scope: AgentScope
     frames: Mapping[str, Frame]
     profiles: Mapping[str, Profile]
 
     async def recent(self, most: int, *, before: UUID | None = None) -> list[Listed]:
         """The latest bundles, or the latest before that one, the last first."""
-        async with self.db.work(self.agent_id) as tx:
-            return await bundles.recent(tx, agent_id=self.agent_id, most=most, before=before)
+        async with self.scope.transaction() as tx:
+            return await bundles.recent(tx, agent_id=self.scope.agent_id, most=most, before=before)
 
     async def why(self, given: str) -> Account:
         """The bundle with all its candidates as they were then."""
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             return await self._account(tx, given)
 
     async def replay(self, given: str) -> Replay:
         """The bundle made once more from what is stored, and compared."""
-        async with self.db.work(self.agent_id) as tx:
-            bundle_id = await bundles.resolve(tx, given, agent_id=self.agent_id)
-            stored = await bundles.stored(tx, bundle_id, agent_id=self.agent_id)
-            memories = await bundles.remembered(tx, stored.memory_ids, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            bundle_id = await bundles.resolve(tx, given, agent_id=self.scope.agent_id)
+            stored = await bundles.stored(tx, bundle_id, agent_id=self.scope.agent_id)
+            memories = await bundles.remembered(tx, stored.memory_ids, agent_id=self.scope.agent_id)
         frame = self.frames.get(stored.frame)
         today = Today(
             rules=bundles.rules(),
@@ -52,10 +52,10 @@ class Hindsight:
 
     async def diff(self, one: str, other: str) -> Comparison:
         """What the two bundles do not have in common."""
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             return compared(await self._account(tx, one), await self._account(tx, other))
 
     async def _account(self, tx: Tx, given: str) -> Account:
-        bundle_id = await bundles.resolve(tx, given, agent_id=self.agent_id)
-        stored = await bundles.stored(tx, bundle_id, agent_id=self.agent_id)
-        return account(stored, await bundles.remembered(tx, stored.memory_ids, agent_id=self.agent_id))
+        bundle_id = await bundles.resolve(tx, given, agent_id=self.scope.agent_id)
+        stored = await bundles.stored(tx, bundle_id, agent_id=self.scope.agent_id)
+        return account(stored, await bundles.remembered(tx, stored.memory_ids, agent_id=self.scope.agent_id))

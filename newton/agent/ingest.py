@@ -5,20 +5,16 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import UUID
 
-from newton.agent.telling import tell
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.content.documents import Document, documents_in, read_document
-from newton.db.pool import Database
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import InputError
 from newton.heart import documents
 from newton.heart.chunking import Chunk, passages
 from newton.heart.documents import Source, Taken
 from newton.memory.hygiene import redacted
-from newton.memory.memory import Teller, Trust
-from newton.memory.representations import Count
+from newton.memory.memory import Trust
 
 Progress = Callable[[Path], None]
 
@@ -44,11 +40,7 @@ class Report:
 class Ingest:
     """For one agent; `origin` names the door."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     sizes: Sizes = USUAL
 
     async def found(self, path: Path) -> Sequence[Path]:
@@ -68,8 +60,8 @@ class Ingest:
                 report.refused.append(error)
             else:
                 source = Source(ref=str(path.resolve()), title=redacted(document.title), format=document.format)
-                async with self.db.work(self.agent_id) as tx:
-                    taken = await documents.take(tx, source, chunks, by=self._by(trust), count=self.count)
+                async with self.scope.transaction() as tx:
+                    taken = await documents.take(tx, source, chunks, ctx=self.scope.write_context(trust))
                     self._tell(taken)
                 report.add(taken)
             progress(path)
@@ -81,14 +73,14 @@ class Ingest:
         gone = [known[ref] for ref in await asyncio.to_thread(_gone, folder, list(known))]
         for document in gone:
             source = Source(ref=document.ref, title=document.title, format=document.format)
-            async with self.db.work(self.agent_id) as tx:
-                self._tell(await documents.take(tx, source, [], by=self._by("user"), count=self.count))
+            async with self.scope.transaction() as tx:
+                self._tell(await documents.take(tx, source, [], ctx=self.scope.write_context("user")))
         return [document.ref for document in gone]
 
     async def listed(self) -> list[documents.Known]:
         """Every document that was taken in."""
-        async with self.db.work(self.agent_id) as tx:
-            return await documents.listed(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            return await documents.listed(tx, agent_id=self.scope.agent_id)
 
     def _read(self, path: Path) -> tuple[Document, list[Chunk]]:
         if not _is_text(path):
@@ -96,7 +88,9 @@ class Ingest:
                 f"The name of {os.fsencode(path).decode(errors='replace')} is not UTF-8.", hint="Rename the file."
             )
         document = read_document(path)
-        chunks = passages(document.sections, count=self.count, size=self.sizes.chunk, overlap=self.sizes.overlap)
+        chunks = passages(
+            document.sections, count=self.scope.count_tokens, size=self.sizes.chunk, overlap=self.sizes.overlap
+        )
         return document, [
             chunk._replace(text=redacted(chunk.text), heading=redacted(chunk.heading)) for chunk in chunks
         ]
@@ -104,10 +98,7 @@ class Ingest:
     def _tell(self, taken: Taken) -> None:
         if taken.new or taken.replaced:
             about = {"new": taken.new, "kept": taken.kept, "replaced": taken.replaced}
-            tell("document.taken", about, agent_id=self.agent_id, now=self.clock.now())
-
-    def _by(self, trust: Trust) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=trust)
+            self.scope.publish("document.taken", about)
 
 
 def _gone(folder: Path, refs: Sequence[str]) -> list[str]:

@@ -8,14 +8,13 @@ from uuid import UUID
 from newton.agent.bearing import listen
 from newton.agent.holding import Lease
 from newton.agent.rounds import INTERRUPTED, answered
-from newton.agent.telling import tell
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition import bundles, workingset
 from newton.cognition.bundle import Bundle
 from newton.cognition.bundles import AnsweredBy, Served
 from newton.cognition.refreshing import Refreshed
 from newton.cognition.workingset import Sitting
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.dialogue import holding, log, sessions
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.condensing import Sizes
@@ -24,8 +23,7 @@ from newton.dialogue.log import Origin
 from newton.heart.identity import Hand, Proposal, Spot
 from newton.memory import store
 from newton.memory.hygiene import mended
-from newton.memory.memory import Teller, Trust
-from newton.memory.representations import Count
+from newton.memory.memory import Trust
 from newton.providers.chat import Call
 
 
@@ -60,18 +58,14 @@ class Keeping:
     Whatever it keeps raises BusyError, and nothing is kept, when the `lease` of the turn is lost.
     """
 
-    agent_id: UUID
+    scope: AgentScope
     session_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
     sizes: Sizes
     capacity: int
     lease: Lease
 
     async def keep(self, lines: Sequence[Line]) -> None:
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
             await self._append(tx, lines)
 
@@ -79,15 +73,15 @@ class Keeping:
         """Keeps what the person said, if it is a new line, behind what was said `earlier` and is not known yet. A call
         that nobody has answered, or answers now, was interrupted, and the log says so."""
         given = {one.answers for one in earlier}
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
-            left = await holding.open_calls(tx, agent_id=self.agent_id, session_id=self.session_id)
-            ended = [answered(call, INTERRUPTED, at=self.clock.now()) for call in left if call.id not in given]
+            left = await holding.open_calls(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            ended = [answered(call, INTERRUPTED, at=self.scope.now()) for call in left if call.id not in given]
             if ended or earlier:
                 placed, _ = await self._append(tx, [*ended, *earlier])
                 about = {"session_id": str(self.session_id), "lines": len(placed)}
-                tell("session.appended", about, agent_id=self.agent_id, now=self.clock.now())
-            origins = await log.origins(tx, agent_id=self.agent_id, session_id=self.session_id)
+                self.scope.publish("session.appended", about)
+            origins = await log.origins(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             placed, memory_id = await self._append(tx, [line]) if line else ((), None)
             return Heard(text, _last(placed), memory_id, origins)
 
@@ -96,9 +90,9 @@ class Keeping:
         was recalled for it."""
         if heard.place is None:
             return ()
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
-            hand = Hand(by=self._by(), count=self.count)
+            hand = Hand(ctx=self.scope.write_context())
             return await listen(tx, heard.text, Spot(self.session_id, heard.place), hand=hand)
 
     async def reply(self, replied: Replied) -> bool:
@@ -111,41 +105,41 @@ class Keeping:
         line = Line(
             role="assistant",
             content=words,
-            said_at=self.clock.now(),
+            said_at=self.scope.now(),
             ref=replied.sign,
             aside=replied.by != "model",
             heard=replied.heard,
             calls=replied.calls,
         )
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
             placed, _ = await self._append(tx, [line])
             place = _last(placed)
             if replied.asked is not None and place is not None:
                 await bundles.served(tx, self._served(replied, replied.asked, place))
             about = {"session_id": str(self.session_id), "position": place, "answered_by": replied.by}
-            tell("turn.taken", about, agent_id=self.agent_id, now=self.clock.now())
+            self.scope.publish("turn.taken", about)
         return True
 
     async def note(self, bundle: Bundle) -> None:
         """What was shown, and what of the session is to be kept in short. A turn that was cut off leaves it to the
         next one."""
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
             shown = [item.memory_id for item in bundle.items]
-            await store.note_read(tx, shown, agent_id=self.agent_id, now=self.clock.now())
+            await store.note_read(tx, shown, agent_id=self.scope.agent_id, now=self.scope.now())
             await workingset.hold(tx, shown, at=self._sitting())
-        writer = Writer(session_id=self.session_id, by=self._by(), count=self.count, sizes=self.sizes)
-        async with self.db.work(self.agent_id) as tx:
+        writer = Writer(session_id=self.session_id, ctx=self.scope.write_context(), sizes=self.sizes)
+        async with self.scope.transaction() as tx:
             await self.lease.kept(tx)
             await writer.note(tx)
 
     def _served(self, replied: Replied, asked: int, place: int) -> Served:
         return Served(
-            agent_id=self.agent_id,
+            agent_id=self.scope.agent_id,
             session_id=self.session_id,
             bundle_id=replied.given.bundle.bundle_id,
-            at=self.clock.now(),
+            at=self.scope.now(),
             how=replied.given.how,
             because=replied.given.because,
             answered_by=replied.by,
@@ -157,16 +151,19 @@ class Keeping:
         """What is new, and the memory that the last line became; neither when nothing is, word for word at the same
         moment."""
         placed = await sessions.append(
-            tx, lines, session_id=self.session_id, by=self._by(), count=self.count, sizes=self.sizes
+            tx,
+            lines,
+            session_id=self.session_id,
+            ctx=self.scope.write_context(),
+            sizes=self.sizes,
         )
         held = await workingset.hold_lines(tx, [p.position for p in placed], at=self._sitting())
         return placed, held[-1] if held else None
 
     def _sitting(self) -> Sitting:
-        return Sitting(agent_id=self.agent_id, session_id=self.session_id, now=self.clock.now(), capacity=self.capacity)
-
-    def _by(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="user")
+        return Sitting(
+            agent_id=self.scope.agent_id, session_id=self.session_id, now=self.scope.now(), capacity=self.capacity
+        )
 
 
 def _last(placed: Sequence[Placed]) -> int | None:

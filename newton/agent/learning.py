@@ -4,18 +4,16 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from uuid import UUID
 
 import numpy as np
 
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition import experience
 from newton.cognition.fitting import FEWEST, Fit, fit
 from newton.cognition.score import FEATURES
 from newton.content.frames import Frame
 from newton.content.profiles import FEATURES as WEIGHABLE
 from newton.content.profiles import Profile, Weights, profile_named, write_profile
-from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
 
 LEARNABLE = tuple(name for name in WEIGHABLE if name in FEATURES)
@@ -25,16 +23,14 @@ LEARNABLE = tuple(name for name in WEIGHABLE if name in FEATURES)
 class Learning:
     """For one agent."""
 
-    agent_id: UUID
-    db: Database
-    clock: Clock
+    scope: AgentScope
     profiles: Mapping[str, Profile]
     frames: Mapping[str, Frame]
 
     async def in_use(self) -> str:
         """The profile by which most of what can be learnt from was made; without any, the one that most frames name."""
-        async with self.db.work(self.agent_id) as tx:
-            used = await experience.most_used(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            used = await experience.most_used(tx, agent_id=self.scope.agent_id)
         named = Counter(frame.profile for frame in self.frames.values())
         return used or min(named, key=lambda name: (-named[name], name))
 
@@ -50,8 +46,8 @@ class Learning:
                 f"{name!r} adds up no weights, so none can be learnt.",
                 hint="Fit one that does: `newton profiles show` tells.",
             )
-        async with self.db.work(self.agent_id) as tx:
-            known = await experience.cases(tx, agent_id=self.agent_id, profile=name, features=LEARNABLE)
+        async with self.scope.transaction() as tx:
+            known = await experience.cases(tx, agent_id=self.scope.agent_id, profile=name, features=LEARNABLE)
         if len(known) < FEWEST:
             raise ConflictError(
                 f"Of {len(known)} contexts by {name!r} it is known what a reply used of them, and what not.",
@@ -68,7 +64,7 @@ class Learning:
             raise ConflictError(f"There is a profile {name!r}, which this would replace.", hint="Take another name.")
         weights = {feature: round(float(w), 3) for feature, w in zip(LEARNABLE, made.weights, strict=True)}
         described = (
-            f"Learnt from {made.learnt_from} contexts by {base} until {self.clock.now():%Y-%m-%d}: precision"
+            f"Learnt from {made.learnt_from} contexts by {base} until {self.scope.now():%Y-%m-%d}: precision"
             f" {made.after.precision:.3f} beside {made.before.precision:.3f} on {made.held_out} others."
         )
         changed = {"name": name, "description": described, "weights": Weights(**weights)}

@@ -62,9 +62,9 @@ class Rounds:
             if left == 0:
                 break
             draft = replace(draft, behind=(*draft.behind, *await self._done(own, reply.text)))
-            if left == 1 or draft.besides(count=self.speaking.count) > MOST_TOKENS:
+            if left == 1 or draft.besides(count=self.speaking.scope.count_tokens) > MOST_TOKENS:
                 draft = replace(draft, manner=self.theirs)  # with no tools of our own it comes to an end
-            letter = draft.letter(self.room, count=self.speaking.count)
+            letter = draft.letter(self.room, count=self.speaking.scope.count_tokens)
             if why := await self.speaking.why_not(letter.counted):
                 raise SpendError(why, hint="Raise it, or wait until tomorrow.")
         raise ProviderError("The model went on calling tools instead of answering.", hint="Ask again.")

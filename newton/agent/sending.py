@@ -12,7 +12,7 @@ from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.compaction.telling import trimmed
 from newton.dialogue.lines import written
 from newton.dialogue.view import MESSAGE_TOKENS, Shown
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers.chat import ChatMessage, Manner
 
 INSTRUCTION = (

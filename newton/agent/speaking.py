@@ -5,18 +5,17 @@ import math
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from uuid import UUID
 
 from newton.agent import ledger
 from newton.agent.ledger import Asked
+from newton.agent.scope import AgentScope
 from newton.agent.sending import INSTRUCTION, Draft, Letter, fences
-from newton.clock import Clock
-from newton.db.pool import Database, in_unit_of_work
+from newton.db.pool import in_unit_of_work
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.view import Shown
 from newton.dialogue.window import rooms
 from newton.errors import ProviderError, WindowError
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers.chat import ChatModel, Reply, ToolModel
 from newton.providers.gauge import Gauge, learnt
 
@@ -63,10 +62,7 @@ class Shares:
 class Speaking:
     """For one agent and one model; None is a model that is not set."""
 
-    agent_id: UUID
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     model: ChatModel | None
     limits: Limits
 
@@ -86,8 +82,8 @@ class Speaking:
         """Why the model may not be asked with so many tokens; each call has to fit below the ceiling beforehand."""
         if self.model is None:
             return UNSET
-        async with self.db.work(self.agent_id) as tx:
-            spent = await ledger.spent(tx, agent_id=self.agent_id, now=self.clock.now())
+        async with self.scope.transaction() as tx:
+            spent = await ledger.spent(tx, agent_id=self.scope.agent_id, now=self.scope.now())
         if (cost := tokens + self.limits.reply) <= self.limits.per_day - spent:
             return None
         return (
@@ -105,7 +101,7 @@ class Speaking:
                     yield piece
         except WindowError:
             sent = letter.counted + draft.marks * len(letter.messages)
-            shorter = draft.letter(int(sent * SHORTER), count=self.count)
+            shorter = draft.letter(int(sent * SHORTER), count=self.scope.count_tokens)
             async with aclosing(self._said(self.model, shorter, replies)) as said:
                 async for piece in said:
                     yield piece
@@ -142,18 +138,18 @@ class Speaking:
             text=text,
             model=model.name,
             input_tokens=letter.counted,
-            output_tokens=self.count(text),
+            output_tokens=self.scope.count_tokens(text),
             estimated=True,
             finish="interrupted",
         )
 
     async def _record(self, reply: Reply, letter: Letter) -> None:
-        now, asked = self.clock.now(), Asked(letter.counted, len(letter.messages))
-        async with self.db.work(self.agent_id) as tx:
-            await ledger.record(tx, reply, agent_id=self.agent_id, purpose="turn", now=now, asked=asked)
+        now, asked = self.scope.now(), Asked(letter.counted, len(letter.messages))
+        async with self.scope.transaction() as tx:
+            await ledger.record(tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, asked=asked)
 
     async def _gauge(self) -> Gauge:
         if self.model is None:
             return Gauge()
-        async with self.db.work(self.agent_id) as tx:
-            return learnt(await ledger.samples(tx, agent_id=self.agent_id, model=self.model.name))
+        async with self.scope.transaction() as tx:
+            return learnt(await ledger.samples(tx, agent_id=self.scope.agent_id, model=self.model.name))

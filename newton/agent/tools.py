@@ -133,8 +133,8 @@ class Toolbox:
         return replace(
             self,
             believed=trust,
-            verbs=replace(self.verbs, trust=trust),
-            deciding=replace(self.deciding, trust=trust),
+            verbs=replace(self.verbs, scope=self.verbs.scope.at(self.verbs.scope.origin, trust)),
+            deciding=replace(self.deciding, scope=self.deciding.scope.at(self.deciding.scope.origin, trust)),
         )
 
     def of(self, session_id: UUID) -> "Toolbox":
@@ -223,7 +223,7 @@ async def decide(box: Toolbox, form: ToDecide) -> Told:
     choice = Choice(
         description=form.description,
         confidence=form.confidence,
-        at=box.verbs.clock.now(),
+        at=box.verbs.scope.now(),
         context=form.context,
         alternatives=form.alternatives,
         reasons=tuple(Reason(why.kind, why.text) for why in form.reasons),

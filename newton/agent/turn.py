@@ -11,16 +11,15 @@ from newton.agent.holding import Lease, held
 from newton.agent.keeping import Heard, Keeping, Replied
 from newton.agent.quoting import quoted
 from newton.agent.rounds import OWN, Rounds
+from newton.agent.scope import AgentScope
 from newton.agent.sending import Draft, Letter, described, in_view, messages, spoken, worked
 from newton.agent.speaking import Limits, Shares, Speaking
 from newton.agent.tools import Toolbox, offered
-from newton.clock import Clock
 from newton.cognition.bundle import Bundle
 from newton.cognition.bundles import AnsweredBy
 from newton.cognition.context import Contexts
 from newton.cognition.refreshing import Refreshed, Refreshing
 from newton.cognition.request import InView, Request
-from newton.db.pool import Database
 from newton.dialogue import log
 from newton.dialogue.compaction.fitting import fitted
 from newton.dialogue.condensing import USUAL, Sizes
@@ -30,7 +29,6 @@ from newton.errors import CensoredError, ProviderError
 from newton.heart.identity import Proposal
 from newton.memory.hygiene import clean
 from newton.memory.memory import Trust, least_of
-from newton.memory.representations import Count
 from newton.providers.chat import Call, ChatModel, Finish, Manner, Reply, ToolModel
 
 ORIGIN = "chat"
@@ -130,17 +128,13 @@ class Turns:
     """Takes turns for one agent; `origin` names the door. `model` is None when no model is set, and without `tools` it
     gets none of ours."""
 
-    agent_id: UUID
-    db: Database
-    clock: Clock
-    count: Count
+    scope: AgentScope
     contexts: Contexts
     compacting: Compacting
     gate: Gate
     model: ChatModel | None
     limits: Limits
     sizes: Sizes = USUAL
-    origin: str = ORIGIN
     tools: Toolbox | None = None
 
     async def take(self, said: Said) -> AsyncGenerator[str | Answer]:
@@ -150,9 +144,9 @@ class Turns:
         another has taken over because this one stood still; then it keeps nothing more.
         """
         text = clean(said.text, what="message")
-        async with held(self.db, agent_id=self.agent_id, session_id=said.session_id) as lease:
+        async with held(self.scope.db, agent_id=self.scope.agent_id, session_id=said.session_id) as lease:
             keeping = self._keeping(said, lease)
-            line = None if said.kept else Line(role="user", content=text, said_at=self.clock.now(), ref=said.ref)
+            line = None if said.kept else Line(role="user", content=text, said_at=self.scope.now(), ref=said.ref)
             heard = await lease.through(keeping.hear(text, line, said.earlier))
             async with aclosing(self._taken(said, heard, keeping)) as pieces:
                 while (piece := await lease.during(anext(pieces, None))) is not None:
@@ -201,23 +195,12 @@ class Turns:
 
     @property
     def speaking(self) -> Speaking:
-        return Speaking(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            model=self.model,
-            limits=self.limits,
-        )
+        return Speaking(scope=self.scope, model=self.model, limits=self.limits)
 
     def _keeping(self, said: Said, lease: Lease) -> Keeping:
         return Keeping(
-            agent_id=self.agent_id,
+            scope=self.scope,
             session_id=said.session_id,
-            origin=self.origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
             sizes=self.sizes,
             capacity=self.limits.working,
             lease=lease,
@@ -227,7 +210,7 @@ class Turns:
         wanted = (said.terms and said.terms.reply) or self.limits.reply
         limits = replace(self.limits, reply=min(wanted, self.limits.reply))
         speaking = replace(self.speaking, limits=limits)
-        if why := await speaking.why_not(self.count(heard.text)):
+        if why := await speaking.why_not(self.scope.count_tokens(heard.text)):
             return await self._unasked(said, heard, why)
         shares = await speaking.shares()
         whole = await self.compacting.view(said.session_id, most=shares.conversation)
@@ -235,16 +218,18 @@ class Turns:
         view = whole if said.kept else [item for item in whole if heard.place is None or item.first < heard.place]
         end = max((item.last for item in view), default=-1)
         draft = self._draft(said, heard, since, shares)
-        talk = shares.talk(before, draft.tokens + draft.besides(count=self.count), count=self.count)
+        talk = shares.talk(
+            before, draft.tokens + draft.besides(count=self.scope.count_tokens), count=self.scope.count_tokens
+        )
         sent = replace(in_view(said.session_id, [*talk, *since], end=end), inherited=tuple(heard.origins))
         request = self._request(said, heard, sent)
         given = await Refreshing(contexts=self.contexts).for_turn(replace(request, tokens=shares.context))
         draft = replace(draft, context=given.bundle.text, view=talk)
-        letter = draft.letter(shares.usable, count=self.count)
+        letter = draft.letter(shares.usable, count=self.scope.count_tokens)
         if why := await speaking.why_not(shares.gauge.tokens(letter.counted, len(letter.messages))):
             return await self._unasked(said, heard, why)
-        async with self.db.work(self.agent_id) as tx:
-            told = await log.outside(tx, [*talk, *since], agent_id=self.agent_id, session_id=said.session_id)
+        async with self.scope.transaction() as tx:
+            told = await log.outside(tx, [*talk, *since], agent_id=self.scope.agent_id, session_id=said.session_id)
         rounds = self._rounds(
             said, speaking, keeping, room=shares.usable, heard=least_of((*told, *given.bundle.outside))
         )
@@ -252,23 +237,27 @@ class Turns:
 
     def _cut(self, said: Said, heard: Heard, view: Sequence[Shown], shares: Shares) -> tuple[list[Shown], list[Shown]]:
         """What stood before the input, and what has come of it already, which takes half of what is read at most."""
-        shown = worked(view, own=OWN, count=self.count) if said.terms else spoken(view, count=self.count)
+        shown = (
+            worked(view, own=OWN, count=self.scope.count_tokens)
+            if said.terms
+            else spoken(view, count=self.scope.count_tokens)
+        )
         if not said.kept:
             return [item for item in shown if heard.place is None or item.first < heard.place], []
         place = next((place for place in reversed(range(len(shown))) if shown[place].asks), len(shown))
-        since = fitted(shown[place:], most=shares.usable // 2, count=self.count, marks=shares.marks)
+        since = fitted(shown[place:], most=shares.usable // 2, count=self.scope.count_tokens, marks=shares.marks)
         return shown[:place], [item for item in since if not item.asks]
 
     def _draft(self, said: Said, heard: Heard, since: Sequence[Shown], shares: Shares) -> Draft:
         terms = said.terms or Terms()
         own = offered(without=frozenset(tool.name for tool in terms.manner.tools))
-        fits = described(Manner(tools=own), count=self.count) * OWN_SHARE <= shares.usable
+        fits = described(Manner(tools=own), count=self.scope.count_tokens) * OWN_SHARE <= shares.usable
         with_own = self.tools is not None and isinstance(self.model, ToolModel) and fits
         return Draft(
             context="",
             view=(),
             text=heard.text,
-            tokens=self.count(heard.text),
+            tokens=self.scope.count_tokens(heard.text),
             marks=shares.marks,
             instructions=terms.instructions,
             behind=messages(since),
@@ -279,7 +268,7 @@ class Turns:
         return Rounds(
             speaking=speaking,
             gate=self.gate,
-            clock=self.clock,
+            clock=self.scope.clock,
             tools=self.tools and self.tools.of(said.session_id),
             theirs=said.terms.manner if said.terms else Manner(),
             room=room,
@@ -301,7 +290,7 @@ class Turns:
 
     def _request(self, said: Said, heard: Heard, in_view: InView | None) -> Request:
         return Request(
-            agent_id=self.agent_id,
+            agent_id=self.scope.agent_id,
             input=heard.text,
             itself=heard.memory_id,
             tokens=self.limits.context,

@@ -10,10 +10,9 @@ from uuid import UUID
 from newton.agent.asking import Asking
 from newton.agent.compressing import shorten
 from newton.agent.extraction import Harvest, extract
-from newton.agent.telling import tell
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition import bundles, workingset
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.dialogue import artifacts
 from newton.dialogue.artifacts import Writer
 from newton.dialogue.condensing import USUAL, Sizes
@@ -22,16 +21,13 @@ from newton.heart import entities
 from newton.heart.comparing import Bounds, compare
 from newton.heart.generalising import generalise
 from newton.heart.lifecycle import engine
-from newton.heart.lifecycle.engine import Ground, Living
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.lifecycle.engine import Living
 from newton.ids import model_id
-from newton.memory.memory import Teller
 from newton.memory.outbox import Drained, Outbox
-from newton.memory.representations import Count
 from newton.memory.transitions import Step, changed_since
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    pass
 
 # After writing, so many waiting memories are seen to before the door answers; the rest follows later.
 AT_ONCE = 64
@@ -55,15 +51,9 @@ class Released(NamedTuple):
 class Upkeep:
     """For one agent; `origin` names who asks for it. Contexts are kept for `bundle_days`, or for ever if that is 0."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
-    thresholds: Thresholds
+    scope: AgentScope
     bundle_days: int
     bounds: Bounds
-    embedder: "Embedder | None"
     asking: Asking | None
     working_days: int = 30
     sizes: Sizes = USUAL
@@ -74,19 +64,21 @@ class Upkeep:
         At most so many of each, or all.
         """
         await self._read_names(once=most is not None)
-        if self.embedder is None:
+        if self.scope.embedder is None:
             return Drained(0, 0, down="no embedding model is set")
-        drained = await Outbox(self.db, self.embedder, self.agent_id).drain(most=most)
-        model = model_id(self.embedder.identity)
-        await compare(self.db, self._ground(), self.bounds, model_id=model, judge=self.asking, most=most)
+        drained = await Outbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(most=most)
+        model = model_id(self.scope.embedder.identity)
+        await compare(
+            self.scope.db, self.scope.write_context(), self.bounds, model_id=model, judge=self.asking, most=most
+        )
         return drained
 
     async def _read_names(self, *, once: bool) -> None:
-        by = self._ground().by
+        ctx = self.scope.write_context()
         after: UUID | None = None
         while True:
-            async with self.db.work(self.agent_id) as tx:
-                read = await entities.read(tx, by=by, count=self.count, after=after)
+            async with self.scope.transaction() as tx:
+                read = await entities.read(tx, ctx=ctx, after=after)
             if once or not read.memories:
                 return
             after = read.last
@@ -96,31 +88,31 @@ class Upkeep:
         too many, takes every step that is due, and lets go of what is too old. Returns all steps taken, or with `dry`
         those that the record asks for as it is."""
         if dry:
-            return Lived(await engine.live(self.db, self._ground(), dry=True), 0)
-        began = self.clock.now()
+            return Lived(await engine.live(self.scope.db, self.scope.write_context(), dry=True), 0)
+        began = self.scope.now()
         await self.settle(most=None)
         await self.generalise()
         await self.live()
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             released = await self.release(tx)
-        async with self.db.work(self.agent_id) as tx:
-            changed = await changed_since(tx, began, agent_id=self.agent_id, origin=self.origin)
+        async with self.scope.transaction() as tx:
+            changed = await changed_since(tx, began, agent_id=self.scope.agent_id, origin=self.scope.origin)
             if changed:
                 about = {"job": "lifecycle", "did": Counter(change.step.event for change in changed)}
-                tell("job.ended", about, agent_id=self.agent_id, now=self.clock.now())
+                self.scope.publish("job.ended", about)
         return Lived([change.step for change in changed], released.contexts)
 
     async def generalise(self) -> int:
         """Tells in few what has grown too many; how many facts that concerned."""
-        return await generalise(self.db, self._ground(), count=self.count)
+        return await generalise(self.scope.db, self.scope.write_context())
 
     async def live(self, kind: Living | None = None) -> list[Step]:
         """Takes every step that is due, of memories of that kind, beyond the caps, or of all."""
-        return await engine.live(self.db, self._ground(), only=kind)
+        return await engine.live(self.scope.db, self.scope.write_context(), only=kind)
 
     async def release(self, tx: Tx) -> Released:
         """Lets go of contexts that are too old, and of what sessions had at hand that nobody touches any more."""
-        now, agent_id = self.clock.now(), self.agent_id
+        now, agent_id = self.scope.now(), self.scope.agent_id
         sets = await workingset.lapse(tx, agent_id=agent_id, before=now - timedelta(days=self.working_days))
         if not self.bundle_days:
             return Released(0, sets)
@@ -129,11 +121,11 @@ class Upkeep:
 
     async def summarise(self) -> int:
         """Brings summaries up to date that doors have left behind; of how many sessions."""
-        async with self.db.work(self.agent_id) as tx:
-            late = await artifacts.behind(tx, agent_id=self.agent_id, sizes=self.sizes, most=AT_ONCE)
+        async with self.scope.transaction() as tx:
+            late = await artifacts.behind(tx, agent_id=self.scope.agent_id, sizes=self.sizes, most=AT_ONCE)
         for session_id in late:
-            writer = Writer(session_id=session_id, by=self._ground().by, count=self.count, sizes=self.sizes)
-            async with self.db.work(self.agent_id) as tx:
+            writer = Writer(session_id=session_id, ctx=self.scope.write_context(), sizes=self.sizes)
+            async with self.scope.transaction() as tx:
                 await writer.note(tx)
         return len(late)
 
@@ -141,12 +133,8 @@ class Upkeep:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""
         if self.asking is None:
             raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
-        return await extract(self.asking, self._ground(), most=AT_ONCE)
+        return await extract(self.asking, self.scope.write_context(), most=AT_ONCE)
 
     async def shorten(self) -> int:
         """Has the model tell long lines shorter; how many it did. Without a model nothing happens."""
-        return 0 if self.asking is None else await shorten(self.asking, self._ground().by, most=AT_ONCE)
-
-    def _ground(self) -> Ground:
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust="agent")
-        return Ground(by=by, thresholds=self.thresholds)
+        return 0 if self.asking is None else await shorten(self.asking, self.scope.write_context(), most=AT_ONCE)

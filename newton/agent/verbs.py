@@ -6,25 +6,20 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.agent.telling import tell
-from newton.clock import Clock
-from newton.db.pool import Database
+from newton.agent.scope import AgentScope
 from newton.errors import InputError
 from newton.heart import episodes, facts
 from newton.heart.episodes import Experience
 from newton.heart.facts import Learnt, Statement
-from newton.heart.lifecycle.engine import Ground
-from newton.heart.lifecycle.thresholds import Thresholds
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean, moment, name
 from newton.memory.importance import share_of
-from newton.memory.memory import ARCHIVED, RECALLED, Kind, Teller, Trust
+from newton.memory.memory import ARCHIVED, RECALLED, Kind
 from newton.memory.recall import Recollection, Search, Width, recall
-from newton.memory.representations import Count
 
 if TYPE_CHECKING:
-    from newton.providers.embedding import Embedder
+    pass
 
 SEARCHED = 100
 MOST_RECALLED = 10_000
@@ -54,14 +49,7 @@ class Kept(NamedTuple):
 class Verbs:
     """The verbs of one agent. `origin` names the door, and `trust` is how far what it says is believed."""
 
-    agent_id: UUID
-    origin: str
-    db: Database
-    clock: Clock
-    count: Count
-    thresholds: Thresholds
-    embedder: "Embedder | None"
-    trust: Trust = "user"
+    scope: AgentScope
 
     async def remember(self, remark: Remark) -> Kept:
         """Keeps a fact, or confirms it when it is known word for word.
@@ -79,18 +67,18 @@ class Verbs:
             attribute=name(remark.attribute, what="attribute") if remark.attribute is not None else None,
             confidence=sure,
             importance=share_of(remark.importance),
-            at=_zoned(remark.at) or self.clock.now(),
+            at=_zoned(remark.at) or self.scope.now(),
             until=_zoned(remark.until),
         )
-        async with self.db.work(self.agent_id) as tx:
-            learnt = await facts.learn(tx, [told], ground=self._ground(), count=self.count)
-            known = await facts.telling(tx, told, agent_id=self.agent_id)
-            await facts.ensure_not_wrong(tx, known, ground=self._ground())
+        async with self.scope.transaction() as tx:
+            learnt = await facts.learn(tx, [told], ctx=self.scope.write_context())
+            known = await facts.telling(tx, told, agent_id=self.scope.agent_id)
+            await facts.ensure_not_wrong(tx, known, ctx=self.scope.write_context())
             return self._told(Kept(learnt[0], known), "fact")
 
     async def relive(self, content: str, *, title: str, at: datetime | None = None) -> Kept:
         """Keeps an episode somebody tells of."""
-        when = _zoned(at) or self.clock.now()
+        when = _zoned(at) or self.scope.now()
         experience = Experience(
             ref=str(new_id()),
             title=name(title, what="title"),
@@ -98,9 +86,9 @@ class Verbs:
             started_at=when,
             ended_at=when,
         )
-        async with self.db.work(self.agent_id) as tx:
-            await episodes.keep(tx, [experience], by=self._teller(), count=self.count)
-            known = await episodes.telling(tx, experience, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            await episodes.keep(tx, [experience], ctx=self.scope.write_context())
+            known = await episodes.telling(tx, experience, agent_id=self.scope.agent_id)
             return self._told(Kept("new", known), "episode")
 
     async def recall(
@@ -128,14 +116,14 @@ class Verbs:
         asked = clean(text, what="question")
         width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
         search = Search(
-            db=self.db,
-            agent_id=self.agent_id,
+            db=self.scope.db,
+            agent_id=self.scope.agent_id,
             widths=dict.fromkeys(kinds, width),
             quarantined=quarantined,
             past={"INACTIVE", "RETIRED", ARCHIVED},
             moment=_zoned(as_of),
         )
-        recalled = await recall(asked, embedder=self.embedder, search=search)
+        recalled = await recall(asked, embedder=self.scope.embedder, search=search)
         shown = [found for found in recalled.found if not found.echoes(asked)]
         if as_of is None:
             await self.read([found.memory_id for found in shown[:most]])
@@ -143,19 +131,13 @@ class Verbs:
 
     async def read(self, memory_ids: Sequence[UUID]) -> None:
         """Counts that these memories were shown to somebody."""
-        async with self.db.work(self.agent_id) as tx:
-            await store.note_read(tx, memory_ids, agent_id=self.agent_id, now=self.clock.now())
+        async with self.scope.transaction() as tx:
+            await store.note_read(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 
     def _told(self, kept: Kept, kind: Kind) -> Kept:
         about = {"memory_id": str(kept.memory_id), "kind": kind, "learnt": kept.learnt}
-        tell("memory.remembered", about, agent_id=self.agent_id, now=self.clock.now())
+        self.scope.publish("memory.remembered", about)
         return kept
-
-    def _ground(self) -> Ground:
-        return Ground(by=self._teller(), thresholds=self.thresholds)
-
-    def _teller(self) -> Teller:
-        return Teller(agent_id=self.agent_id, now=self.clock.now(), origin=self.origin, trust=self.trust)
 
 
 def _zoned(at: datetime | None) -> datetime | None:

@@ -7,7 +7,7 @@ from statistics import quantiles
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition import bundles, workingset
 from newton.cognition.budget import MOST_TOKENS
 from newton.cognition.working import JOINER, Assembled, Desk, assembled
@@ -42,10 +42,8 @@ class Figures:
 class WorkingMemory:
     """Of one session. `capacity` is in tokens; `model_id` is whose stored vectors tell what is alike, if anyone's."""
 
-    agent_id: UUID
+    scope: AgentScope
     session_id: UUID
-    db: Database
-    clock: Clock
     profiles: Mapping[str, Profile]
     frames: Mapping[str, Frame]
     capacity: int
@@ -62,20 +60,20 @@ class WorkingMemory:
         limit = self.capacity if max_tokens is None else max_tokens
         if not 1 <= limit <= MOST_TOKENS:
             raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MOST_TOKENS:,}.")
-        async with self.db.work(self.agent_id) as tx:
-            seen = await bundles.frame_of(tx, agent_id=self.agent_id, session_id=self.session_id)
+        async with self.scope.transaction() as tx:
+            seen = await bundles.frame_of(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
             profile = profile_for(self.profiles, strategy, frame=seen)
             profile = profile if decay_hours is None else profile.paced(decay_hours)
             desk = await self._desk(tx, profile, seen)
             made = assembled(desk, profile, limit=limit)
-            await workingset.note(tx, made, strategy, agent_id=self.agent_id, now=desk.now)
+            await workingset.note(tx, made, strategy, agent_id=self.scope.agent_id, now=desk.now)
         return made
 
     async def figures(self) -> Figures:
-        async with self.db.work(self.agent_id) as tx:
-            held = await workingset.held(tx, agent_id=self.agent_id, session_id=self.session_id)
-            used = await workingset.strategies(tx, agent_id=self.agent_id)
-        now = self.clock.now()
+        async with self.scope.transaction() as tx:
+            held = await workingset.held(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            used = await workingset.strategies(tx, agent_id=self.scope.agent_id)
+        now = self.scope.now()
         return Figures(
             items=len(held),
             tokens=sum(found.summary_tokens + JOINER for found in held),
@@ -86,13 +84,13 @@ class WorkingMemory:
         )
 
     async def _desk(self, tx: Tx, profile: Profile, seen: str | None) -> Desk:
-        held = await workingset.held(tx, agent_id=self.agent_id, session_id=self.session_id)
+        held = await workingset.held(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
         vectors: dict[UUID, Vector] = {}
         if profile.order == "clustered" and self.model_id is not None:
-            where = {"agent_id": self.agent_id, "session_id": self.session_id}
+            where = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
             vectors = await workingset.vectors(tx, **where, model_id=self.model_id)
         frame = self.frames.get(seen) if seen else None
-        return Desk(held=held, now=self.clock.now(), frame=frame, vectors=vectors)
+        return Desk(held=held, now=self.scope.now(), frame=frame, vectors=vectors)
 
 
 async def session_at_work(db: Database, name: str | None, *, agent_id: UUID) -> UUID:

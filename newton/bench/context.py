@@ -109,18 +109,18 @@ async def command(
 
 
 async def _kept(here: Ground) -> dict[str, int]:
-    async with here.newton.db.work(here.newton.agent_id) as tx:
-        return dict(await store.counts(tx, agent_id=here.newton.agent_id))
+    async with here.newton.scope.db.work(here.newton.scope.agent_id) as tx:
+        return dict(await store.counts(tx, agent_id=here.newton.scope.agent_id))
 
 
 async def remember(newton: Newton, told: Talk, *, vectors: Literal["real", "random"]) -> None:
-    if newton.embedder is None:
+    if newton.scope.embedder is None:
         raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
-    embedder = newton.embedder if vectors == "real" else Noise(newton.embedder)
+    embedder = newton.scope.embedder if vectors == "real" else Noise(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "talk.ndjson"
         path.write_text("\n".join(told.lines), encoding="utf-8")
-        report = await replace(newton, embedder=embedder).importer().run(path)
+        report = await replace(newton, scope=replace(newton.scope, embedder=embedder)).importer().run(path)
     if report.down:
         raise ProviderError(report.down, hint="Mend that, or measure with --vectors random.")
 
@@ -138,14 +138,14 @@ async def _alternately(newton: Newton, questions: Sequence[str]) -> tuple[Times,
 
 async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], float]:
     """The question's vector and two searches on one connection; nothing is made of what they find."""
-    assert newton.embedder is not None
+    assert newton.scope.embedder is not None
     most = {kind: width.searched for kind, width in widths(BUDGET).items()}
-    wanted = {"agent_id": newton.agent_id, "kinds": list(most), "limits": list(most.values())}
+    wanted = {"agent_id": newton.scope.agent_id, "kinds": list(most), "limits": list(most.values())}
     times = [stopwatch()]
-    vector = (await newton.embedder.embed([question]))[0]
+    vector = (await newton.scope.embedder.embed([question]))[0]
     times.append(stopwatch())
-    async with newton.db.work(newton.agent_id) as tx:
-        await SQL["dense"].all(tx, **wanted, model_id=model_id(newton.embedder.identity), embedding=vector)
+    async with newton.scope.transaction() as tx:
+        await SQL["dense"].all(tx, **wanted, model_id=model_id(newton.scope.embedder.identity), embedding=vector)
         times.append(stopwatch())
         await SQL["lexical"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
         times.append(stopwatch())
@@ -156,7 +156,7 @@ async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], flo
 async def _full(newton: Newton, question: str) -> tuple[Mapping[str, float], float]:
     """Everything, to the stored bundle."""
     started = stopwatch()
-    request = Request(agent_id=newton.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile)
+    request = Request(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile)
     bundle = await newton.contexts.build(request)
     whole = stopwatch() - started
     return {**bundle.timings_ms, "keep": whole - sum(bundle.timings_ms.values())}, whole

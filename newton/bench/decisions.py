@@ -18,7 +18,6 @@ from newton.brain.calibration.report import calibration
 from newton.brain.choice import Choice, Reason, Verdict
 from newton.brain.stating import Intent, Review
 from newton.clock import SystemClock, stopwatch
-from newton.memory.memory import Teller
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.wiring import Newton
@@ -58,11 +57,11 @@ async def command(*, judged: Annotated[int, AtLeastOne] = 10_000, json: AsJson =
 
 async def _decide(newton: Newton, many: int) -> None:
     dice, now = random.Random(SEED), SystemClock().now()
-    by = Teller(agent_id=newton.agent_id, now=now, origin="bench", trust="user")
+    ctx = newton.scope.at("bench").write_context()
     for start in range(0, many, BATCH):
         intents = [_intent(n, dice, now) for n in range(start, min(start + BATCH, many))]
-        async with newton.db.work(newton.agent_id) as tx:
-            await decisions.record(tx, intents, by=by, count=newton.count)
+        async with newton.scope.transaction() as tx:
+            await decisions.record(tx, intents, ctx=ctx)
 
 
 def _intent(n: int, dice: random.Random, now: datetime) -> Intent:
@@ -86,12 +85,12 @@ def _choice(description: str, dice: random.Random, at: datetime) -> Choice:
 async def _recording(newton: Newton) -> dict[str, dict[str, float]]:
     """The same kind of choice in turn: written alone, judged and written, and with everything that is looked at."""
     dice, now = random.Random(SEED), SystemClock().now()
-    by = Teller(agent_id=newton.agent_id, now=now, origin="bench", trust="user")
+    ctx = newton.scope.at("bench").write_context()
     deciding = newton.deciding("bench")
 
     async def write(choice: Choice) -> None:
-        async with newton.db.work(newton.agent_id) as tx:
-            await decisions.record(tx, [Intent(choice=choice)], by=by, count=newton.count)
+        async with newton.scope.transaction() as tx:
+            await decisions.record(tx, [Intent(choice=choice)], ctx=ctx)
 
     async def guarded(choice: Choice) -> None:
         await deciding.rulings(choice)

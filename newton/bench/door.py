@@ -107,7 +107,7 @@ async def _alternately(here: Ground, client: Client, questions: Sequence[str]) -
     for number, question in enumerate(questions):
 
         async def within(asked: str = question) -> None:
-            bundle = await newton.contexts.build(Request(agent_id=newton.agent_id, input=asked, tokens=BUDGET))
+            bundle = await newton.contexts.build(Request(agent_id=newton.scope.agent_id, input=asked, tokens=BUDGET))
             await newton.verbs("bench").read([item.memory_id for item in bundle.items])
             jsons.dumps(bundle.as_json())
 
@@ -163,8 +163,8 @@ async def _daemon(here: Ground) -> AsyncGenerator[Client]:
     chosen = f'database_url = "{here.owner}"\ndata_dir = "{home}"\n'
     (home / "newton.toml").write_text(chosen, encoding="utf-8")
     words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", here.newton.settings.agent)
-    agent_id, now = here.newton.agent_id, here.newton.clock.now()
-    async with here.newton.db.work(agent_id) as tx:
+    agent_id, now = here.newton.scope.agent_id, here.newton.scope.now()
+    async with here.newton.scope.db.work(agent_id) as tx:
         token = await tokens.make(tx, agent_id=agent_id, name="bench", scope="write", now=now)
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:

@@ -10,7 +10,7 @@ from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationErro
 
 from newton.bench.measure import Gold
 from newton.errors import InputError
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 
 LINES, QUESTIONS = ".ndjson", ".queries.jsonl"
 SHAPE = '{"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}'

@@ -21,7 +21,6 @@ from newton.heart.censors import Rule
 from newton.heart.episodes import Experience
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
-from newton.memory.memory import Teller
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.wiring import Newton
@@ -78,32 +77,31 @@ async def _timed(newton: Newton) -> dict[str, Any]:
 async def _live(newton: Newton, memories: int) -> None:
     """A life of so many memories, told over the last four months."""
     dice, now = random.Random(SEED), SystemClock().now()
-    by = Teller(agent_id=newton.agent_id, now=now, origin="bench", trust="user")
-    own = Ground(by=by, thresholds=newton.thresholds)
+    own = newton.scope.at("bench").write_context()
     told = [_statement(n, dice, now) for n in range(memories * 7 // 10)]
     again = [replace(dice.choice(told), ref=f"again {n}", source=f"source {n % 5}") for n in range(len(told) // 2)]
     for batch in _batches([*told, *again]):
-        async with newton.db.work(newton.agent_id) as tx:
-            await facts.learn(tx, batch, ground=own, count=newton.count)
+        async with newton.scope.transaction() as tx:
+            await facts.learn(tx, batch, ctx=own)
     for batch in _batches([_experience(n, dice, now) for n in range(memories // 5)]):
-        async with newton.db.work(newton.agent_id) as tx:
-            await episodes.keep(tx, batch, by=by, count=newton.count)
+        async with newton.scope.transaction() as tx:
+            await episodes.keep(tx, batch, ctx=own)
     await _practise(newton, own, memories // 20, dice)
 
 
 async def _practise(newton: Newton, own: Ground, many: int, dice: random.Random) -> None:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         rules = [Rule(trigger=f"touch wire {n}", reason="it is live") for n in range(many)]
-        known = await censors.forbid(tx, rules, ground=own, count=newton.count)
+        known = await censors.forbid(tx, rules, ctx=own)
         for n in range(many):
             skill = Skill(name=f"wire-{n}", description=f"Mend wire {n}.", core=("Look.", "Mend."))
-            await procedures.learn(tx, skill, ground=own, count=newton.count)
-        listed = [p.memory_id for p in await procedures.listed(tx, agent_id=newton.agent_id)]
+            await procedures.learn(tx, skill, ctx=own)
+        listed = [p.memory_id for p in await procedures.listed(tx, agent_id=newton.scope.agent_id)]
         for _ in range(6):
-            await activations.activate(tx, "censor", dice.sample(known, len(known) // 2), place="bench", ground=own)
-            await activations.activate(tx, "procedure", listed, place="bench", ground=own)
+            await activations.activate(tx, "censor", dice.sample(known, len(known) // 2), place="bench", ctx=own)
+            await activations.activate(tx, "procedure", listed, place="bench", ctx=own)
         for memory_id in listed:
-            await activations.judge(tx, "procedure", memory_id, dice.choice(RESULTS), ground=own)
+            await activations.judge(tx, "procedure", memory_id, dice.choice(RESULTS), ctx=own)
 
 
 def _statement(n: int, dice: random.Random, now: datetime) -> Statement:

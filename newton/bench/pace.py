@@ -54,15 +54,15 @@ async def timed_import(newton: Newton, path: Path, pace: Pace, *, step: Callable
 
     Raises ProviderError when there are no vectors to be had: such a run says nothing.
     """
-    overheard = await _warm(newton.embedder) if newton.embedder else None
+    overheard = await _warm(newton.scope.embedder) if newton.scope.embedder else None
     started = stopwatch()
-    report = await replace(newton, embedder=overheard).importer().run(path, progress=step)
+    report = await replace(newton, scope=replace(newton.scope, embedder=overheard)).importer().run(path, progress=step)
     pace.lines_ms += stopwatch() - started
     pace.lines += report.new
     if report.down:
         raise ProviderError(report.down, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
-    if newton.embedder and overheard:
-        await _embed_again(newton.embedder, overheard.calls, pace)
+    if newton.scope.embedder and overheard:
+        await _embed_again(newton.scope.embedder, overheard.calls, pace)
     return report
 
 

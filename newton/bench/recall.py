@@ -124,14 +124,14 @@ def shown(bundle: Bundle) -> list[Considered]:
 
 async def _imported(newton: Newton, conversation: Conversation, run: Run) -> Newton:
     """The conversation in an agent of its own, a day after it ended."""
-    agent_id = await agents.agent(newton.db, f"bench-{conversation.name}", now=newton.clock.now())
-    own = replace(newton, agent_id=agent_id)
+    agent_id = await agents.agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
+    own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))
     report = await timed_import(
         own, conversation.path, run.pace, step=lambda lines: run.step(f"{conversation.name}: import", lines)
     )
     for refusal in report.refused:
         show.notice(f"{conversation.path}:{refusal.line} was refused: {refusal.reason}")
-    asked_at = (conversation.ended or newton.clock.now()) + AFTERWARDS
+    asked_at = (conversation.ended or newton.scope.now()) + AFTERWARDS
     return replace(own, contexts=replace(own.contexts, clock=SteppedClock(asked_at)))
 
 
@@ -139,8 +139,8 @@ async def _variants(known: Sequence[Newton]) -> list[Variant]:
     """For all kinds of memory that a search asks and that any conversation left."""
     held: set[str] = set()
     for newton in known:
-        async with newton.db.work(newton.agent_id) as tx:
-            held |= (await store.counts(tx, agent_id=newton.agent_id)).keys()
+        async with newton.scope.transaction() as tx:
+            held |= (await store.counts(tx, agent_id=newton.scope.agent_id)).keys()
     kinds: list[Kind] = [kind for kind in widths(1) if kind in held]
     return variants(chosen(known[0].contexts, known[0].settings.profile), kinds)
 
@@ -160,7 +160,7 @@ async def _sample(
     newton: Newton, conversation: Conversation, question: Question, *, budget: int, variant: Variant
 ) -> Sample:
     request = Request(
-        agent_id=newton.agent_id,
+        agent_id=newton.scope.agent_id,
         input=clean(question.text, what="question"),
         tokens=budget,
         profile=variant.profile or newton.settings.profile,
@@ -174,7 +174,7 @@ async def _sample(
         budget=budget,
         evidence=evidence(conversation.gold(question), shown(bundle)),
         tokens=bundle.tokens,
-        counted=newton.count(bundle.text),
+        counted=newton.scope.count_tokens(bundle.text),
         ms=ms,
         whole=not bundle.missing,
     )

@@ -33,14 +33,14 @@ class Began:
 
 
 async def receipt(
-    ground: Ground, began: Began, *, data_sha256: str, budgets: Sequence[int], **chosen: object
+    ctx: Ground, began: Began, *, data_sha256: str, budgets: Sequence[int], **chosen: object
 ) -> dict[str, Any]:
     """`chosen` is what the command itself was told."""
     return {
         "data_sha256": data_sha256,
         "commit": commit(Path(__file__).parent),
-        "settings": {**_settings(ground, budgets), **chosen},
-        "machine": await _machine(ground.newton),
+        "settings": {**_settings(ctx, budgets), **chosen},
+        "machine": await _machine(ctx.newton),
         "started_at": began.at.isoformat(),
         "seconds": round((stopwatch() - began.ms) / 1_000, 1),
     }
@@ -64,22 +64,22 @@ def _git(folder: Path, *words: str) -> str:
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _settings(ground: Ground, budgets: Sequence[int]) -> dict[str, Any]:
-    newton = ground.newton
+def _settings(ctx: Ground, budgets: Sequence[int]) -> dict[str, Any]:
+    newton = ctx.newton
     return {
-        "embedding": newton.embedder.identity if newton.embedder else None,
-        "dimensions": newton.embedder.dimensions if newton.embedder else None,
+        "embedding": newton.scope.embedder.identity if newton.scope.embedder else None,
+        "dimensions": newton.scope.embedder.dimensions if newton.scope.embedder else None,
         "profile": newton.settings.profile or "the frame's own",
         "frames": sorted(newton.frames),
         "budgets": list(budgets),
         "widths": {str(budget): {k: w._asdict() for k, w in widths(budget).items()} for budget in budgets},
         "bm25": {"k1": K1, "b": B},
-        "database": ground.server,
+        "database": ctx.server,
     }
 
 
 async def _machine(newton: Newton) -> dict[str, Any]:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         server = await health.server(tx)
     return {
         "cpu": cpu(),

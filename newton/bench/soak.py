@@ -17,7 +17,6 @@ from newton.bench.receipt import Began, receipt
 from newton.clock import SystemClock, stopwatch
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line
-from newton.memory.memory import Teller
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
 from newton.runtime.jobs import queue
@@ -116,7 +115,7 @@ async def command(
 async def _soaked(minds: Minds, schedules: dict[str, Schedule], watch: Watch, *, seconds: float) -> datetime:
     """Works so long, and returns when it ended."""
     stop = asyncio.Event()
-    worker = Worker(minds.first.db, watch.watching(running(minds)), Pace(tick=0.5, poll=0.25))
+    worker = Worker(minds.first.scope.db, watch.watching(running(minds)), Pace(tick=0.5, poll=0.25))
     for number in range(AGENTS):
         await minds.begin(f"soak {number}")
     async with asyncio.TaskGroup() as tasks:
@@ -144,12 +143,12 @@ async def _told(minds: Minds) -> None:
 
 
 async def _said(newton: Newton, ref: str, content: str) -> None:
-    now = newton.clock.now()
-    by = Teller(agent_id=newton.agent_id, now=now, origin="bench", trust="user")
-    async with newton.db.work(newton.agent_id) as tx:
-        session_id = await sessions.session(tx, agent_id=newton.agent_id, ref=ref, now=now)
+    now = newton.scope.now()
+    ctx = newton.scope.at("bench").write_context()
+    async with newton.scope.transaction() as tx:
+        session_id = await sessions.session(tx, agent_id=newton.scope.agent_id, ref=ref, now=now)
         line = Line(role="user", content=content, said_at=now)
-        await sessions.append(tx, [line], session_id=session_id, by=by, count=newton.count)
+        await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
 
 
 async def _figures(minds: Minds, schedules: dict[str, Schedule], watch: Watch, ends: datetime) -> dict[str, Any]:
@@ -158,9 +157,9 @@ async def _figures(minds: Minds, schedules: dict[str, Schedule], watch: Watch, e
     lost, unexplained = list[str](), list[str]()
     for number in range(AGENTS):
         newton = await minds.of(f"soak {number}")
-        async with newton.db.work(newton.agent_id) as tx:
-            known = await queue.latest(tx, agent_id=newton.agent_id)
-            given_up = await queue.dead(tx, agent_id=newton.agent_id)
+        async with newton.scope.transaction() as tx:
+            known = await queue.latest(tx, agent_id=newton.scope.agent_id)
+            given_up = await queue.dead(tx, agent_id=newton.scope.agent_id)
         lost += [name for name, slot in last.items() if name not in known or known[name].slot < slot]
         unexplained += [name for name, one in known.items() if not (one.because or one.error or one.state == "queued")]
         unexplained += [one.name for one in given_up]

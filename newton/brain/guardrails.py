@@ -54,54 +54,54 @@ async def all_known(tx: Tx, folder: Folder, agent_id: UUID) -> list[Listed]:
     return [listed for _, listed in sorted({**known, **own}.items())]
 
 
-async def add(tx: Tx, rule: Rule, folder: Folder, *, by: Author) -> Added:
+async def add(tx: Tx, rule: Rule, folder: Folder, *, ctx: Author) -> Added:
     """Puts a rule of the agent's own in force, in the place of one of that name. Whether it can be judged is for the
     caller to check. Raises ConflictError when there are too many."""
-    await SQL["lock_guardrails"].run(tx, agent_id=by.agent_id)
-    known = {listed.rule.name: listed for listed in await all_known(tx, folder, by.agent_id)}
+    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
+    known = {listed.rule.name: listed for listed in await all_known(tx, folder, ctx.agent_id)}
     before = known.get(rule.name)
     if before == Listed(rule, in_force=True):
         return "unchanged"
     own = [listed for listed in known.values() if listed.rule.source == "own" and listed.rule.name != rule.name]
     if len(own) >= MOST_OWN:
         raise ConflictError(f"There are {MOST_OWN} guardrails of your own.", hint="`newton guard retire` one first.")
-    await _write(tx, rule.name, "added", rule, by=by)
+    await _write(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
 
 
-async def retire(tx: Tx, name: str, folder: Folder, *, by: Author) -> None:
+async def retire(tx: Tx, name: str, folder: Folder, *, ctx: Author) -> None:
     """Takes the guardrail of that name out of force for this agent, one of a file too. Raises NotFoundError."""
-    await SQL["lock_guardrails"].run(tx, agent_id=by.agent_id)
-    rules = [rule.name for rule in await in_force(tx, folder, by.agent_id)]
+    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
+    rules = [rule.name for rule in await in_force(tx, folder, ctx.agent_id)]
     if name not in rules:
         raise _missing(name, rules)
-    await _write(tx, name, "retired", None, by=by)
+    await _write(tx, name, "retired", None, ctx=ctx)
 
 
-async def restore(tx: Tx, name: str, folder: Folder, *, by: Author) -> bool:
+async def restore(tx: Tx, name: str, folder: Folder, *, ctx: Author) -> bool:
     """Puts the file's guardrail of that name back in force, in the place of the agent's own; False when it is.
 
     Raises NotFoundError for one that no file has.
     """
-    await SQL["lock_guardrails"].run(tx, agent_id=by.agent_id)
+    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
     if name not in folder:
         raise _missing(name, list(folder), what="There is no file of a guardrail")
-    known = {listed.rule.name: listed for listed in await all_known(tx, folder, by.agent_id)}
+    known = {listed.rule.name: listed for listed in await all_known(tx, folder, ctx.agent_id)}
     if known[name] == Listed(_of_file(folder[name]), in_force=True):
         return False
-    await _write(tx, name, "restored", None, by=by)
+    await _write(tx, name, "restored", None, ctx=ctx)
     return True
 
 
-async def _write(tx: Tx, name: str, change: Change, rule: Rule | None, *, by: Author) -> None:
-    last = {row["name"]: row["version"] for row in await SQL["last_changes"].all(tx, agent_id=by.agent_id)}
+async def _write(tx: Tx, name: str, change: Change, rule: Rule | None, *, ctx: Author) -> None:
+    last = {row["name"]: row["version"] for row in await SQL["last_changes"].all(tx, agent_id=ctx.agent_id)}
     await SQL["change_guardrail"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         name=name,
         version=last.get(name, 0) + 1,
-        at=by.now,
-        origin=by.origin,
+        at=ctx.now,
+        origin=ctx.origin,
         change=change,
         expression=rule and rule.expression,
         severity=rule and rule.severity,

@@ -39,17 +39,17 @@ async def hold(tx: Tx, *, agent_id: UUID) -> Head:
     return Head(row["seq"], row["hash"])
 
 
-async def append(tx: Tx, entries: Sequence[Entry], *, by: Teller) -> Head:
+async def append(tx: Tx, entries: Sequence[Entry], *, ctx: Teller) -> Head:
     """Appends the entries in their order and returns the new end of the chain."""
-    head = await hold(tx, agent_id=by.agent_id)
+    head = await hold(tx, agent_id=ctx.agent_id)
     if not entries:
         return head
     records: list[Written] = []
     for entry in entries:
-        records.append(_chained(entry, head, by=by))
+        records.append(_chained(entry, head, ctx=ctx))
         head = Head(records[-1].seq, records[-1].hash)
-    await SQL["append"].run(tx, agent_id=by.agent_id, records=json.dumps([_row(record) for record in records]))
-    await SQL["advance"].run(tx, agent_id=by.agent_id, seq=head.seq, hash=head.hash)
+    await SQL["append"].run(tx, agent_id=ctx.agent_id, records=json.dumps([_row(record) for record in records]))
+    await SQL["advance"].run(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
     return head
 
 
@@ -108,15 +108,15 @@ def _taken(walk: Walk, row: Record) -> Fault | None:
         return Fault(row["seq"], "it cannot be read")
 
 
-def _chained(entry: Entry, head: Head, *, by: Teller) -> Written:
+def _chained(entry: Entry, head: Head, *, ctx: Teller) -> Written:
     salt = secrets.token_bytes(SALT) if entry.words is not None else None
     record = Written(
         seq=head.seq + 1,
         record_id=entry.record_id,
         kind=entry.kind,
         decision_id=entry.decision_id,
-        recorded_at=by.now,
-        origin=by.origin,
+        recorded_at=ctx.now,
+        origin=ctx.origin,
         body=entry.body,
         words_hash=words_hash(entry.words, salt) if entry.words is not None and salt else None,
         hash=b"",

@@ -2,8 +2,8 @@
 
 from newton.brain.choice import Choice
 from newton.brain.stating import Review
-from newton.memory.memory import Forms
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.memory import Count, Forms
+from newton.memory.representations import forms, one_line
 
 ERASED = "[erased]"
 

@@ -10,7 +10,7 @@ from newton.brain.calibration.report import note
 from newton.brain.calibration.series import series
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 
 SQL = load("newton.brain", "snapshots.sql")
 

@@ -3,7 +3,8 @@
 from typing import NamedTuple
 
 from newton.cognition.render import Block, item
-from newton.memory.representations import Count, bullet, one_line
+from newton.memory.memory import Count
+from newton.memory.representations import bullet, one_line
 
 
 class Additional(NamedTuple):

@@ -31,8 +31,9 @@ from newton.content.profiles import Profile, Reach, profile_for, profile_named, 
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
+from newton.memory.memory import Count
 from newton.memory.ranking import USUAL, Weighing
-from newton.memory.representations import Count, bullet
+from newton.memory.representations import bullet
 from newton.spans import Noting, span
 
 if TYPE_CHECKING:

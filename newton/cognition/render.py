@@ -8,7 +8,8 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from newton.memory.representations import Count, bullet, day_in_front
+from newton.memory.memory import Count
+from newton.memory.representations import bullet, day_in_front
 
 # The sections in order. A frame's header carries its name, so it is made with the frame.
 TITLES: Mapping[str, str] = {

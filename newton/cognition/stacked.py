@@ -7,7 +7,8 @@ from uuid import UUID
 
 from newton.cognition.render import Block, item
 from newton.dialogue.stack import Stack, Task
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.memory import Count
+from newton.memory.representations import forms, one_line
 
 MOST_OF_SHARE = 0.25  # what one result beside the current task may take of what there is for all
 ROOT, PATH, SIBLINGS = "root", "path", "siblings"

@@ -11,8 +11,8 @@ from newton.cognition.request import Request
 from newton.db.pool import Database, in_unit_of_work
 from newton.dialogue.artifacts import Artifact, Writer
 from newton.memory.hygiene import mended
-from newton.memory.memory import Teller
-from newton.memory.representations import SUMMARY_TOKENS, Count
+from newton.memory.memory import Count, Teller
+from newton.memory.representations import SUMMARY_TOKENS
 
 if TYPE_CHECKING:
     from newton.providers.searching import Excerpt, WebSearch
@@ -43,8 +43,8 @@ class Web:
         assert request.session_id is not None, "nothing is searched outside of a session"
         assert not in_unit_of_work()
         excerpts = await self.search.find(mended(news_asked(request.input, now=now)))
-        by = Teller(agent_id=request.agent_id, now=now, origin=ORIGIN, trust="web")
-        writer = Writer(session_id=request.session_id, by=by, count=self.count)
+        ctx = Teller(agent_id=request.agent_id, now=now, origin=ORIGIN, trust="web", count_tokens=self.count)
+        writer = Writer(session_id=request.session_id, ctx=ctx)
         async with self.db.work(request.agent_id) as tx:
             await writer.keep_excerpts(tx, artifacts(excerpts, now=now))
 

@@ -8,8 +8,8 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory import store
-from newton.memory.memory import Forms, Teller, digest
-from newton.memory.representations import SUMMARY_TOKENS, Count, bullet
+from newton.memory.memory import Count, Forms, Teller, digest
+from newton.memory.representations import SUMMARY_TOKENS, bullet
 from newton.memory.store import Retold
 
 SQL = load("newton.dialogue", "abridging.sql")
@@ -43,10 +43,10 @@ async def known(tx: Tx, content: str, *, agent_id: UUID, most: int) -> tuple[boo
     return (True, row["words"]) if row else (False, None)
 
 
-async def keep(tx: Tx, content: str, words: str | None, *, of: UUID, most: int, by: Teller) -> None:
+async def keep(tx: Tx, content: str, words: str | None, *, of: UUID, most: int, ctx: Teller) -> None:
     """Keeps how words were told in so many tokens, or that it was of no use, as long as the memory is kept."""
     await SQL["keep"].run(
-        tx, agent_id=by.agent_id, memory_id=of, content_hash=digest(content), most=most, words=words, now=by.now
+        tx, agent_id=ctx.agent_id, memory_id=of, content_hash=digest(content), most=most, words=words, now=ctx.now
     )
 
 
@@ -55,7 +55,7 @@ def room(line: Long, *, count: Count) -> int:
     return min(line.tokens // 3, SUMMARY_TOKENS - count(bullet(line.prefix)))
 
 
-async def retell(tx: Tx, told: Sequence[tuple[Long, str]], *, by: Teller, count: Count) -> None:
+async def retell(tx: Tx, told: Sequence[tuple[Long, str]], *, ctx: Teller) -> None:
     """From now on contexts show these lines so. What was said, who said it and how it is found stay as they are."""
     retold = [
         Retold(
@@ -64,9 +64,9 @@ async def retell(tx: Tx, told: Sequence[tuple[Long, str]], *, by: Teller, count:
                 micro=line.micro,
                 summary=line.prefix + words,
                 micro_tokens=line.micro_tokens,
-                summary_tokens=count(bullet(line.prefix + words)),
+                summary_tokens=ctx.count_tokens(bullet(line.prefix + words)),
             ),
         )
         for line, words in told
     ]
-    await store.retell(tx, retold, by=by)
+    await store.retell(tx, retold, ctx=ctx)

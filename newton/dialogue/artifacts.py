@@ -15,7 +15,7 @@ from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role, named
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, forms, one_line
+from newton.memory.representations import SUMMARY_TOKENS, bullet, forms, one_line
 from newton.memory.transitions import Step, move
 from newton.providers.chat import Call
 
@@ -111,8 +111,7 @@ class Writer:
     """Who condenses a session, and how."""
 
     session_id: UUID
-    by: Teller
-    count: Count
+    ctx: Teller
     sizes: Sizes = USUAL
 
     async def keep_outputs(
@@ -125,19 +124,19 @@ class Writer:
 
     async def keep_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Keeps what was found elsewhere for the session."""
-        await log.lock(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+        await log.lock(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._keep(tx, excerpts)
 
     async def note(self, tx: Tx, *, summarise: Summarise = summarised) -> None:
         """Keeps what was said since that lasts, and the summary of all of it when it is due. Done twice it changes
         nothing more."""
-        await log.lock(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+        await log.lock(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         await self._note_facts(tx)
         await self._summarise(tx, summarise)
 
     async def _note_facts(self, tx: Tx) -> None:
         """Each line is read once for them, so one that was forgotten stays so."""
-        where = {"agent_id": self.by.agent_id, "session_id": self.session_id}
+        where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
         row = await SQL["facts_until"].one(tx, **where)
         assert row is not None
         if heard := await self._after(tx, row["position"]):
@@ -155,7 +154,7 @@ class Writer:
         units = [unit for line in telling for unit in spoken(line.placed.line.speaker, line.placed.line.content)]
         taken = summarise(
             [*(before.units if before else ()), *units],
-            lambda some: self.count(bullet(said + " ".join(some))) <= self.sizes.summary,
+            lambda some: self.ctx.count_tokens(bullet(said + " ".join(some))) <= self.sizes.summary,
         )
         summary = Artifact(
             type="summary",
@@ -174,16 +173,16 @@ class Writer:
     async def _replace(self, tx: Tx, before: _Summary | None, summary: Artifact) -> None:
         if before and before.own:
             why = "a summary of more of the session took its place"
-            await move(tx, [Step(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], by=self.by)
+            await move(tx, [Step(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx)
         await self._keep(tx, [summary])
 
     async def _current(self, tx: Tx) -> _Summary | None:
-        row = await SQL["current_summary"].one(tx, agent_id=self.by.agent_id, session_id=self.session_id)
+        row = await SQL["current_summary"].one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         return _Summary(*row) if row else None
 
     async def _after(self, tx: Tx, position: int) -> list[Heard]:
         rows = await SQL["lines_after"].all(
-            tx, agent_id=self.by.agent_id, session_id=self.session_id, position=position, most=MOST_LINES
+            tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, most=MOST_LINES
         )
         return [
             Heard(
@@ -222,8 +221,8 @@ class Writer:
         call = calls.get(line.answers or "")
         tool = named(call or Call("", line.name or "no name", ""))
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
-        size = max(self.sizes.chunk - self.count(bullet(said)), 8)
-        cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.count)
+        size = max(self.sizes.chunk - self.ctx.count_tokens(bullet(said)), 8)
+        cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.ctx.count_tokens)
         return [
             Artifact(
                 type="tools",
@@ -244,14 +243,14 @@ class Writer:
     async def _keep(self, tx: Tx, made: Sequence[Artifact]) -> None:
         if not made:
             return
-        agent_id = self.by.agent_id
+        agent_id = self.ctx.agent_id
         row = await SQL["next_place"].one(tx, agent_id=agent_id, session_id=self.session_id)
         assert row is not None
         drafts = [self._draft(one, place) for place, one in enumerate(made, row["place"])]
         new = await store.remember(tx, agent_id=agent_id, drafts=drafts)
         kept = [_row(one, draft) for one, draft in zip(made, drafts, strict=True) if draft.memory_id in new]
         await SQL["insert_artifacts"].run(
-            tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(kept), now=self.by.now
+            tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(kept), now=self.ctx.now
         )
 
     def _draft(self, one: Artifact, place: int) -> Draft:
@@ -259,13 +258,13 @@ class Writer:
             memory_id=new_id(),
             kind="artifact",
             state="ACTIVE",
-            forms=forms(one.text, count=self.count, prefix=one.said, most=one.most),
+            forms=forms(one.text, count=self.ctx.count_tokens, prefix=one.said, most=one.most),
             full_text=one.text,
             indexed=f"{one.source or ''}\n{one.text}",
             cue=one_line(f"{one.source or ''} {one.text}"),
             occurred_at=one.at,
-            created_at=self.by.now,
-            origin=self.by.origin,
+            created_at=self.ctx.now,
+            origin=self.ctx.origin,
             trust=one.trust,
             content_hash=digest(str(self.session_id), *one.key),
             thread=self.session_id,

@@ -15,7 +15,6 @@ from newton.dialogue.log import Injection
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory.memory import Teller
-from newton.memory.representations import Count
 
 SQL = load("newton.dialogue", "branches.sql")
 
@@ -52,19 +51,19 @@ class Excerpt:
     last: int
 
 
-async def checkpoint(tx: Tx, name: str, *, session_id: UUID, by: Teller) -> Checkpoint:
+async def checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: Teller) -> Checkpoint:
     """Names the place behind the last line.
 
     Raises ConflictError for a name that the session has, and InputError when it has no line.
     """
-    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    position = await _end(tx, session_id=session_id, by=by)
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
+    position = await _end(tx, session_id=session_id, ctx=ctx)
     made = await SQL["checkpoint"].one(
-        tx, agent_id=by.agent_id, session_id=session_id, name=name, position=position, now=by.now
+        tx, agent_id=ctx.agent_id, session_id=session_id, name=name, position=position, now=ctx.now
     )
     if made is None:
         raise ConflictError(f"The session has a checkpoint {name!r} already.", hint="Give another name.")
-    return Checkpoint(name, position, by.now)
+    return Checkpoint(name, position, ctx.now)
 
 
 async def checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Checkpoint]:
@@ -72,21 +71,21 @@ async def checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Check
     return [Checkpoint(*row) for row in rows]
 
 
-async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by: Teller) -> UUID:
+async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, ctx: Teller) -> UUID:
     """Begins a session that goes on from a place of another: a checkpoint, a position (as text too), or its end.
 
     Raises ConflictError when there is a session of that name, NotFoundError for a place that is not there, and
     InputError when the other has no line.
     """
-    await log.lock(tx, agent_id=by.agent_id, session_id=parent_id)
-    position = await _place(tx, at, session_id=parent_id, by=by)
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=parent_id)
+    position = await _place(tx, at, session_id=parent_id, ctx=ctx)
     session_id = new_id()
     begun = await SQL["begin"].one(
-        tx, agent_id=by.agent_id, session_id=session_id, ref=ref, parent_id=parent_id, position=position, now=by.now
+        tx, agent_id=ctx.agent_id, session_id=session_id, ref=ref, parent_id=parent_id, position=position, now=ctx.now
     )
     if begun is None:
         raise ConflictError(f"There is a session {ref!r} already.", hint="Give the branch another name.")
-    own = {"agent_id": by.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
+    own = {"agent_id": ctx.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
     await SQL["descend"].run(tx, **own)
     await SQL["inherit_injections"].run(tx, **own)
     await SQL["inherit_entries"].run(tx, **own)
@@ -94,43 +93,41 @@ async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, by:
     return session_id
 
 
-async def inject(
-    tx: Tx, excerpt: Excerpt, *, session_id: UUID, by: Teller, count: Count, most: int = log.END
-) -> Injection:
+async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, ctx: Teller, most: int = log.END) -> Injection:
     """Shows lines of another session behind the last line of this one. All that is shown so may cost `most` tokens.
 
     Raises NotFoundError for lines that are not there, and InputError for the session's own, for what costs more, and
     when this session has no line to show them behind.
     """
-    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    place = await _end(tx, session_id=session_id, by=by)
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
+    place = await _end(tx, session_id=session_id, ctx=ctx)
     if excerpt.session_id == session_id:
         raise InputError(
             f"{excerpt.ref} shows its own lines already.",
             hint="`newton sessions restore` brings back those that were made shorter.",
         )
-    await _ensure_there(tx, excerpt, by=by)
+    await _ensure_there(tx, excerpt, ctx=ctx)
     part = log.Stretch(excerpt.first, excerpt.last)
-    lines = await log.lines(tx, [part], agent_id=by.agent_id, session_id=excerpt.session_id)
-    tokens = count(log.told(excerpt.ref, lines))
-    shown = await log.injections(tx, agent_id=by.agent_id, session_id=session_id)
+    lines = await log.lines(tx, [part], agent_id=ctx.agent_id, session_id=excerpt.session_id)
+    tokens = ctx.count_tokens(log.told(excerpt.ref, lines))
+    shown = await log.injections(tx, agent_id=ctx.agent_id, session_id=session_id)
     _ensure_fits(tokens, sum(one.tokens for one in shown), most=most)
-    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, by.now, excerpt.session_id)
-    own = {"agent_id": by.agent_id, "session_id": session_id, "now": by.now}
+    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, ctx.now, excerpt.session_id)
+    own = {"agent_id": ctx.agent_id, "session_id": session_id, "now": ctx.now}
     given = {name: value for name, value in made._asdict().items() if name not in ("ref", "at")}
     await SQL["inject"].run(tx, **own, **given)
     return made
 
 
-async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, by: Teller) -> None:
+async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: Teller) -> None:
     """Shows these lines in the session no more. Branches that began with them keep theirs."""
     await SQL["eject"].run(
-        tx, agent_id=by.agent_id, session_id=session_id, injection_id=injection_id, now=by.now, origin=by.origin
+        tx, agent_id=ctx.agent_id, session_id=session_id, injection_id=injection_id, now=ctx.now, origin=ctx.origin
     )
 
 
-async def _ensure_there(tx: Tx, excerpt: Excerpt, *, by: Teller) -> None:
-    end = await log.end(tx, agent_id=by.agent_id, session_id=excerpt.session_id)
+async def _ensure_there(tx: Tx, excerpt: Excerpt, *, ctx: Teller) -> None:
+    end = await log.end(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
     if not 0 <= excerpt.first <= excerpt.last <= end:
         has = f"they are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
@@ -153,10 +150,10 @@ async def branches(tx: Tx, *, agent_id: UUID) -> list[Branch]:
     return [Branch(*row) for row in await SQL["branches"].all(tx, agent_id=agent_id)]
 
 
-async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, by: Teller) -> int:
-    end = await _end(tx, session_id=session_id, by=by)
+async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, ctx: Teller) -> int:
+    end = await _end(tx, session_id=session_id, ctx=ctx)
     if isinstance(at, str):
-        known = {one.name: one.position for one in await checkpoints(tx, agent_id=by.agent_id, session_id=session_id)}
+        known = {one.name: one.position for one in await checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)}
         if at not in known and not at.isdecimal():
             raise NotFoundError(f"The session has no checkpoint {at!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
         at = known[at] if at in known else int(at)
@@ -166,8 +163,8 @@ async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, by: Teller) 
     return position
 
 
-async def _end(tx: Tx, *, session_id: UUID, by: Teller) -> int:
-    end = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
+async def _end(tx: Tx, *, session_id: UUID, ctx: Teller) -> int:
+    end = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id)
     if end < 0:
         raise InputError("The session has no line yet.", hint="Say something first.")
     return end

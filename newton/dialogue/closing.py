@@ -12,7 +12,7 @@ from newton.heart import episodes
 from newton.heart.episodes import Experience, Span
 from newton.memory.memory import Teller, Trust, least
 from newton.memory.questions import only_asks
-from newton.memory.representations import Count, one_line
+from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "closing.sql")
 
@@ -34,16 +34,16 @@ class Lived:
     trust: Trust | None
 
 
-async def close(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> int:
+async def close(tx: Tx, *, session_id: UUID, ctx: Teller) -> int:
     """Makes the episodes of the lines said since the last one and returns how many: none if there is little to tell."""
     made = 0
-    while await _made_next(tx, session_id=session_id, by=by, count=count):
+    while await _made_next(tx, session_id=session_id, ctx=ctx):
         made += 1
     return made
 
 
-async def _made_next(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> bool:
-    lived = await _uncovered(tx, session_id=session_id, by=by)
+async def _made_next(tx: Tx, *, session_id: UUID, ctx: Teller) -> bool:
+    lived = await _uncovered(tx, session_id=session_id, ctx=ctx)
     if len(lived) < FEWEST_LINES:
         return False
     told = [item for item in lived if item.memory_id] or lived
@@ -51,11 +51,11 @@ async def _made_next(tx: Tx, *, session_id: UUID, by: Teller, count: Count) -> b
         return False
     lowest = least([item.trust for item in told if item.trust] or ["agent"])
     experience = experienced(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
-    return await episodes.keep(tx, [experience], by=replace(by, trust=lowest), count=count) == 1
+    return await episodes.keep(tx, [experience], ctx=replace(ctx, trust=lowest)) == 1
 
 
-async def _uncovered(tx: Tx, *, session_id: UUID, by: Teller) -> list[Lived]:
-    rows = await SQL["uncovered"].all(tx, agent_id=by.agent_id, session_id=session_id, most=MOST_LINES)
+async def _uncovered(tx: Tx, *, session_id: UUID, ctx: Teller) -> list[Lived]:
+    rows = await SQL["uncovered"].all(tx, agent_id=ctx.agent_id, session_id=session_id, most=MOST_LINES)
     return [
         Lived(
             position=row["position"],

@@ -9,7 +9,8 @@ from newton.content.sections import Section
 from newton.dialogue.gist import central
 from newton.dialogue.recognising import Sense, recognised, telling
 from newton.heart.chunking import passages
-from newton.memory.representations import ELLIPSIS, Count, one_line
+from newton.memory.memory import Count
+from newton.memory.representations import ELLIPSIS, one_line
 
 # Of one output no more pieces are kept than a context of usual size could hold all of; the beginning says what was
 # done, the end how it went, and between them counts what names an error or a path.

@@ -35,9 +35,9 @@ async def unread(tx: Tx, *, agent_id: UUID, most: int) -> list[Conversation]:
     return [await _conversation(tx, agent_id, episode) for episode in episodes]
 
 
-async def mark_read(tx: Tx, memory_id: UUID, *, by: Teller) -> bool:
+async def mark_read(tx: Tx, memory_id: UUID, *, ctx: Teller) -> bool:
     """False when another has read it meanwhile."""
-    return await SQL["mark_read"].one(tx, agent_id=by.agent_id, memory_id=memory_id, now=by.now) is not None
+    return await SQL["mark_read"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
 
 
 async def _conversation(tx: Tx, agent_id: UUID, episode: Record) -> Conversation:

@@ -78,19 +78,19 @@ async def listed(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Listed]:
     return [Listed(log.entry(row), row["restored_at"]) for row in rows]
 
 
-async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, by: Teller) -> list[UUID]:
+async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: Teller) -> list[UUID]:
     """Drops an entry and those that cover it, so that its lines are shown again, and stay; returns what was dropped.
 
     Raises NotFoundError when the session has no such entry.
     """
-    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    known = await listed(tx, agent_id=by.agent_id, session_id=session_id)
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
+    known = await listed(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in known}:
         raise NotFoundError(
             f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
         )
     rows = await SQL["drop"].all(
-        tx, agent_id=by.agent_id, session_id=session_id, entry_id=entry_id, now=by.now, origin=by.origin
+        tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
     )
     return [row["entry_id"] for row in rows]
 

@@ -9,7 +9,7 @@ from typing import Literal, cast
 from uuid import UUID
 
 from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import ELLIPSIS, Count, forms, one_line
+from newton.memory.representations import ELLIPSIS, forms, one_line
 from newton.memory.spans import spoken_of
 from newton.providers.chat import Call
 
@@ -169,7 +169,7 @@ def _values(given: object) -> Iterator[str]:
         yield given if isinstance(given, str) else json.dumps(given)
 
 
-def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count, call: Call | None = None) -> Draft:
+def exchange(placed: Placed, *, memory_id: UUID, ctx: Teller, call: Call | None = None) -> Draft:
     """The line as a memory: evidence, shown word for word with its date and speaker, and found by them too.
 
     What a tool put out is found by the `call` that it answers as well: a file's words seldom say which file it is.
@@ -181,13 +181,13 @@ def exchange(placed: Placed, *, memory_id: UUID, by: Teller, count: Count, call:
         memory_id=memory_id,
         kind="exchange",
         state="ACTIVE",
-        forms=forms(line.content, count=count, prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: "),
+        forms=forms(line.content, count=ctx.count_tokens, prefix=f"[{line.said_at:%Y-%m-%d}] {speaker}: "),
         full_text=None,
         indexed=f"{spoken}\n{day_in_words(line.said_at)}",
         cue=one_line(spoken),
         occurred_at=line.said_at,
-        created_at=by.now,
-        origin=by.origin,
+        created_at=ctx.now,
+        origin=ctx.origin,
         trust=line.trust,
         content_hash=digest(str(placed.session_id), line.own_ref, line.content),
         ref=line.ref,

@@ -17,8 +17,7 @@ from newton.dialogue.view import Entry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Teller
-from newton.memory.representations import Count
+from newton.memory.memory import Count, Teller
 from newton.providers.chat import Call
 
 SQL = load("newton.dialogue", "sessions.sql")
@@ -59,51 +58,48 @@ async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
     return row["ref"]
 
 
-async def append(
-    tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller, count: Count, sizes: Sizes = USUAL
-) -> list[Placed]:
+async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Teller, sizes: Sizes = USUAL) -> list[Placed]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
     InputError for what a tool answers to a call that nobody made, or that has its answer.
     """
-    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    fresh = await _unknown(tx, lines, session_id=session_id, by=by)
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
+    fresh = await _unknown(tx, lines, session_id=session_id, ctx=ctx)
     if not fresh:
         return []
-    calls = await _answered(tx, fresh, session_id=session_id, by=by)
-    start = await log.end(tx, agent_id=by.agent_id, session_id=session_id) + 1
+    calls = await _answered(tx, fresh, session_id=session_id, ctx=ctx)
+    start = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
     placed = [
-        Placed(session_id=session_id, position=start + i, tokens=_tokens(line, count), line=line)
+        Placed(session_id=session_id, position=start + i, tokens=_tokens(line, ctx.count_tokens), line=line)
         for i, line in enumerate(fresh)
     ]
-    rows = json.dumps([_row(p, by.now) for p in placed])
-    await SQL["insert_lines"].run(tx, agent_id=by.agent_id, session_id=session_id, lines=rows)
+    rows = json.dumps([_row(p, ctx.now) for p in placed])
+    await SQL["insert_lines"].run(tx, agent_id=ctx.agent_id, session_id=session_id, lines=rows)
     memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
-        exchange(p, memory_id=memory_ids[p.position], by=by, count=count, call=calls.get(p.line.answers or ""))
-        for p in memorable
+        exchange(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.line.answers or "")) for p in memorable
     ]
-    new = await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
-    writer = Writer(session_id=session_id, by=by, count=count, sizes=sizes)
+    new = await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
+    writer = Writer(session_id=session_id, ctx=ctx, sizes=sizes)
     await writer.keep_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
-    trims = [entry for p in placed if (entry := trim(p, at=by.now, count=count))]
-    await entries.insert(tx, trims, agent_id=by.agent_id, session_id=session_id)
+    trims = [entry for p in placed if (entry := trim(p, at=ctx.now, count=ctx.count_tokens))]
+    await entries.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return placed
 
 
-async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, by: Teller) -> list[Line]:
+async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Teller) -> list[Line]:
     by_ref: dict[str, Line] = {}
     for line in lines:
         _same_words(line, by_ref.setdefault(line.own_ref, line).words)
-    rows = await SQL["known_lines"].all(tx, agent_id=by.agent_id, session_id=session_id, refs=list(by_ref))
+    rows = await SQL["known_lines"].all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
         _same_words(by_ref.pop(row["ref"]), log.placed(row, session_id).line.words)
     return list(by_ref.values())
 
 
-async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Teller) -> Mapping[str, Call]:
+async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, ctx: Teller) -> Mapping[str, Call]:
     """The calls that are answered, by id.
 
     Every answer needs its call before it, once: no model reads a conversation in which they do not match.
@@ -111,7 +107,7 @@ async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, by: Tell
     wanted = [line.answers for line in fresh if line.answers]
     if not wanted:
         return {}
-    rows = await SQL["calls"].all(tx, agent_id=by.agent_id, session_id=session_id, calls=wanted)
+    rows = await SQL["calls"].all(tx, agent_id=ctx.agent_id, session_id=session_id, calls=wanted)
     open_ = {row["id"]: Call(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
     answered: dict[str, Call] = {}
     for line in fresh:

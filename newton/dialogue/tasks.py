@@ -19,8 +19,8 @@ from newton.heart.episodes import Experience
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.hygiene import clean
-from newton.memory.memory import Outcome, Teller
-from newton.memory.representations import Count, one_line
+from newton.memory.memory import Count, Outcome, Teller
+from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "tasks.sql")
 
@@ -45,10 +45,10 @@ async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     return row["session_id"]
 
 
-async def push(tx: Tx, goal: str, *, session_id: UUID, by: Teller, instead_of: UUID | None = None) -> Task:
+async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: Teller, instead_of: UUID | None = None) -> Task:
     """A new current task, under the one that was current; without such, a root. Raises InputError too deep down."""
     goal = _said(goal, "goal", MOST_GOAL)
-    known = await _locked(tx, session_id=session_id, by=by)
+    known = await _locked(tx, session_id=session_id, ctx=ctx)
     parent = known.current
     if parent and parent.depth + 1 >= DEEPEST:
         raise InputError(
@@ -64,14 +64,14 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, by: Teller, instead_of: U
         goal=goal,
         status="active",
         words=None,
-        first=await log.end(tx, agent_id=by.agent_id, session_id=session_id) + 1,
+        first=await log.end(tx, agent_id=ctx.agent_id, session_id=session_id) + 1,
         last=None,
-        pushed_at=by.now,
-        changed_at=by.now,
+        pushed_at=ctx.now,
+        changed_at=ctx.now,
     )
     await SQL["push"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         session_id=session_id,
         task_id=task.task_id,
         number=task.number,
@@ -80,47 +80,45 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, by: Teller, instead_of: U
         depth=task.depth,
         goal=goal,
         first=task.first,
-        now=by.now,
+        now=ctx.now,
     )
     return task
 
 
-async def pop(tx: Tx, result: str, *, session_id: UUID, by: Teller, count: Count) -> Task:
+async def pop(tx: Tx, result: str, *, session_id: UUID, ctx: Teller) -> Task:
     """Ends the current task with its result and folds its trace; its parent is current again.
 
     Raises InputError without a result, without a current task, and when a subtask of it is blocked.
     """
     result = _said(result, "result", MOST_WORDS)
-    known = await _locked(tx, session_id=session_id, by=by)
-    return await _end(
-        tx, known, [(known.completable(), "completed", result)], session_id=session_id, by=by, count=count
-    )
+    known = await _locked(tx, session_id=session_id, ctx=ctx)
+    return await _end(tx, known, [(known.completable(), "completed", result)], session_id=session_id, ctx=ctx)
 
 
-async def fail(tx: Tx, reason: str, *, session_id: UUID, by: Teller, count: Count) -> Task:
+async def fail(tx: Tx, reason: str, *, session_id: UUID, ctx: Teller) -> Task:
     """Ends the current task as a dead end, which is kept. Blocked tasks in it are given up with it."""
     reason = _said(reason, "reason", MOST_WORDS)
-    known = await _locked(tx, session_id=session_id, by=by)
+    known = await _locked(tx, session_id=session_id, ctx=ctx)
     task = known.at_hand()
     waiting = [one for one in known.within(task.task_id) if one.status == "blocked"]
     ends: list[tuple[Task, Event, str]] = [
         *((one, "abandoned", f"given up with task {task.number}: {reason}") for one in reversed(waiting)),
         (task, "failed", reason),
     ]
-    return await _end(tx, known, ends, session_id=session_id, by=by, count=count)
+    return await _end(tx, known, ends, session_id=session_id, ctx=ctx)
 
 
-async def block(tx: Tx, reason: str, *, session_id: UUID, by: Teller) -> Task:
+async def block(tx: Tx, reason: str, *, session_id: UUID, ctx: Teller) -> Task:
     """Sets the current task aside: it cannot go on. Its parent is current."""
     reason = _said(reason, "reason", MOST_WORDS)
-    known = await _locked(tx, session_id=session_id, by=by)
-    return await _move(tx, known.at_hand(), "blocked", reason, session_id=session_id, by=by)
+    known = await _locked(tx, session_id=session_id, ctx=ctx)
+    return await _move(tx, known.at_hand(), "blocked", reason, session_id=session_id, ctx=ctx)
 
 
-async def resume(tx: Tx, given: str, *, session_id: UUID, by: Teller) -> Task:
+async def resume(tx: Tx, given: str, *, session_id: UUID, ctx: Teller) -> Task:
     """Makes a blocked task the current one again. Raises InputError as Tree.resumable does."""
-    known = await _locked(tx, session_id=session_id, by=by)
-    return await _move(tx, known.resumable(given), "resumed", None, session_id=session_id, by=by)
+    known = await _locked(tx, session_id=session_id, ctx=ctx)
+    return await _move(tx, known.resumable(given), "resumed", None, session_id=session_id, ctx=ctx)
 
 
 async def folded(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, count: Count) -> Read:
@@ -138,16 +136,14 @@ async def folded(tx: Tx, *, session_id: UUID, agent_id: UUID, now: datetime, cou
     return await log.read(tx, **where) if kept else read
 
 
-async def _end(
-    tx: Tx, known: Tree, ends: Sequence[tuple[Task, Event, str]], *, session_id: UUID, by: Teller, count: Count
-) -> Task:
+async def _end(tx: Tx, known: Tree, ends: Sequence[tuple[Task, Event, str]], *, session_id: UUID, ctx: Teller) -> Task:
     """Ends tasks, the last of which was current. Each becomes an episode, and those in it are a part of that."""
-    ended = [await _move(tx, task, event, words, session_id=session_id, by=by) for task, event, words in ends]
-    await episodes.keep(tx, [_experience(task, by.now) for task in ended], by=by, count=count)
+    ended = [await _move(tx, task, event, words, session_id=session_id, ctx=ctx) for task, event, words in ends]
+    await episodes.keep(tx, [_experience(task, ctx.now) for task in ended], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in known.children(task.task_id)}
-    there = await SQL["remembered"].all(tx, agent_id=by.agent_id, task_ids=list(pairs))
-    await store.connect(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in there], by=by)
-    await folded(tx, session_id=session_id, agent_id=by.agent_id, now=by.now, count=count)
+    there = await SQL["remembered"].all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
+    await store.connect(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in there], ctx=ctx)
+    await folded(tx, session_id=session_id, agent_id=ctx.agent_id, now=ctx.now, count=ctx.count_tokens)
     return ended[-1]
 
 
@@ -163,17 +159,17 @@ def _experience(task: Task, now: datetime) -> Experience:
     )
 
 
-async def _locked(tx: Tx, *, session_id: UUID, by: Teller) -> Tree:
-    await log.lock(tx, agent_id=by.agent_id, session_id=session_id)
-    return await tree(tx, agent_id=by.agent_id, session_id=session_id)
+async def _locked(tx: Tx, *, session_id: UUID, ctx: Teller) -> Tree:
+    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
+    return await tree(tx, agent_id=ctx.agent_id, session_id=session_id)
 
 
-async def _move(tx: Tx, task: Task, event: Event, words: str | None, *, session_id: UUID, by: Teller) -> Task:
+async def _move(tx: Tx, task: Task, event: Event, words: str | None, *, session_id: UUID, ctx: Teller) -> Task:
     after = task.after(event)
-    position = await log.end(tx, agent_id=by.agent_id, session_id=session_id)
+    position = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id)
     await SQL["move"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         session_id=session_id,
         task_id=task.task_id,
         event=event,
@@ -181,10 +177,10 @@ async def _move(tx: Tx, task: Task, event: Event, words: str | None, *, session_
         after=after,
         words=words,
         position=position,
-        now=by.now,
-        origin=by.origin,
+        now=ctx.now,
+        origin=ctx.origin,
     )
-    moved = replace(task, status=after, words=words, changed_at=by.now)
+    moved = replace(task, status=after, words=words, changed_at=ctx.now)
     return replace(moved, last=position) if moved.ended else moved
 
 

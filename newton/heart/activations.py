@@ -16,21 +16,21 @@ Watched = Literal["procedure", "censor"]
 Result = Literal["success", "failure", "neutral", "false_positive"]
 
 
-async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: str, ground: Ground) -> list[UUID]:
+async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: str, ctx: Ground) -> list[UUID]:
     """Writes down that these were met or followed, and moves on those whose record now asks for it."""
     if not memory_ids:
         return []
-    by, activation_ids = ground.by, [new_id() for _ in memory_ids]
+    activation_ids = [new_id() for _ in memory_ids]
     await SQL["activate"].run(
-        tx, agent_id=by.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, place=place, now=by.now
+        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, place=place, now=ctx.now
     )
-    await SQL["use"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, now=by.now)
-    await review(tx, ground, kind, memory_ids)
+    await SQL["use"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    await review(tx, ctx, kind, memory_ids)
     return activation_ids
 
 
 async def judge(
-    tx: Tx, kind: Watched, memory_id: UUID, result: Result, *, activation: UUID | None = None, ground: Ground
+    tx: Tx, kind: Watched, memory_id: UUID, result: Result, *, activation: UUID | None = None, ctx: Ground
 ) -> None:
     """What came of an activation, by default of the last one that was not judged.
 
@@ -38,14 +38,14 @@ async def judge(
     """
     judged = await SQL["judge"].all(
         tx,
-        agent_id=ground.by.agent_id,
+        agent_id=ctx.agent_id,
         memory_id=memory_id,
         activation_id=activation,
         result=result,
-        now=ground.by.now,
+        now=ctx.now,
     )
     if not judged:
         raise NotFoundError(
             f"The {kind} has no activation that waits for judgement.", hint="Only a use that was noted can be judged."
         )
-    await review(tx, ground, kind, [memory_id])
+    await review(tx, ctx, kind, [memory_id])

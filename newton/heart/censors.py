@@ -17,7 +17,7 @@ from newton.heart.lifecycle.engine import Ground, review
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Trust, digest
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.representations import forms, one_line
 from newton.memory.transitions import Step, move
 
 if TYPE_CHECKING:
@@ -141,29 +141,29 @@ def met(censors: Sequence[Censor], text: str, vector: "Vector | None") -> list[C
     return [censor for censor in censors if censor.met_by(text, vector)]
 
 
-async def forbid(tx: Tx, rules: Sequence[Rule], *, ground: Ground, count: Count) -> list[UUID]:
+async def forbid(tx: Tx, rules: Sequence[Rule], *, ctx: Ground) -> list[UUID]:
     """Puts rules in force and returns the ids of those that this changed: the new ones, and of the known ones
     those that a person puts in force after all, or makes a block. Nothing grows milder, and what was retired stays so.
 
     Raises ConflictError when a known ref comes with another trigger.
     """
-    drafts = [_draft(rule, ground, count) for rule in rules]
+    drafts = [_draft(rule, ctx) for rule in rules]
     refs = [(draft.ref, draft.content_hash) for draft in drafts if draft.ref]
-    await store.told_before(tx, refs, agent_id=ground.by.agent_id, kind="censor")
-    written = await store.remember(tx, agent_id=ground.by.agent_id, drafts=drafts)
+    await store.told_before(tx, refs, agent_id=ctx.agent_id, kind="censor")
+    written = await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
     rows = [_row(rule, draft) for rule, draft in zip(rules, drafts, strict=True) if draft.memory_id in written]
-    await SQL["insert_censors"].run(tx, agent_id=ground.by.agent_id, censors=json.dumps(rows))
+    await SQL["insert_censors"].run(tx, agent_id=ctx.agent_id, censors=json.dumps(rows))
     again = [(r, draft.content_hash) for r, draft in zip(rules, drafts, strict=True) if draft.memory_id not in written]
-    insisted = await _insist(tx, dict(again), ground=ground) if ground.by.trust in AUTHORS else set[UUID]()
+    insisted = await _insist(tx, dict(again), ctx=ctx) if ctx.trust in AUTHORS else set[UUID]()
     return [*(draft.memory_id for draft in drafts if draft.memory_id in written), *sorted(insisted)]
 
 
-async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ground: Ground) -> set[UUID]:
+async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ctx: Ground) -> set[UUID]:
     """A person forbids what is known: what was only proposed is in force from now on, and a block blocks."""
     strict = {content_hash for rule, content_hash in known.items() if rule.action == "block"}
-    rows = await SQL["known"].all(tx, agent_id=ground.by.agent_id, hashes=list(known.values()))
+    rows = await SQL["known"].all(tx, agent_id=ctx.agent_id, hashes=list(known.values()))
     released = [_approval(row["memory_id"]) for row in rows if row["quarantined"]]
-    moved = await move(tx, released, by=ground.by)
+    moved = await move(tx, released, ctx=ctx)
     stricter = [
         Step(
             memory_id=row["memory_id"],
@@ -175,7 +175,7 @@ async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ground: Ground) -> set
         for row in rows
         if row["content_hash"] in strict and row["state"] in ("CREATED", "ACTIVE") and row["action"] != "block"
     ]
-    return moved | await move(tx, stricter, by=ground.by)
+    return moved | await move(tx, stricter, ctx=ctx)
 
 
 async def retired(tx: Tx, rule: Rule, *, agent_id: UUID) -> bool:
@@ -200,9 +200,9 @@ async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
     return [Listed(**row) for row in await SQL["listed"].all(tx, agent_id=agent_id)]
 
 
-async def approve(tx: Tx, memory_id: UUID, *, ground: Ground) -> bool:
+async def approve(tx: Tx, memory_id: UUID, *, ctx: Ground) -> bool:
     """A person puts a proposed censor in force. False when it was not waiting for that."""
-    return bool(await move(tx, [_approval(memory_id)], by=ground.by))
+    return bool(await move(tx, [_approval(memory_id)], ctx=ctx))
 
 
 def _approval(memory_id: UUID) -> Step:
@@ -216,30 +216,29 @@ def _approval(memory_id: UUID) -> Step:
     )
 
 
-async def retire(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+async def retire(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """A person takes it out of force."""
-    await SQL["retire"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
-    await review(tx, ground, "censor", [memory_id])
+    await SQL["retire"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await review(tx, ctx, "censor", [memory_id])
 
 
-def _draft(rule: Rule, ground: Ground, count: Count) -> Draft:
-    by = ground.by
+def _draft(rule: Rule, ctx: Ground) -> Draft:
     told = f"{one_line(rule.trigger)} — {one_line(rule.reason)}"
     return Draft(
         memory_id=new_id(),
         kind="censor",
         state="CREATED",
-        forms=forms(told, count=count, prefix=f"{WARN} "),
+        forms=forms(told, count=ctx.count_tokens, prefix=f"{WARN} "),
         full_text=told,
         indexed=told,
         cue=one_line(rule.trigger),
-        occurred_at=by.now,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        occurred_at=ctx.now,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=_hash(rule),
         ref=rule.ref,
-        held=by.trust not in AUTHORS,
+        held=ctx.trust not in AUTHORS,
     )
 
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from newton.content.sections import Section
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 
 SIZE = 300
 OVERLAP = 50

@@ -78,7 +78,7 @@ class Compared:
 
 
 async def compare(
-    db: Database, ground: Ground, bounds: Bounds, *, model_id: UUID, judge: Judge | None = None, most: int | None = None
+    db: Database, ctx: Ground, bounds: Bounds, *, model_id: UUID, judge: Judge | None = None, most: int | None = None
 ) -> Compared:
     """Compares the facts that have their vectors and were not compared yet, the oldest first, at most `most`.
 
@@ -87,21 +87,21 @@ async def compare(
     """
     facts = joined = near = 0
     while most is None or facts < most:
-        async with db.work(ground.by.agent_id) as tx:
-            batch = await _batch(tx, ground, model_id, BATCH if most is None else min(BATCH, most - facts))
+        async with db.work(ctx.agent_id) as tx:
+            batch = await _batch(tx, ctx, model_id, BATCH if most is None else min(BATCH, most - facts))
         if not batch:
             break
         verdicts = rooted([await _judged(verdict(told, bounds), judge) for told in batch])
-        async with db.work(ground.by.agent_id) as tx:
-            taken = await _keep(tx, ground, verdicts)
+        async with db.work(ctx.agent_id) as tx:
+            taken = await _keep(tx, ctx, verdicts)
         facts += len(taken)
         joined += sum(v.same_as is not None for v in taken)
         near += sum(bool(v.near) for v in taken)
     return Compared(facts, joined, near)
 
 
-async def _batch(tx: Tx, ground: Ground, model_id: UUID, most: int) -> list[Told]:
-    agent_id = ground.by.agent_id
+async def _batch(tx: Tx, ctx: Ground, model_id: UUID, most: int) -> list[Told]:
+    agent_id = ctx.agent_id
     rows = await SQL["uncompared"].all(tx, agent_id=agent_id, model_id=model_id, most=most)
     near: defaultdict[UUID, list[Known]] = defaultdict(list)
     kin = await SQL["kin"].all(
@@ -152,29 +152,28 @@ def rooted(verdicts: Sequence[Verdict]) -> list[Verdict]:
     return found
 
 
-async def _keep(tx: Tx, ground: Ground, verdicts: Sequence[Verdict]) -> list[Verdict]:
+async def _keep(tx: Tx, ctx: Ground, verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Writes down what each turned out to be, unless somebody else has; a told fact counts for the one it tells."""
-    by = ground.by
     rows = await SQL["compared"].all(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         memory_ids=[v.told.memory_id for v in verdicts],
         same_as=[v.same_as for v in verdicts],
     )
     mine = {row["memory_id"] for row in rows}
     taken = [v for v in verdicts if v.told.memory_id in mine]
-    await SQL["straighten"].run(tx, agent_id=by.agent_id)
-    await store.connect(tx, "near", [(v.told.memory_id, near) for v in taken for near in v.near], by=by)
+    await SQL["straighten"].run(tx, agent_id=ctx.agent_id)
+    await store.connect(tx, "near", [(v.told.memory_id, near) for v in taken for near in v.near], ctx=ctx)
     joined = [(v.told, v.same_as) for v in taken if v.same_as]
-    await store.connect(tx, "corroborates", [(told.memory_id, known) for told, known in joined], by=by)
+    await store.connect(tx, "corroborates", [(told.memory_id, known) for told, known in joined], ctx=ctx)
     for told, known in joined:
         telling = Telling(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
-        await store.confirm(tx, [telling], by=replace(by, origin=told.origin, trust=told.trust))
+        await store.confirm(tx, [telling], ctx=replace(ctx, origin=told.origin, trust=told.trust))
     await SQL["pass_on"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         memory_ids=[told.memory_id for told, _ in joined],
         same_as=[known for _, known in joined],
     )
-    await review(tx, ground, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
+    await review(tx, ctx, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
     return taken

@@ -12,7 +12,7 @@ from newton.heart.chunking import Chunk
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import ARCHIVED, OUTSIDE, Draft, Teller, digest
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.representations import forms, one_line
 from newton.memory.transitions import Step, move
 
 SQL = load("newton.heart", "documents.sql")
@@ -56,14 +56,14 @@ class _Passage:
     quarantined: bool
 
 
-async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, count: Count) -> Taken:
+async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, ctx: Teller) -> Taken:
     """Makes these the passages of the document. Those that it has already stay the memories that they are."""
-    agent_id = by.agent_id
+    agent_id = ctx.agent_id
     await SQL["lock_document"].run(tx, agent_id=agent_id, ref=source.ref)
     hashes = _hashes(source, chunks)
     whole = digest(*(content_hash.hex() for content_hash in hashes))
     row = await SQL["document"].one(tx, agent_id=agent_id, ref=source.ref)
-    trusted = by.trust not in OUTSIDE
+    trusted = ctx.trust not in OUTSIDE
     if row and row["content_hash"] == whole and not trusted:
         return Taken(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
@@ -75,21 +75,19 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, by: Teller, c
         title=source.title,
         format=source.format,
         content_hash=whole,
-        now=by.now,
+        now=ctx.now,
     )
     rows = await SQL["passages"].all(tx, agent_id=agent_id, document_id=document_id)
     known = {row["content_hash"]: _Passage(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     fresh = [place for place, content_hash in enumerate(hashes) if content_hash not in known]
-    await _write(
-        tx, source, document_id, {place: (chunks[place], hashes[place]) for place in fresh}, by=by, count=count
-    )
+    await _write(tx, source, document_id, {place: (chunks[place], hashes[place]) for place in fresh}, ctx=ctx)
     kept = {content_hash: place for place, content_hash in enumerate(hashes) if content_hash in known}
     await SQL["place_passages"].run(
         tx, agent_id=agent_id, memory_ids=[known[h].memory_id for h in kept], positions=list(kept.values())
     )
-    gone = await move(tx, _steps(known, set(kept)), by=by)
+    gone = await move(tx, _steps(known, set(kept)), ctx=ctx)
     if trusted:
-        await move(tx, _releases(known, set(kept)), by=by)
+        await move(tx, _releases(known, set(kept)), ctx=ctx)
     return Taken(len(fresh), len(kept), len(gone - {known[h].memory_id for h in kept}))
 
 
@@ -134,13 +132,13 @@ def _step(passage: _Passage, event: str, after: str, because: str) -> Step:
 
 
 async def _write(
-    tx: Tx, source: Source, document_id: UUID, fresh: Mapping[int, tuple[Chunk, bytes]], *, by: Teller, count: Count
+    tx: Tx, source: Source, document_id: UUID, fresh: Mapping[int, tuple[Chunk, bytes]], *, ctx: Teller
 ) -> None:
-    drafts = {place: _draft(source, chunk, of, by=by, count=count) for place, (chunk, of) in fresh.items()}
-    await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    drafts = {place: _draft(source, chunk, of, ctx=ctx) for place, (chunk, of) in fresh.items()}
+    await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     await SQL["insert_passages"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         document_id=document_id,
         memory_ids=[draft.memory_id for draft in drafts.values()],
         positions=list(drafts),
@@ -148,7 +146,7 @@ async def _write(
     )
 
 
-def _draft(source: Source, chunk: Chunk, content_hash: bytes, *, by: Teller, count: Count) -> Draft:
+def _draft(source: Source, chunk: Chunk, content_hash: bytes, *, ctx: Teller) -> Draft:
     title = one_line(source.title)
     shown = title if len(title) <= TITLE_CHARACTERS else title[:TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
     said = " ".join(part for part in (title, one_line(chunk.heading)) if part)
@@ -156,13 +154,13 @@ def _draft(source: Source, chunk: Chunk, content_hash: bytes, *, by: Teller, cou
         memory_id=new_id(),
         kind="passage",
         state="ACTIVE",
-        forms=forms(chunk.text, count=count, prefix=f"[{shown}] "),
+        forms=forms(chunk.text, count=ctx.count_tokens, prefix=f"[{shown}] "),
         full_text=chunk.text,
         indexed=f"{said}\n{chunk.text}",
         cue=f"{said}: {one_line(chunk.text)}",
-        occurred_at=by.now,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        occurred_at=ctx.now,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=content_hash,
     )

@@ -17,7 +17,7 @@ from newton.heart.naming import Index, Known, key, names_in, salience, spellings
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Kind, Teller, digest
-from newton.memory.representations import Count, forms
+from newton.memory.representations import forms
 
 SQL = load("newton.heart", "entities.sql")
 
@@ -101,25 +101,25 @@ class Progress(NamedTuple):
     last: UUID
 
 
-async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -> Progress:
+async def read(tx: Tx, *, ctx: Teller, after: UUID | None = None) -> Progress:
     """Reads the next memories for names and relations: those after one, or else where the last reading ended.
 
     What is read twice counts once. The latest minute is read again another time, for ids are made before they are
     written, and one that is made earlier may come later.
     """
-    agent_id = by.agent_id
-    await lock(tx, by=by)
+    agent_id = ctx.agent_id
+    await lock(tx, ctx=ctx)
     start = after or await _watermark(tx, agent_id)
     rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=start, most=BATCH)]
     if not rows:
         return Progress(0, start)
     known = await index(tx, agent_id=agent_id)
     found = _named(rows, known)
-    entities = await _entities(tx, rows, found, known, by=by, count=count)
-    await _mention(tx, rows, found, entities, by=by)
-    await _relate(tx, rows, found, entities, by=by, count=count)
+    entities = await _entities(tx, rows, found, known, ctx=ctx)
+    await _mention(tx, rows, found, entities, ctx=ctx)
+    await _relate(tx, rows, found, entities, ctx=ctx)
     last = rows[-1].memory_id
-    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=min(last, _settled(by.now)))
+    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=min(last, _settled(ctx.now)))
     return Progress(len(rows), last)
 
 
@@ -177,7 +177,7 @@ def _named(rows: Sequence[Readable], known: Index) -> dict[UUID, list[str]]:
 
 
 async def _entities(
-    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], index: Index, *, by: Teller, count: Count
+    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], index: Index, *, ctx: Teller
 ) -> Index:
     """Every entity there is, those of the batch included."""
     fresh: dict[str, tuple[str, datetime]] = {}
@@ -186,19 +186,19 @@ async def _entities(
             if index.resolve(name) is None:
                 fresh.setdefault(key(name), (name, memory.occurred_at))
     new = [Introduction(name=name, at=at) for name, at in fresh.values()]
-    for introduction, entity in zip(new, await insert(tx, new, by=by, count=count), strict=True):
+    for introduction, entity in zip(new, await insert(tx, new, ctx=ctx), strict=True):
         index.add(Known(entity, introduction.name, ()))
     return index
 
 
-async def insert(tx: Tx, introductions: Sequence[Introduction], *, by: Teller, count: Count) -> list[UUID]:
+async def insert(tx: Tx, introductions: Sequence[Introduction], *, ctx: Teller) -> list[UUID]:
     """Writes entities of which none is known; returns their ids in the same order. Raises InputError for a name without
     words."""
     for one in introductions:
         if not key(one.name):
             raise InputError(f"{one.name!r} is no name.", hint="Give it letters or digits.")
-    drafts = [_entity(introduction, by=by, count=count) for introduction in introductions]
-    await store.remember(tx, agent_id=by.agent_id, drafts=drafts)
+    drafts = [_entity(introduction, ctx=ctx) for introduction in introductions]
+    await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
     rows = [
         {
             "memory_id": str(draft.memory_id),
@@ -211,25 +211,25 @@ async def insert(tx: Tx, introductions: Sequence[Introduction], *, by: Teller, c
         }
         for one, draft in zip(introductions, drafts, strict=True)
     ]
-    await SQL["insert_entities"].run(tx, agent_id=by.agent_id, entities=json.dumps(rows))
+    await SQL["insert_entities"].run(tx, agent_id=ctx.agent_id, entities=json.dumps(rows))
     ids = [draft.memory_id for draft in drafts]
-    await spell(tx, [Known(i, one.name, one.aliases) for i, one in zip(ids, introductions, strict=True)], by=by)
+    await spell(tx, [Known(i, one.name, one.aliases) for i, one in zip(ids, introductions, strict=True)], ctx=ctx)
     return ids
 
 
-async def spell(tx: Tx, known: Sequence[Known], *, by: Teller) -> None:
+async def spell(tx: Tx, known: Sequence[Known], *, ctx: Teller) -> None:
     """Notes the words by which entities may be meant, so that they are found in a text without reading all of them."""
     spelt = [(words, one.entity_id) for one in known for words in sorted(spellings(one.name, one.aliases))]
     await SQL["spell"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         spellings=[words for words, _ in spelt],
         entity_ids=[entity for _, entity in spelt],
     )
 
 
 async def _mention(
-    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], entities: Index, *, by: Teller
+    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], entities: Index, *, ctx: Teller
 ) -> None:
     met = [
         (known.entity_id, memory.memory_id, memory.occurred_at)
@@ -240,7 +240,7 @@ async def _mention(
     if met:
         await SQL["mention"].run(
             tx,
-            agent_id=by.agent_id,
+            agent_id=ctx.agent_id,
             entity_ids=[entity for entity, _, _ in met],
             memory_ids=[memory for _, memory, _ in met],
             times=[at for _, _, at in met],
@@ -256,8 +256,7 @@ async def _relate(
     found: Mapping[UUID, Sequence[str]],
     entities: Index,
     *,
-    by: Teller,
-    count: Count,
+    ctx: Teller,
 ) -> None:
     """Facts relate their subject to the first they name, by their attribute; others were named together."""
     evidence = [
@@ -268,19 +267,19 @@ async def _relate(
     ]
     if not evidence:
         return
-    ids = await relations(tx, {triple for triple, _ in evidence}, entities, by=by, count=count)
-    await store.connect(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], by=by)
-    await weigh(tx, set(ids.values()), by=by)
+    ids = await relations(tx, {triple for triple, _ in evidence}, entities, ctx=ctx)
+    await store.connect(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
+    await weigh(tx, set(ids.values()), ctx=ctx)
 
 
-async def lock(tx: Tx, *, by: Teller) -> None:
+async def lock(tx: Tx, *, ctx: Teller) -> None:
     """Until the end of the unit of work nobody else writes entities and relations."""
-    await SQL["lock_entities"].run(tx, agent_id=by.agent_id)
+    await SQL["lock_entities"].run(tx, agent_id=ctx.agent_id)
 
 
-async def weigh(tx: Tx, relation_ids: Iterable[UUID], *, by: Teller) -> None:
+async def weigh(tx: Tx, relation_ids: Iterable[UUID], *, ctx: Teller) -> None:
     """Gives relations the weight that their evidence has: facts, and tellings of the relation itself."""
-    await SQL["weigh"].run(tx, agent_id=by.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
+    await SQL["weigh"].run(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
 
 
 def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
@@ -293,22 +292,20 @@ def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Tr
     return [(one, TOGETHER, other) for one, other in pairs]
 
 
-async def relations(
-    tx: Tx, triples: Iterable[Triple], entities: Index, *, by: Teller, count: Count
-) -> dict[Triple, UUID]:
+async def relations(tx: Tx, triples: Iterable[Triple], entities: Index, *, ctx: Teller) -> dict[Triple, UUID]:
     wanted = sorted(triples)
     columns = {
         "source_ids": [source for source, _, _ in wanted],
         "types": [kind for _, kind, _ in wanted],
         "target_ids": [target for _, _, target in wanted],
     }
-    rows = await SQL["related"].all(tx, agent_id=by.agent_id, **columns)
+    rows = await SQL["related"].all(tx, agent_id=ctx.agent_id, **columns)
     ids: dict[Triple, UUID] = {(row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows}
-    drafts = {triple: _relation(triple, entities, by=by, count=count) for triple in wanted if triple not in ids}
-    await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    drafts = {triple: _relation(triple, entities, ctx=ctx) for triple in wanted if triple not in ids}
+    await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     await SQL["insert_relations"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         memory_ids=[draft.memory_id for draft in drafts.values()],
         source_ids=[source for source, _, _ in drafts],
         types=[kind for _, kind, _ in drafts],
@@ -317,15 +314,15 @@ async def relations(
     return ids | {triple: draft.memory_id for triple, draft in drafts.items()}
 
 
-def _entity(introduction: Introduction, *, by: Teller, count: Count) -> Draft:
+def _entity(introduction: Introduction, *, ctx: Teller) -> Draft:
     line = entity_line(introduction.name, introduction.type, introduction.properties)
-    return _draft("entity", line, digest(key(introduction.name)), at=introduction.at or by.now, by=by, count=count)
+    return _draft("entity", line, digest(key(introduction.name)), at=introduction.at or ctx.now, ctx=ctx)
 
 
-def _relation(triple: Triple, entities: Index, *, by: Teller, count: Count) -> Draft:
+def _relation(triple: Triple, entities: Index, *, ctx: Teller) -> Draft:
     source, kind, target = triple
     line = relation_line(entities.name_of(source), kind, entities.name_of(target))
-    return _draft("relation", line, relation_hash(triple), at=by.now, by=by, count=count)
+    return _draft("relation", line, relation_hash(triple), at=ctx.now, ctx=ctx)
 
 
 def relation_hash(triple: Triple) -> bytes:
@@ -333,19 +330,19 @@ def relation_hash(triple: Triple) -> bytes:
     return digest(str(source), kind, str(target))
 
 
-def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, by: Teller, count: Count) -> Draft:
+def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, ctx: Teller) -> Draft:
     """Entities and relations are found by name and by going from one to the next, so neither words nor a vector."""
     return Draft(
         memory_id=new_id(),
         kind=kind,
         state="ACTIVE",
-        forms=forms(line, count=count),
+        forms=forms(line, count=ctx.count_tokens),
         full_text=line,
         indexed="",
         cue=None,
         occurred_at=at,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=content_hash,
     )

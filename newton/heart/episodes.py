@@ -11,7 +11,7 @@ from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Outcome, Teller, digest
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.representations import forms, one_line
 from newton.memory.store import Retold
 
 SQL = load("newton.heart", "episodes.sql")
@@ -57,19 +57,19 @@ class Told:
     outcome: Outcome | None
 
 
-async def keep(tx: Tx, experiences: Sequence[Experience], *, by: Teller, count: Count) -> int:
+async def keep(tx: Tx, experiences: Sequence[Experience], *, ctx: Teller) -> int:
     """Writes the episodes that are not there yet and returns how many those were.
 
     Raises ConflictError when a known ref comes with other words.
     """
     # of a session's own episode the first line is the ref: who closed it first has told it
     told_by_callers = [(e.ref, e.content_hash) for e in experiences if e.span is None]
-    await store.told_before(tx, told_by_callers, agent_id=by.agent_id, kind="episode")
-    drafts = {e.ref: _draft(e, by=by, count=count) for e in experiences}
-    written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    await store.told_before(tx, told_by_callers, agent_id=ctx.agent_id, kind="episode")
+    drafts = {e.ref: _draft(e, ctx=ctx) for e in experiences}
+    written = await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     told = {e.ref: e for e in experiences if drafts[e.ref].memory_id in written}
     rows = [_row(e, drafts[ref]) for ref, e in told.items()]
-    await SQL["insert_episodes"].run(tx, agent_id=by.agent_id, episodes=json.dumps(rows))
+    await SQL["insert_episodes"].run(tx, agent_id=ctx.agent_id, episodes=json.dumps(rows))
     return len(rows)
 
 
@@ -80,33 +80,33 @@ async def telling(tx: Tx, experience: Experience, *, agent_id: UUID) -> UUID:
     return row["memory_id"]
 
 
-async def structure(tx: Tx, memory_id: UUID, told: Told, *, by: Teller, count: Count) -> None:
+async def structure(tx: Tx, memory_id: UUID, told: Told, *, ctx: Teller) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
-    row = await SQL["entitle"].one(tx, agent_id=by.agent_id, memory_id=memory_id, title=one_line(told.title))
+    row = await SQL["entitle"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(told.title))
     assert row is not None, "whoever has read an episode has its id"
     line = f"{told.title}: {one_line(told.summary)}"
-    prefixed = forms(line, count=count, prefix=_day(row["started_at"]))
-    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], by=by)
+    prefixed = forms(line, count=ctx.count_tokens, prefix=_day(row["started_at"]))
+    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], ctx=ctx)
 
 
 def _day(at: datetime) -> str:
     return f"[{at:%Y-%m-%d}] "
 
 
-def _draft(experience: Experience, *, by: Teller, count: Count) -> Draft:
+def _draft(experience: Experience, *, ctx: Teller) -> Draft:
     told = f"{experience.title}: {one_line(experience.content)}"
     return Draft(
         memory_id=experience.memory_id or new_id(),
         kind="episode",
         state="ACTIVE",
-        forms=forms(told, count=count, prefix=_day(experience.started_at)),
+        forms=forms(told, count=ctx.count_tokens, prefix=_day(experience.started_at)),
         full_text=experience.content,
         indexed=told,
         cue=told,
         occurred_at=experience.started_at,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=experience.content_hash,
         ref=experience.ref,
         outcome=experience.outcome,

@@ -13,7 +13,7 @@ from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import Draft, Teller, Trust, digest, least
 from newton.memory.recall import Found, details
-from newton.memory.representations import Count, forms
+from newton.memory.representations import forms
 from newton.memory.transitions import END_OF_TIME
 
 SQL = load("newton.heart", "events.sql")
@@ -29,20 +29,20 @@ class Happening:
     event: Event
     session_id: UUID | None = None
 
-    def trust(self, by: Teller) -> Trust:
-        return least([by.trust, "tool"]) if carries_output(self.event) else by.trust
+    def trust(self, ctx: Teller) -> Trust:
+        return least([ctx.trust, "tool"]) if carries_output(self.event) else ctx.trust
 
 
-async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: Count) -> int:
+async def record(tx: Tx, happenings: Sequence[Happening], *, ctx: Teller) -> int:
     """Keeps the events that are not there yet and returns how many those were.
 
     Raises ConflictError when a known ref comes with another event.
     """
-    each = [_draft(h, by=by, count=count) for h in happenings]
+    each = [_draft(h, ctx=ctx) for h in happenings]
     refs = [(h.ref, draft.content_hash) for h, draft in zip(happenings, each, strict=True)]
-    await store.told_before(tx, refs, agent_id=by.agent_id, kind="event")
+    await store.told_before(tx, refs, agent_id=ctx.agent_id, kind="event")
     drafts = {h.ref: draft for h, draft in zip(happenings, each, strict=True)}
-    written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    written = await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     new = {h.ref: h for h in happenings if drafts[h.ref].memory_id in written}
     rows = [
         {
@@ -53,7 +53,7 @@ async def record(tx: Tx, happenings: Sequence[Happening], *, by: Teller, count: 
         }
         for ref, h in new.items()
     ]
-    await SQL["insert_events"].run(tx, agent_id=by.agent_id, events=json.dumps(rows))
+    await SQL["insert_events"].run(tx, agent_id=ctx.agent_id, events=json.dumps(rows))
     return len(rows)
 
 
@@ -100,20 +100,20 @@ async def recent(tx: Tx, around: Around) -> Recent:
     return Recent(own=own, others=[sessions[nth] for nth in sorted(sessions)])
 
 
-def _draft(happening: Happening, *, by: Teller, count: Count) -> Draft:
+def _draft(happening: Happening, *, ctx: Teller) -> Draft:
     line = told(happening.event)
     return Draft(
         memory_id=new_id(),
         kind="event",
         state="ACTIVE",
-        forms=forms(line, count=count),
+        forms=forms(line, count=ctx.count_tokens),
         full_text=line,
         indexed=line,
         cue=line,
         occurred_at=happening.event.at,
-        created_at=by.now,
-        origin=by.origin,
-        trust=happening.trust(by),
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=happening.trust(ctx),
         content_hash=digest(happening.ref, line),
         ref=happening.ref,
     )

@@ -16,7 +16,7 @@ from newton.heart.lifecycle.engine import Ground, Key, lock, review
 from newton.ids import new_id
 from newton.memory import store
 from newton.memory.memory import OUTSIDE, Draft, Teller, digest
-from newton.memory.representations import Count, forms, one_line
+from newton.memory.representations import forms, one_line
 from newton.memory.spans import spoken_of
 from newton.memory.store import Telling
 
@@ -70,8 +70,8 @@ class Statement:
             return None
         return subject_key(self.subject), normal(self.attribute)
 
-    def told_by(self, by: Teller) -> str:
-        return self.source or f"{by.origin} {self.at:%Y-%m-%d}"
+    def told_by(self, ctx: Teller) -> str:
+        return self.source or f"{ctx.origin} {self.at:%Y-%m-%d}"
 
 
 class Found(NamedTuple):
@@ -82,81 +82,80 @@ class Found(NamedTuple):
     quarantined: bool
 
 
-async def learn(tx: Tx, statements: Sequence[Statement], *, ground: Ground, count: Count) -> list[Learnt]:
+async def learn(tx: Tx, statements: Sequence[Statement], *, ctx: Ground) -> list[Learnt]:
     """Keeps what is new, confirms what is known, and leaves alone what the same ref has said before.
 
     Raises ConflictError when a known ref comes with other words.
     """
-    by = ground.by
     refs = [(s.ref, s.content_hash) for s in statements]
-    told = await store.told_before(tx, refs, agent_id=by.agent_id, kind="fact")
+    told = await store.told_before(tx, refs, agent_id=ctx.agent_id, kind="fact")
     fresh = {s.ref: s for s in statements if s.ref not in told}
-    single = await _single(tx, list(fresh.values()), by=by)
-    await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], by=by)
+    single = await _single(tx, list(fresh.values()), ctx=ctx)
+    await lock(tx, [s.key for s in fresh.values() if s.ref in single and s.key], ctx=ctx)
     first: dict[bytes, Statement] = {}
     for statement in fresh.values():
         first.setdefault(statement.content_hash, statement)
-    drafts = {s.ref: _draft(s, by=by, count=count) for s in first.values()}
-    written = await store.remember(tx, agent_id=by.agent_id, drafts=list(drafts.values()))
+    drafts = {s.ref: _draft(s, ctx=ctx) for s in first.values()}
+    written = await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     new = {ref for ref, draft in drafts.items() if draft.memory_id in written}
-    rows = [_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].told_by(by)) for ref in new]
-    await SQL["insert_facts"].run(tx, agent_id=by.agent_id, facts=json.dumps(rows))
+    rows = [_row(fresh[ref], drafts[ref], single=ref in single, source=fresh[ref].told_by(ctx)) for ref in new]
+    await SQL["insert_facts"].run(tx, agent_id=ctx.agent_id, facts=json.dumps(rows))
     again = [s for ref, s in fresh.items() if ref not in new]
-    counted, touched = await _confirmed(tx, again, by=by)
-    await review(tx, ground, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
+    counted, touched = await _confirmed(tx, again, ctx=ctx)
+    await review(tx, ctx, "fact", [*touched, *(drafts[ref].memory_id for ref in new)])
     return ["new" if s.ref in new else "confirmed" if s.ref in counted else "unchanged" for s in statements]
 
 
-async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: Ground) -> None:
     """Puts one fact in the place of another, and of no other. Should that be told again later, it holds again.
 
     Raises NotFoundError for an unknown fact, ConflictError for one that would come to supersede itself, is quarantined
     or was said to be wrong.
     """
-    old, new = await _between(tx, memory_id, by_fact, ground=ground)
-    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
+    old, new = await _between(tx, memory_id, by_fact, ctx=ctx)
+    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
         raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
     if row and row["known"]:
-        await _retold(tx, [(new, ground.by.now)], by=ground.by)
-    await store.connect(tx, "supersedes", [(new, old)], by=ground.by)
-    await review(tx, ground, "fact", [old, new])
+        await _retold(tx, [(new, ctx.now)], ctx=ctx)
+    await store.connect(tx, "supersedes", [(new, old)], ctx=ctx)
+    await review(tx, ctx, "fact", [old, new])
 
 
-async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -> None:
+async def disprove(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: Ground) -> None:
     """One fact says that another was never so. What that other had superseded is restored. Raises as `supersede`."""
-    old, new = await _between(tx, memory_id, by_fact, ground=ground)
-    await store.connect(tx, "was_wrong", [(new, old)], by=ground.by)
-    await _retracted(tx, old, ground=ground)
+    old, new = await _between(tx, memory_id, by_fact, ctx=ctx)
+    await store.connect(tx, "was_wrong", [(new, old)], ctx=ctx)
+    await _retracted(tx, old, ctx=ctx)
 
 
-async def retract(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+async def retract(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """A person says that it was never so. What it had superseded is restored."""
-    (found,) = await _found(tx, [memory_id], ground=ground)
-    await _retracted(tx, found.memory_id, ground=ground)
+    (found,) = await _found(tx, [memory_id], ctx=ctx)
+    await _retracted(tx, found.memory_id, ctx=ctx)
 
 
-async def _retracted(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
-    await SQL["retract"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
-    await review(tx, ground, "fact", [memory_id])
+async def _retracted(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
+    await SQL["retract"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await review(tx, ctx, "fact", [memory_id])
 
 
-async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ground: Ground) -> bool:
+async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Ground) -> bool:
     """Somebody says that it is so, now. False when this telling was counted before."""
-    (found,) = await _found(tx, [memory_id], ground=ground)
+    (found,) = await _found(tx, [memory_id], ctx=ctx)
     telling = Telling(memory_id=found.memory_id, ref=ref, source=source)
-    counted = await store.confirm(tx, [telling], by=ground.by)
+    counted = await store.confirm(tx, [telling], ctx=ctx)
     if counted:
-        await _retold(tx, [(found.memory_id, ground.by.now)], by=ground.by)
-    await review(tx, ground, "fact", [found.memory_id])
+        await _retold(tx, [(found.memory_id, ctx.now)], ctx=ctx)
+    await review(tx, ctx, "fact", [found.memory_id])
     return bool(counted)
 
 
-async def mark(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+async def mark(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """A person says that this is a core fact."""
-    (found,) = await _found(tx, [memory_id], ground=ground)
-    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=found.memory_id)
-    await review(tx, ground, "fact", [found.memory_id])
+    (found,) = await _found(tx, [memory_id], ctx=ctx)
+    await SQL["mark"].run(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
+    await review(tx, ctx, "fact", [found.memory_id])
 
 
 async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
@@ -183,9 +182,9 @@ async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     return rows[0]["memory_id"]
 
 
-async def ensure_not_wrong(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
+async def ensure_not_wrong(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """Raises ConflictError for a fact that was said to be wrong: no telling brings it back; and NotFoundError."""
-    (found,) = await _found(tx, [memory_id], ground=ground)
+    (found,) = await _found(tx, [memory_id], ctx=ctx)
     _not_wrong(found)
 
 
@@ -196,13 +195,13 @@ def _not_wrong(found: Found) -> None:
         )
 
 
-async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: Sequence[Key] = ()) -> list[Found]:
+async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ctx: Ground, alone: Sequence[Key] = ()) -> list[Found]:
     """The facts that these stand for; from here on nobody else writes values of their attributes.
 
     Raises NotFoundError when one of them is no fact of this agent.
     """
-    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], by=ground.by)
+    rows = await SQL["find"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], ctx=ctx)
     found = {row["named"]: Found(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     for memory_id in memory_ids:
         if memory_id not in found:
@@ -210,9 +209,9 @@ async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: S
     return [found[memory_id] for memory_id in memory_ids]
 
 
-async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ground: Ground) -> tuple[UUID, UUID]:
+async def _between(tx: Tx, old_id: UUID, new_id: UUID, *, ctx: Ground) -> tuple[UUID, UUID]:
     """The facts that both stand for, of which the second has a say."""
-    old, new = await _found(tx, [old_id, new_id], ground=ground, alone=[CIRCLE])
+    old, new = await _found(tx, [old_id, new_id], ctx=ctx, alone=[CIRCLE])
     if old.memory_id == new.memory_id:
         raise ConflictError("A fact cannot take its own place.", hint="Name two facts that say different things.")
     if new.quarantined:
@@ -225,50 +224,50 @@ def _unknown(memory_id: UUID) -> NotFoundError:
     return NotFoundError(f"There is no fact {memory_id}.", hint="`newton recall --kind fact` shows ids.")
 
 
-async def _single(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> set[str]:
+async def _single(tx: Tx, statements: Sequence[Statement], *, ctx: Teller) -> set[str]:
     """The refs of those that tell a value of an attribute which has one at a time."""
     keys = {s.ref: s.key for s in statements if s.key}
     attributes = {attribute for _, attribute in keys.values()}
-    single = await single_valued(tx, sorted(attributes), agent_id=by.agent_id) if attributes else set[str]()
+    single = await single_valued(tx, sorted(attributes), agent_id=ctx.agent_id) if attributes else set[str]()
     return {ref for ref, (_, attribute) in keys.items() if attribute in single}
 
 
-async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> tuple[set[str], list[UUID]]:
+async def _confirmed(tx: Tx, statements: Sequence[Statement], *, ctx: Teller) -> tuple[set[str], list[UUID]]:
     """Counts statements whose words are known. Returns the refs not counted before, and the facts they are about."""
     if not statements:
         return set(), []
     hashes = [s.content_hash for s in statements]
-    rows = await SQL["by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
+    rows = await SQL["by_hash"].all(tx, agent_id=ctx.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in statements:
         if statement.content_hash not in known:
             raise store.other_words("fact", statement.ref)  # somebody took its ref a moment ago
-    tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(by)) for s in statements]
-    counted = await store.confirm(tx, tellings, by=by)
-    await _retold(tx, [(known[s.content_hash], s.at) for s in statements], by=by)
+    tellings = [Telling(memory_id=known[s.content_hash], ref=s.ref, source=s.told_by(ctx)) for s in statements]
+    counted = await store.confirm(tx, tellings, ctx=ctx)
+    await _retold(tx, [(known[s.content_hash], s.at) for s in statements], ctx=ctx)
     return counted, list(known.values())
 
 
-async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, by: Teller) -> None:
+async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, ctx: Teller) -> None:
     """Each holds again from then on, if those who say so may be believed."""
-    if by.trust not in OUTSIDE:
+    if ctx.trust not in OUTSIDE:
         memory_ids, ats = zip(*tellings, strict=True)
-        await SQL["retell"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, ats=ats)
+        await SQL["retell"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, ats=ats)
 
 
-def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
+def _draft(statement: Statement, *, ctx: Teller) -> Draft:
     return Draft(
         memory_id=new_id(),
         kind="fact",
         state="NEW",
-        forms=forms(statement.content, count=count, prefix=_still_to_come(statement, by)),
+        forms=forms(statement.content, count=ctx.count_tokens, prefix=_still_to_come(statement, ctx)),
         full_text=statement.content,
         indexed=statement.content,
         cue=one_line(statement.content),
         occurred_at=statement.at,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=statement.content_hash,
         ref=statement.ref,
         confidence=statement.confidence,
@@ -278,9 +277,9 @@ def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:
     )
 
 
-def _still_to_come(statement: Statement, by: Teller) -> str:
+def _still_to_come(statement: Statement, ctx: Teller) -> str:
     """What says that it does not hold yet, in every context that shows it."""
-    return f"[from {statement.at:%Y-%m-%d}] " if statement.at.date() > by.now.date() else ""
+    return f"[from {statement.at:%Y-%m-%d}] " if statement.at.date() > ctx.now.date() else ""
 
 
 def _row(statement: Statement, draft: Draft, *, single: bool, source: str) -> Mapping[str, object]:

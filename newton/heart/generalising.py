@@ -11,8 +11,8 @@ from newton.db.queries import load
 from newton.heart import facts
 from newton.heart.facts import Statement
 from newton.heart.lifecycle.engine import Ground
-from newton.memory.memory import Trust, digest, least
-from newton.memory.representations import SUMMARY_TOKENS, Count, bullet, one_line
+from newton.memory.memory import Count, Trust, digest, least
+from newton.memory.representations import SUMMARY_TOKENS, bullet, one_line
 
 SQL = load("newton.heart", "generalising.sql")
 
@@ -29,20 +29,19 @@ class Single:
     valid_from: datetime
 
 
-async def generalise(db: Database, ground: Ground, *, count: Count) -> int:
+async def generalise(db: Database, ctx: Ground) -> int:
     """Generalises what has grown too many, each attribute in a unit of work; returns how many facts that concerned."""
-    async with db.work(ground.by.agent_id) as tx:
-        groups = await _crowded(tx, ground)
+    async with db.work(ctx.agent_id) as tx:
+        groups = await _crowded(tx, ctx)
     for group in groups:
-        async with db.work(ground.by.agent_id) as tx:
-            for statement, trust in generalisations(group, count=count):
-                by = replace(ground.by, trust=trust)
-                await facts.learn(tx, [statement], ground=replace(ground, by=by), count=count)
+        async with db.work(ctx.agent_id) as tx:
+            for statement, trust in generalisations(group, count=ctx.count_tokens):
+                await facts.learn(tx, [statement], ctx=replace(ctx, trust=trust))
     return sum(len(group) for group in groups)
 
 
-async def _crowded(tx: Tx, ground: Ground) -> list[list[Single]]:
-    rows = await SQL["crowded"].all(tx, agent_id=ground.by.agent_id, most=ground.thresholds.facts_per_attribute)
+async def _crowded(tx: Tx, ctx: Ground) -> list[list[Single]]:
+    rows = await SQL["crowded"].all(tx, agent_id=ctx.agent_id, most=ctx.thresholds.facts_per_attribute)
     groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
     fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
     return [[Single(**{name: row[name] for name in fields}) for row in group] for _, group in groups]

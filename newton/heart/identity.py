@@ -15,8 +15,8 @@ from newton.heart.wishes import Wish
 from newton.ids import new_id
 from newton.memory import hygiene
 from newton.memory.lookup import FEWEST_LETTERS, short
-from newton.memory.memory import OUTSIDE, Teller, Trust
-from newton.memory.representations import Count, one_line
+from newton.memory.memory import OUTSIDE, Count, Teller, Trust
+from newton.memory.representations import one_line
 
 SQL = load("newton.heart", "identity.sql")
 
@@ -31,13 +31,12 @@ MOST_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, 
 class Hand:
     """Who changes the identity, and why if that was said."""
 
-    by: Teller
-    count: Count
+    ctx: Teller
     because: str | None = None
 
     @property
     def agent_id(self) -> UUID:
-        return self.by.agent_id
+        return self.ctx.agent_id
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -122,7 +121,7 @@ async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = Fals
     goes against it, unless it is to stand `beside` that.
     """
     now = await _held(tx, hand)
-    tenet = _tenet(part, words, hand.count)
+    tenet = _tenet(part, words, hand.ctx.count_tokens)
     await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state="ACCEPTED")
     if _says(now, tenet):
         return False
@@ -130,7 +129,7 @@ async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = Fals
         raise ConflictError(f"This goes against what stands: {against[0].words}.", hint=_instead(against[0], tenet))
     _ensure_room(now)
     await _turn_down(tx, tenet, hand=hand)
-    await _write(tx, tenet, by=hand.by)
+    await _write(tx, tenet, ctx=hand.ctx)
     await _turn(tx, "added", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
     return True
 
@@ -139,10 +138,10 @@ async def change(tx: Tx, given: str, words: str, *, part: Part | None, hand: Han
     """Puts other words in the place of a line, perhaps in another part; False when they are the same."""
     now = await _held(tx, hand)
     before = _picked(given, now.tenets)
-    tenet = _tenet(part or before.part, words, hand.count)
+    tenet = _tenet(part or before.part, words, hand.ctx.count_tokens)
     if (tenet.part, tenet.words) == (before.part, before.words):
         return False
-    await _write(tx, tenet, by=hand.by)
+    await _write(tx, tenet, ctx=hand.ctx)
     after = [tenet.tenet_id if one == before.tenet_id else one for one in _ids(now)]
     await _turn(tx, "changed", tenet.tenet_id, after, hand=hand)
     return True
@@ -178,9 +177,9 @@ async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Ha
 
     Raises InputError for what a tool or the web said.
     """
-    if hand.by.trust in OUTSIDE:
+    if hand.ctx.trust in OUTSIDE:
         raise InputError(
-            f"What a {hand.by.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
+            f"What a {hand.ctx.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
         )
     now = await _held(tx, hand)
     waiting = [_worded(one) for one in await _waiting(tx, hand)]
@@ -190,9 +189,9 @@ async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Ha
             continue
         tenet = _alike(waiting, wish.words)
         if tenet is None:
-            tenet = _tenet(wish.part, wish.words, hand.count)
+            tenet = _tenet(wish.part, wish.words, hand.ctx.count_tokens)
             waiting.append(tenet)
-            await _write(tx, tenet, by=hand.by, spot=spot)
+            await _write(tx, tenet, ctx=hand.ctx, spot=spot)
             await SQL["insert_proposal"].run(
                 tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=gist(tenet.words)
             )
@@ -275,17 +274,17 @@ async def _turn_down(tx: Tx, chosen: Tenet, *, hand: Hand) -> None:
             await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(one.words), state="REJECTED")
 
 
-async def _write(tx: Tx, tenet: Tenet, *, by: Teller, spot: Spot | None = None) -> None:
+async def _write(tx: Tx, tenet: Tenet, *, ctx: Teller, spot: Spot | None = None) -> None:
     await SQL["insert_tenet"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         tenet_id=tenet.tenet_id,
         part=tenet.part,
         words=tenet.words,
         tokens=tenet.tokens,
-        at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         session_id=spot and spot.session_id,
         position=None if spot is None else spot.position,
     )
@@ -298,9 +297,9 @@ async def _turn(
     await SQL["insert_version"].run(
         tx,
         agent_id=hand.agent_id,
-        at=hand.by.now,
-        origin=hand.by.origin,
-        trust=hand.by.trust,
+        at=hand.ctx.now,
+        origin=hand.ctx.origin,
+        trust=hand.ctx.trust,
         change=change,
         tenet_id=tenet_id,
         restored=restored,

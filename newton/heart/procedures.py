@@ -14,8 +14,8 @@ from newton.heart.lifecycle.engine import Ground, review
 from newton.heart.matching import Pattern
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Forms, digest
-from newton.memory.representations import Count, bullet, forms, one_line
+from newton.memory.memory import Count, Draft, Forms, digest
+from newton.memory.representations import bullet, forms, one_line
 
 SQL = load("newton.heart", "procedures.sql")
 
@@ -71,33 +71,33 @@ class _Version:
     origin: str
 
 
-async def sync(tx: Tx, skills: Mapping[str, Skill], *, ground: Ground, count: Count) -> Synced:
+async def sync(tx: Tx, skills: Mapping[str, Skill], *, ctx: Ground) -> Synced:
     """Follows the folder: what is new or changed becomes a version, what is gone is retired, what is back restored."""
-    if not _differs(await _latest(tx, ground), skills):
+    if not _differs(await _latest(tx, ctx), skills):
         return Synced(0, 0)
-    await SQL["lock_procedures"].run(tx, agent_id=ground.by.agent_id)
-    latest = await _latest(tx, ground)
+    await SQL["lock_procedures"].run(tx, agent_id=ctx.agent_id)
+    latest = await _latest(tx, ctx)
     changed = [skill for skill in skills.values() if not _same(skill, latest.get(skill.name))]
     gone = [v for v in latest.values() if v.origin == FROM_DISK and v.name not in skills and not v.retired]
     back = [v for v in latest.values() if v.name in skills and v.retired and _same(skills[v.name], v)]
-    await _write(tx, changed, latest, ground=ground, count=count)
+    await _write(tx, changed, latest, ctx=ctx)
     replaced = [latest[skill.name] for skill in changed if skill.name in latest]
-    await _set(tx, [v.memory_id for v in (*gone, *replaced)], retired=True, ground=ground)
-    await _set(tx, [v.memory_id for v in back], retired=False, ground=ground)
+    await _set(tx, [v.memory_id for v in (*gone, *replaced)], retired=True, ctx=ctx)
+    await _set(tx, [v.memory_id for v in back], retired=False, ctx=ctx)
     return Synced(len(changed), len(gone))
 
 
-async def learn(tx: Tx, skill: Skill, *, ground: Ground, count: Count) -> UUID | None:
+async def learn(tx: Tx, skill: Skill, *, ctx: Ground) -> UUID | None:
     """Keeps a procedure that was learnt and returns its id; None when it is there.
 
     Raises ConflictError when there is another of its name: only its own source replaces a procedure.
     """
-    await SQL["lock_procedures"].run(tx, agent_id=ground.by.agent_id)
-    if known := (await _latest(tx, ground)).get(skill.name):
+    await SQL["lock_procedures"].run(tx, agent_id=ctx.agent_id)
+    if known := (await _latest(tx, ctx)).get(skill.name):
         if _same(skill, known):
             return None
         raise ConflictError(f"There is another procedure {skill.name!r}.", hint="Give it a name of its own.")
-    (draft,) = await _write(tx, [skill], {}, ground=ground, count=count)
+    (draft,) = await _write(tx, [skill], {}, ctx=ctx)
     return draft.memory_id
 
 
@@ -119,8 +119,8 @@ async def patterns(tx: Tx, *, agent_id: UUID) -> list[Pattern]:
     return [Pattern(**row) for row in await SQL["patterns"].all(tx, agent_id=agent_id)]
 
 
-async def _latest(tx: Tx, ground: Ground) -> dict[str, _Version]:
-    rows = await SQL["latest"].all(tx, agent_id=ground.by.agent_id)
+async def _latest(tx: Tx, ctx: Ground) -> dict[str, _Version]:
+    rows = await SQL["latest"].all(tx, agent_id=ctx.agent_id)
     return {row["name"]: _Version(**row) for row in rows}
 
 
@@ -139,23 +139,21 @@ def _hash(skill: Skill, version: int) -> bytes:
     return digest(skill.name, skill.content_hash.hex(), str(version))
 
 
-async def _write(
-    tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _Version], *, ground: Ground, count: Count
-) -> list[Draft]:
+async def _write(tx: Tx, skills: Sequence[Skill], latest: Mapping[str, _Version], *, ctx: Ground) -> list[Draft]:
     versions = {skill.name: latest[skill.name].version + 1 if skill.name in latest else 1 for skill in skills}
-    drafts = {skill.name: _draft(skill, versions[skill.name], ground=ground, count=count) for skill in skills}
-    await store.remember(tx, agent_id=ground.by.agent_id, drafts=list(drafts.values()))
+    drafts = {skill.name: _draft(skill, versions[skill.name], ctx=ctx) for skill in skills}
+    await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
     rows = [_row(skill, versions[skill.name], drafts[skill.name]) for skill in skills]
-    await SQL["insert_procedures"].run(tx, agent_id=ground.by.agent_id, procedures=json.dumps(rows))
+    await SQL["insert_procedures"].run(tx, agent_id=ctx.agent_id, procedures=json.dumps(rows))
     pairs = [(drafts[name].memory_id, latest[name].memory_id) for name in drafts if name in latest]
-    await store.connect(tx, "supersedes", pairs, by=ground.by)
+    await store.connect(tx, "supersedes", pairs, ctx=ctx)
     return list(drafts.values())
 
 
-async def _set(tx: Tx, memory_ids: Sequence[UUID], *, retired: bool, ground: Ground) -> None:
+async def _set(tx: Tx, memory_ids: Sequence[UUID], *, retired: bool, ctx: Ground) -> None:
     if memory_ids:
-        await SQL["retire_procedures"].run(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids, retired=retired)
-        await review(tx, ground, "procedure", memory_ids)
+        await SQL["retire_procedures"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, retired=retired)
+        await review(tx, ctx, "procedure", memory_ids)
 
 
 def section(name: str) -> str:
@@ -177,21 +175,20 @@ def _forms(skill: Skill, count: Count) -> Forms:
     )
 
 
-def _draft(skill: Skill, version: int, *, ground: Ground, count: Count) -> Draft:
-    by = ground.by
+def _draft(skill: Skill, version: int, *, ctx: Ground) -> Draft:
     about = "\n".join([skill.name.replace("-", " "), skill.description, *skill.triggers, *skill.goals])
     return Draft(
         memory_id=new_id(),
         kind="procedure",
         state="ACTIVE",
-        forms=_forms(skill, count),
+        forms=_forms(skill, ctx.count_tokens),
         full_text="\n".join([skill.description, *skill.goals, *skill.core, skill.details]),
         indexed=f"{about}\n" + "\n".join(skill.core),
         cue=one_line(about),
-        occurred_at=by.now,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        occurred_at=ctx.now,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=_hash(skill, version),
         ref=f"{skill.name} {version}",
     )

@@ -1,7 +1,7 @@
 """What every memory is, whatever its kind."""
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Literal, get_args
@@ -23,6 +23,7 @@ Kind = Literal[
     "artifact",
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
+Count = Callable[[str], int]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
@@ -116,9 +117,10 @@ class Draft:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Teller:
-    """Who writes: set by code at the door the words came through, never by a model."""
+    """Who writes, when, and how tokens are counted: set by code at the interface that was called, never by a model."""
 
     agent_id: UUID
     now: datetime
     origin: str
     trust: Trust
+    count_tokens: Count

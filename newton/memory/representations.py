@@ -1,11 +1,9 @@
 """The short forms of a memory, made once, when it is written. Pure: the token counter is passed in."""
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
-from newton.memory.memory import Forms
-
-Count = Callable[[str], int]
+from newton.memory.memory import Count, Forms
 
 MICRO_TOKENS = 24
 SUMMARY_TOKENS = 110

@@ -74,33 +74,33 @@ def other_words(kind: Kind, ref: str) -> ConflictError:
     return ConflictError(f"The {kind} {ref!r} is there with other words.", hint="Send it under a ref of its own.")
 
 
-async def confirm(tx: Tx, tellings: Sequence[Telling], *, by: Teller) -> set[str]:
+async def confirm(tx: Tx, tellings: Sequence[Telling], *, ctx: Teller) -> set[str]:
     """Counts what was met again; returns the refs not counted before."""
     if not tellings:
         return set()
     rows = await SQL["confirm"].all(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         memory_ids=[telling.memory_id for telling in tellings],
         refs=[telling.ref for telling in tellings],
         sources=[telling.source for telling in tellings],
-        now=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        now=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
     )
     return {row["ref"] for row in rows}
 
 
-async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, by: Teller) -> None:
+async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, ctx: Teller) -> None:
     """Links the first of each pair to the second; a link that is there already stays as it was."""
     if pairs:
         await SQL["link"].run(
             tx,
-            agent_id=by.agent_id,
+            agent_id=ctx.agent_id,
             memory_ids=[memory_id for memory_id, _ in pairs],
             link=link,
             other_ids=[other_id for _, other_id in pairs],
-            now=by.now,
+            now=ctx.now,
         )
 
 
@@ -114,7 +114,7 @@ class Retold:
     outcome: Outcome | None = None
 
 
-async def retell(tx: Tx, retold: Sequence[Retold], *, by: Teller) -> None:
+async def retell(tx: Tx, retold: Sequence[Retold], *, ctx: Teller) -> None:
     """Puts other short forms in the place of a memory's own, which are kept as its former ones; a full text or an
     outcome of None stays as it was.
 
@@ -122,9 +122,9 @@ async def retell(tx: Tx, retold: Sequence[Retold], *, by: Teller) -> None:
     """
     await SQL["retell"].run(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         form_ids=[new_id() for _ in retold],
-        now=by.now,
+        now=ctx.now,
         memory_ids=[one.memory_id for one in retold],
         micros=[one.forms.micro for one in retold],
         summaries=[one.forms.summary for one in retold],

@@ -40,7 +40,7 @@ class Transition:
     origin: str
 
 
-async def move(tx: Tx, steps: Sequence[Step], *, by: Teller) -> set[UUID]:
+async def move(tx: Tx, steps: Sequence[Step], *, ctx: Teller) -> set[UUID]:
     """Takes the steps, at most one for each memory, and returns whose were taken.
 
     A memory that has left the state meanwhile stays where it is: who comes second changes nothing.
@@ -49,7 +49,7 @@ async def move(tx: Tx, steps: Sequence[Step], *, by: Teller) -> set[UUID]:
         return set()
     rows = await SQL["move"].all(
         tx,
-        agent_id=by.agent_id,
+        agent_id=ctx.agent_id,
         memory_ids=[step.memory_id for step in steps],
         transition_ids=[new_id() for _ in steps],
         events=[step.event for step in steps],
@@ -57,8 +57,8 @@ async def move(tx: Tx, steps: Sequence[Step], *, by: Teller) -> set[UUID]:
         to_states=[step.after for step in steps],
         becauses=[step.because for step in steps],
         releases=[step.releases for step in steps],
-        now=by.now,
-        origin=by.origin,
+        now=ctx.now,
+        origin=ctx.origin,
     )
     return {row["memory_id"] for row in rows}
 

@@ -38,7 +38,7 @@ class Minds:
     async def of(self, name: str) -> Newton:
         """Newton for the agent of that name. Raises NotFoundError when there is none."""
         known = agent_id(name)
-        if known == self.first.agent_id:
+        if known == self.first.scope.agent_id:
             return self.first
         if known in self._at_hand:
             self._at_hand.move_to_end(known)
@@ -48,15 +48,15 @@ class Minds:
 
     async def begin(self, name: str) -> Newton:
         """The same, begun if it is new: on purpose only, since a slip of the pen would be a mind of its own."""
-        await agents.agent(self.first.db, name, now=self.first.clock.now())
+        await agents.agent(self.first.scope.db, name, now=self.first.scope.now())
         return await self.of(name)
 
     async def renew(self, newton: Newton) -> Newton:
         """The agent anew, as after a change of its embedding model. What was begun with the old one goes on with it."""
         name = newton.settings.agent
-        async with self._lock(newton.agent_id):
+        async with self._lock(newton.scope.agent_id):
             made = await for_agent(self.first, name)
-            if newton.agent_id != self.first.agent_id:
+            if newton.scope.agent_id != self.first.scope.agent_id:
                 return self._kept(made)
             self.first = made
         return made
@@ -66,8 +66,8 @@ class Minds:
         return self._locks.setdefault(known, asyncio.Lock())
 
     def _kept(self, made: Newton) -> Newton:
-        self._at_hand[made.agent_id] = made
-        self._at_hand.move_to_end(made.agent_id)
+        self._at_hand[made.scope.agent_id] = made
+        self._at_hand.move_to_end(made.scope.agent_id)
         while len(self._at_hand) > MOST:
             self._at_hand.popitem(last=False)
         return made
@@ -90,7 +90,7 @@ class Minds:
 
     async def _answers(self) -> bool:
         try:
-            async with self.first.db.work(self.first.agent_id) as tx:
+            async with self.first.scope.db.work(self.first.scope.agent_id) as tx:
                 return await tx.fetchval("select true") is True
         except DatabaseError:
             return False

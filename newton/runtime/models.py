@@ -4,14 +4,13 @@ from collections.abc import Sequence
 from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from newton.agent.asking import Asking
-from newton.clock import Clock
+from newton.agent.scope import AgentScope
 from newton.cognition.web import Web
 from newton.db.pool import Database
 from newton.errors import ProviderError
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -26,11 +25,9 @@ def chat_model(settings: Settings) -> "OpenAIChat | None":
     return import_module("newton.providers.openai_models").OpenAIChat(settings)
 
 
-def asking(settings: Settings, *, agent_id: UUID, db: Database, clock: Clock, count: Count) -> Asking | None:
+def asking(settings: Settings, scope: AgentScope) -> Asking | None:
     model = chat_model(settings)
-    return model and Asking(
-        agent_id=agent_id, db=db, clock=clock, count=count, model=model, per_day=settings.llm_tokens_per_day
-    )
+    return model and Asking(scope=scope, model=model, per_day=settings.llm_tokens_per_day)
 
 
 def web(settings: Settings, *, db: Database, count: Count) -> Web | None:

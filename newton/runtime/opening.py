@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 from uuid import UUID
 
+from newton.agent.scope import AgentScope
 from newton.clock import Clock, SystemClock
 from newton.cognition.context import Contexts
 from newton.cognition.exemplars import learnt
@@ -17,7 +18,7 @@ from newton.cognition.refresh import Covering
 from newton.cognition.render import headers
 from newton.cognition.score import check_expression
 from newton.concurrency import together
-from newton.content.packs import load_outlook
+from newton.content.packs import Outlook, load_outlook
 from newton.content.profiles import load_profiles
 from newton.content.shipped import shipped
 from newton.content.skills import load_skills
@@ -26,11 +27,12 @@ from newton.db.pool import Database
 from newton.heart.procedures import FROM_DISK
 from newton.memory import agents, reembedding
 from newton.runtime.models import asked_by, asking, loaded, web
-from newton.runtime.tuning import check, selecting
+from newton.runtime.tuning import check, selecting, thresholds
 from newton.runtime.wiring import Newton
 from newton.settings import Settings
 
 if TYPE_CHECKING:
+    from newton.agent.asking import Asking
     from newton.providers.embedding import Embedder
 
 COLLECTED_AFTER = 10_000  # objects more than before; Python's own 700 are made and dropped many times in a context
@@ -54,49 +56,58 @@ async def opened(
             opening = tasks.create_task(stack.enter_async_context(database))
         (configured, count), db = loading.result(), opening.result()
         agent_id, embedder = await _begun(db, settings, configured, clock, begin=begin)
-        own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=count)
-        newton = Newton(
-            settings=settings,
+        scope = AgentScope(
             agent_id=agent_id,
             db=db,
             clock=clock,
-            count=count,
+            count_tokens=count,
+            thresholds=thresholds(settings),
             embedder=embedder,
+        )
+        own = asking(settings, scope)
+        newton = Newton(
+            settings=settings,
+            scope=scope,
             configured=configured,
             frames=outlook.frames,
             profiles=outlook.profiles,
             pack=outlook.pack,
             skills=skills,
-            contexts=Contexts(
-                db=db,
-                clock=clock,
-                count=count,
-                frames=outlook.frames,
-                profiles=outlook.profiles,
-                embedder=embedder,
-                likeness=await learnt(outlook.frames, embedder, cache=settings.home / "cache"),
-                header_tokens=headers(count),
-                source_seconds=settings.source_seconds,
-                tiebreak=own.frame if own and settings.frame_tiebreak else None,
-                covering=Covering(cosine=settings.covered, words=settings.covered_words),
-                selecting=selecting(settings),
-                web=web(settings, db=db, count=count),
-            ),
+            contexts=await _contexts(scope, settings, outlook, own),
         )
         await _settled(newton, as_found=as_found)
         yield newton
 
 
+async def _contexts(scope: AgentScope, settings: Settings, outlook: Outlook, own: "Asking | None") -> Contexts:
+    return Contexts(
+        db=scope.db,
+        clock=scope.clock,
+        count=scope.count_tokens,
+        frames=outlook.frames,
+        profiles=outlook.profiles,
+        embedder=scope.embedder,
+        likeness=await learnt(outlook.frames, scope.embedder, cache=settings.home / "cache"),
+        header_tokens=headers(scope.count_tokens),
+        source_seconds=settings.source_seconds,
+        tiebreak=own.frame if own and settings.frame_tiebreak else None,
+        covering=Covering(cosine=settings.covered, words=settings.covered_words),
+        selecting=selecting(settings),
+        web=web(settings, db=scope.db, count=scope.count_tokens),
+    )
+
+
 async def for_agent(newton: Newton, name: str) -> Newton:
     """The same for another agent. Nothing of one agent reaches another. Raises NotFoundError when there is none."""
-    settings, db, clock = newton.settings.model_copy(update={"agent": name}), newton.db, newton.clock
-    agent_id, embedder = await _begun(db, settings, newton.configured, clock, begin=False)
-    own = asking(settings, agent_id=agent_id, db=db, clock=clock, count=newton.count)
+    settings = newton.settings.model_copy(update={"agent": name})
+    agent_id, embedder = await _begun(newton.scope.db, settings, newton.configured, newton.scope.clock, begin=False)
+    scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
+    own = asking(settings, scope)
     contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
-    if embedder is not newton.embedder:
+    if embedder is not newton.scope.embedder:
         likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
         contexts = replace(contexts, embedder=embedder, likeness=likeness)
-    other = replace(newton, settings=settings, agent_id=agent_id, contexts=contexts, embedder=embedder)
+    other = replace(newton, settings=settings, scope=scope, contexts=contexts)
     await other.practice(FROM_DISK).follow(other.skills)
     return other
 

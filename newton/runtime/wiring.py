@@ -1,49 +1,45 @@
 """The composition root: the only place where the parts meet by name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
-from uuid import UUID
 
 from newton.agent.acquaintance import Acquaintance
 from newton.agent.bearing import Bearing
 from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations, begun
+from newton.agent.conversations import Conversations
 from newton.agent.curation import Curation
 from newton.agent.deciding import Deciding
+from newton.agent.erasing import Erasing
+from newton.agent.following import Following
 from newton.agent.gate import Gate
 from newton.agent.hindsight import Hindsight
 from newton.agent.practice import Practice
+from newton.agent.scope import AgentScope
 from newton.agent.tasks import Tasks
-from newton.agent.telling import tell
 from newton.agent.tools import Toolbox
 from newton.agent.turn import Turns
 from newton.agent.upkeep import Upkeep
 from newton.agent.verbs import Verbs
 from newton.agent.working import WorkingMemory, session_at_work
 from newton.brain.headnote import HeadNotes, place_of
-from newton.clock import Clock
 from newton.cognition.context import Contexts
 from newton.cognition.measuring import Measuring
 from newton.content.frames import Frame
 from newton.content.packs import Pack
 from newton.content.profiles import Profile
 from newton.content.skills import Skill
-from newton.db.pool import Database
-from newton.dialogue import closing
+from newton.db.pool import Tx
 from newton.dialogue.compaction.events import Event
 from newton.dialogue.compaction.strategies import preset
 from newton.heart.comparing import Bounds
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.ids import model_id, new_id
-from newton.memory.memory import Teller
+from newton.ids import model_id
 from newton.memory.outbox import Outbox
-from newton.memory.representations import Count
 from newton.runtime.models import asking
 from newton.runtime.transfer.importing import Importer
 from newton.runtime.transfer.whole import Carrier
-from newton.runtime.tuning import limits, room, sizes, thresholds
+from newton.runtime.tuning import limits, room, sizes
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -60,11 +56,7 @@ class Newton:
     """Everything that works, for the agent that the settings name."""
 
     settings: Settings
-    agent_id: UUID
-    db: Database
-    clock: Clock
-    count: Count
-    embedder: "Embedder | None"
+    scope: AgentScope
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     contexts: Contexts
@@ -72,244 +64,144 @@ class Newton:
     pack: Pack | None = None
     configured: "Embedder | None" = None
 
+    def within(self, tx: Tx) -> "Newton":
+        """Return these services joined to an open transaction; see `AgentScope.within`."""
+        return replace(self, scope=self.scope.within(tx))
+
     def verbs(self, origin: str) -> Verbs:
-        return Verbs(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
-            embedder=self.embedder,
-        )
+        return Verbs(scope=self.scope.at(origin))
 
     def curation(self, origin: str) -> Curation:
-        return Curation(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
-        )
+        return Curation(scope=self.scope.at(origin))
 
     def practice(self, origin: str) -> Practice:
-        return Practice(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
-        )
+        return Practice(scope=self.scope.at(origin))
 
     def bearing(self, origin: str) -> Bearing:
-        return Bearing(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+        return Bearing(scope=self.scope.at(origin))
 
     def tasks(self, origin: str) -> Tasks:
-        return Tasks(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, count=self.count)
+        return Tasks(scope=self.scope.at(origin))
 
     def acquaintance(self) -> Acquaintance:
-        return Acquaintance(agent_id=self.agent_id, db=self.db, clock=self.clock)
+        return Acquaintance(scope=self.scope)
 
     def gate(self, origin: str) -> Gate:
-        return Gate(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
-            embedder=self.embedder,
-        )
+        return Gate(scope=self.scope.at(origin))
+
+    def erasing(self, origin: str) -> Erasing:
+        return Erasing(scope=self.scope.at(origin))
+
+    def following(self, origin: str) -> Following:
+        return Following(scope=self.scope.at(origin))
 
     def guarding(self, origin: str) -> "Guarding":
-        """Raises ConfigError for a guardrail file that cannot be used."""
-        # CEL takes a fifth of a second to load, and most commands judge no choice
+        """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
+        # CEL takes a fifth of a second to load, and most commands evaluate no decision
         module = import_module("newton.agent.guarding")
-        folder = module.from_files(self.settings.guardrails_dir)
-        return module.Guarding(agent_id=self.agent_id, origin=origin, db=self.db, clock=self.clock, folder=folder)
+        return module.Guarding(scope=self.scope.at(origin), folder=module.from_files(self.settings.guardrails_dir))
 
     def deciding(self, origin: str) -> Deciding:
         return Deciding(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
+            scope=self.scope.at(origin),
             gate=self.gate(origin),
             judge=lambda tx, choice, standing: self.guarding(origin).judge(tx, choice, standing),
             notes=self.notes,
-            embedder=self.embedder,
             verifiers=self.settings.verifiers,
             verifier_seconds=self.settings.verifier_seconds,
         )
 
     def hindsight(self) -> Hindsight:
-        return Hindsight(agent_id=self.agent_id, db=self.db, frames=self.frames, profiles=self.profiles)
+        return Hindsight(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
     def growing(self) -> "Growing":
-        module = import_module("newton.agent.growing")
-        return module.Growing(agent_id=self.agent_id, db=self.db, clock=self.clock)
+        return import_module("newton.agent.growing").Growing(scope=self.scope)
 
     def measuring(self) -> Measuring:
-        return Measuring(agent_id=self.agent_id, db=self.db, clock=self.clock)
-
-    @property
-    def notes(self) -> HeadNotes:
-        """Where the ends of the ledgers of this database are noted."""
-        url = self.settings.database_url
-        return HeadNotes(self.settings.home / "ledger", place_of(url.get_secret_value() if url else None))
-
-    def ingest(self, origin: str) -> "Ingest":
-        module = import_module("newton.agent.ingest")
-        return module.Ingest(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            sizes=sizes(self.settings),
-        )
-
-    async def working(self, session: str | None) -> WorkingMemory:
-        """What the session of that name has at hand, or without a name, the last one at work. Raises NotFoundError."""
-        return await _working(self, session)
+        return Measuring(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
 
     def learning(self) -> "Learning":
         module = import_module("newton.agent.learning")
-        return module.Learning(
-            agent_id=self.agent_id, db=self.db, clock=self.clock, profiles=self.profiles, frames=self.frames
-        )
+        return module.Learning(scope=self.scope, profiles=self.profiles, frames=self.frames)
+
+    def ingest(self, origin: str) -> "Ingest":
+        module = import_module("newton.agent.ingest")
+        return module.Ingest(scope=self.scope.at(origin), sizes=sizes(self.settings))
 
     def upkeep(self, origin: str) -> Upkeep:
         return Upkeep(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
+            scope=self.scope.at(origin, "agent"),
             bundle_days=self.settings.bundle_days,
             bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
-            embedder=self.embedder,
-            asking=asking(self.settings, agent_id=self.agent_id, db=self.db, clock=self.clock, count=self.count),
+            asking=asking(self.settings, self.scope),
             working_days=self.settings.working_days,
             sizes=sizes(self.settings),
         )
 
     @property
-    def thresholds(self) -> Thresholds:
-        return thresholds(self.settings)
+    def notes(self) -> HeadNotes:
+        """Return the file store that keeps the last hash of each agent's decision log outside the database."""
+        url = self.settings.database_url
+        return HeadNotes(self.settings.home / "ledger", place_of(url.get_secret_value() if url else None))
 
     def importer(self) -> Importer:
-        outbox = Outbox(self.db, self.embedder, self.agent_id) if self.embedder else None
-        return Importer(
-            db=self.db,
-            agent_id=self.agent_id,
-            clock=self.clock,
-            count=self.count,
-            thresholds=self.thresholds,
-            outbox=outbox,
-            notes=self.notes,
-            sizes=sizes(self.settings),
-        )
+        scope = self.scope
+        outbox = Outbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
+        return Importer(scope=scope, outbox=outbox, notes=self.notes, sizes=sizes(self.settings))
 
-    async def session(self, name: str | None) -> UUID:
-        """The session of that name, begun if it is new; without a name, a new one."""
-        now = self.clock.now()
-        async with self.db.work(self.agent_id) as tx:
-            return await begun(tx, name or str(new_id()), agent_id=self.agent_id, now=now)
-
-    async def close_session(self, session_id: UUID, *, origin: str) -> None:
-        """The conversation is over: what was said becomes an episode."""
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=origin, trust="agent")
-        async with self.db.work(self.agent_id) as tx:
-            made = await closing.close(tx, session_id=session_id, by=by, count=self.count)
-            tell("session.closed", {"session_id": str(session_id), "episodes": made}, agent_id=by.agent_id, now=by.now)
+    def carrier(self) -> Carrier:
+        """Return what exports the agent to a file and imports it."""
+        return Carrier(scope=self.scope, agent=self.settings.agent, notes=self.notes)
 
     def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
-        """What makes conversations shorter; `tell` hears of it while it runs."""
-        return _compacting(self, tell)
+        """Return the compaction of conversations; `tell` is called with its progress events.
 
-    def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
-        return Conversations(
-            agent_id=self.agent_id,
-            origin=origin,
-            db=self.db,
-            clock=self.clock,
-            count=self.count,
-            compacting=self.compacting(tell),
-            room=room(self.settings),
+        The model that summarizes may be another one than the chat model, at the same endpoint.
+        """
+        settings = self.settings
+        other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
+        return Compacting(
+            scope=self.scope,
+            preset=preset(settings.compaction),
+            model=asking(other, self.scope),
+            window=settings.window_tokens,
+            tell=tell,
         )
 
+    def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
+        return Conversations(scope=self.scope.at(origin), compacting=self.compacting(tell), room=room(self.settings))
+
     def toolbox(self, origin: str) -> Toolbox:
-        return _toolbox(self, origin)
+        return Toolbox(
+            verbs=self.verbs(origin),
+            curation=self.curation(origin),
+            deciding=self.deciding(origin),
+            tasks=self.tasks(origin),
+            gate=self.gate(origin),
+        ).heard(())
 
     def turns(
         self, model: "ChatModel | None", *, origin: str = "chat", tell: Callable[[Event], None] = lambda event: None
     ) -> Turns:
-        return _turns(self, model, origin, tell)
+        return Turns(
+            scope=self.scope.at(origin),
+            contexts=self.contexts,
+            compacting=self.compacting(tell),
+            gate=self.gate(origin),
+            model=model,
+            limits=limits(self.settings),
+            sizes=sizes(self.settings),
+            tools=self.toolbox("agent"),
+        )
 
-
-def carrier(newton: Newton) -> Carrier:
-    """What carries the agent to a file and back."""
-    return Carrier(
-        db=newton.db, agent_id=newton.agent_id, agent=newton.settings.agent, clock=newton.clock, notes=newton.notes
-    )
-
-
-def _compacting(newton: Newton, tell: Callable[[Event], None]) -> Compacting:
-    """The model that tells of what is made shorter may be another one, at the same endpoint."""
-    settings = newton.settings
-    other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
-    return Compacting(
-        agent_id=newton.agent_id,
-        db=newton.db,
-        clock=newton.clock,
-        count=newton.count,
-        preset=preset(settings.compaction),
-        model=asking(other, agent_id=newton.agent_id, db=newton.db, clock=newton.clock, count=newton.count),
-        window=settings.window_tokens,
-        tell=tell,
-    )
-
-
-def _toolbox(newton: Newton, origin: str) -> Toolbox:
-    return Toolbox(
-        verbs=newton.verbs(origin),
-        curation=newton.curation(origin),
-        deciding=newton.deciding(origin),
-        tasks=newton.tasks(origin),
-        gate=newton.gate(origin),
-    ).heard(())
-
-
-def _turns(newton: Newton, model: "ChatModel | None", origin: str, tell: Callable[[Event], None]) -> Turns:
-    return Turns(
-        agent_id=newton.agent_id,
-        db=newton.db,
-        clock=newton.clock,
-        count=newton.count,
-        contexts=newton.contexts,
-        compacting=newton.compacting(tell),
-        gate=newton.gate(origin),
-        model=model,
-        limits=limits(newton.settings),
-        sizes=sizes(newton.settings),
-        origin=origin,
-        tools=newton.toolbox("agent"),
-    )
-
-
-async def _working(newton: Newton, session: str | None) -> WorkingMemory:
-    return WorkingMemory(
-        agent_id=newton.agent_id,
-        session_id=await session_at_work(newton.db, session, agent_id=newton.agent_id),
-        db=newton.db,
-        clock=newton.clock,
-        profiles=newton.profiles,
-        frames=newton.frames,
-        capacity=newton.settings.working_tokens,
-        model_id=model_id(newton.embedder.identity) if newton.embedder else None,
-    )
+    async def working(self, session: str | None) -> WorkingMemory:
+        """Return the working memory of a session, or without a name of the last active one. Raises NotFoundError."""
+        scope = self.scope
+        return WorkingMemory(
+            scope=scope,
+            session_id=await session_at_work(scope.db, session, agent_id=scope.agent_id),
+            profiles=self.profiles,
+            frames=self.frames,
+            capacity=self.settings.working_tokens,
+            model_id=model_id(scope.embedder.identity) if scope.embedder else None,
+        )

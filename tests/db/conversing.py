@@ -19,7 +19,7 @@ async def session(tx: Tx, ref: str, *lines: Line) -> UUID:
 
 
 async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
-    return await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    return await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
 def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", before: int = 500) -> Entry:
@@ -46,7 +46,7 @@ async def keep(tx: Tx, session_id: UUID, *made: Entry) -> Sequence[Entry]:
 
 
 async def restore(tx: Tx, session_id: UUID, one: Entry) -> list[UUID]:
-    return await entries.restore(tx, one.entry_id, session_id=session_id, by=teller())
+    return await entries.restore(tx, one.entry_id, session_id=session_id, ctx=teller())
 
 
 async def view(tx: Tx, session_id: UUID) -> list[Shown]:
@@ -64,8 +64,8 @@ async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
         session_id,
         place,
     )
-    await forget(tx, [line], derived=True, because="a test", by=teller())
+    await forget(tx, [line], derived=True, because="a test", ctx=teller())
 
 
 async def branch(tx: Tx, parent_id: UUID, ref: str, at: str | int | None = None) -> UUID:
-    return await branches.branch(tx, ref, parent_id=parent_id, at=at, by=teller())
+    return await branches.branch(tx, ref, parent_id=parent_id, at=at, ctx=teller())

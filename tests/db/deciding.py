@@ -9,7 +9,7 @@ from newton.brain.choice import Choice, Reason, Verdict
 from newton.brain.stating import How, Intent, Review
 from newton.db.pool import Tx
 from newton.memory.memory import Teller
-from tests.support import NOON, count, teller
+from tests.support import NOON, teller
 
 REDIS = Choice(
     description="Use Redis for the session cache",
@@ -40,12 +40,12 @@ def reviewed(
     return Review(verdict=verdict, at=at, how=how, lesson=lesson)
 
 
-async def recorded(tx: Tx, *choices: Choice, by: Teller | None = None, review: Review | None = None) -> list[UUID]:
+async def recorded(tx: Tx, *choices: Choice, ctx: Teller | None = None, review: Review | None = None) -> list[UUID]:
     intents = [Intent(choice=one, review=review) for one in choices]
-    return [made.decision_id for made in await decisions.record(tx, intents, by=by or teller(), count=count)]
+    return [made.decision_id for made in await decisions.record(tx, intents, ctx=ctx or teller())]
 
 
-async def many(tx: Tx, number: int, *, by: Teller | None = None, first: int = 0) -> list[UUID]:
+async def many(tx: Tx, number: int, *, ctx: Teller | None = None, first: int = 0) -> list[UUID]:
     """Decisions with outcomes for every second one."""
     intents = [
         Intent(
@@ -54,4 +54,4 @@ async def many(tx: Tx, number: int, *, by: Teller | None = None, first: int = 0)
         )
         for n in range(first, first + number)
     ]
-    return [made.decision_id for made in await decisions.record(tx, intents, by=by or teller(), count=count)]
+    return [made.decision_id for made in await decisions.record(tx, intents, ctx=ctx or teller())]

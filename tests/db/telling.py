@@ -9,7 +9,7 @@ from newton.heart.facts import Learnt, Statement, learn
 from newton.heart.lifecycle.engine import Ground
 from newton.ids import new_id
 from newton.memory.memory import Trust
-from tests.support import ANA, NOON, count, ground, teller
+from tests.support import ANA, NOON, ground, teller
 
 
 def day(number: float) -> datetime:
@@ -42,10 +42,10 @@ def says(
     )
 
 
-async def tell(tx: Tx, *statements: Statement, by: Ground | None = None) -> list[Learnt]:
+async def tell(tx: Tx, *statements: Statement, ctx: Ground | None = None) -> list[Learnt]:
     """By default by the user, on the last day that the statements tell of."""
     last = max(statement.at for statement in statements)
-    return await learn(tx, statements, ground=by or ground(teller(now=last)), count=count)
+    return await learn(tx, statements, ctx=ctx or ground(teller(now=last)))
 
 
 async def known(tx: Tx, value: str, agent_id: UUID = ANA) -> UUID:

@@ -33,11 +33,11 @@ async def began(tx: Tx, ref: str = "s1") -> UUID:
 
 async def say(tx: Tx, session_id: UUID, *said: str, role: Role = "user", name: str | None = None) -> None:
     lines = [Line(role=role, name=name, content=words, said_at=NOON) for words in said]
-    await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
 async def note(tx: Tx, session_id: UUID, sizes: Sizes | None = None) -> None:
-    await Writer(session_id=session_id, by=teller(), count=count, sizes=sizes or Sizes()).note(tx)
+    await Writer(session_id=session_id, ctx=teller(), sizes=sizes or Sizes()).note(tx)
 
 
 async def made(tx: Tx, kind: str | None = None) -> Sequence[Record]:
@@ -70,7 +70,7 @@ async def test_facts_are_sentences_that_the_two_said_and_are_kept_once(tx: Tx) -
     await say(tx, session_id, "Nice day. We decided to use Postgres.", name="Ana")
     await say(tx, session_id, "We must never use MySQL.", role="tool")
     quoting = Line(role="assistant", content="We decided on Redis.", said_at=NOON, aside=True)
-    await sessions.append(tx, [quoting], session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, [quoting], session_id=session_id, ctx=teller())
     await note(tx, session_id)
     await note(tx, session_id)
     (fact,) = await made(tx, "facts")
@@ -99,7 +99,7 @@ async def test_a_summary_rolls_on_within_its_tokens_and_one_is_current(tx: Tx) -
 async def test_a_long_tail_is_summarised_before_its_time_and_a_model_may_write_it(tx: Tx) -> None:
     session_id = await began(tx)
     await say(tx, session_id, "We talked about the ferry at great length. " * 10, role="assistant")
-    writer = Writer(session_id=session_id, by=teller(), count=count, sizes=Sizes(tail=50))
+    writer = Writer(session_id=session_id, ctx=teller(), sizes=Sizes(tail=50))
     await writer.note(tx, summarise=lambda units, fits: ["They spoke of the ferry."])
     (summary,) = await made(tx, "summary")
     assert summary["summary"].endswith("in short: They spoke of the ferry.")
@@ -145,7 +145,7 @@ async def test_with_a_line_goes_what_was_made_of_it_and_nobody_has_to_say_so(tx:
     await say(tx, session_id, *chat(24, 12))
     await note(tx, session_id)
     first = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange' and place = 0")
-    await forget(tx, [first], derived=False, because="a test", by=teller())
+    await forget(tx, [first], derived=False, because="a test", ctx=teller())
     left = await made(tx)
     assert {one["type"] for one in left} == {"facts"}
     assert min(one["first_position"] for one in left) > 0
@@ -171,7 +171,7 @@ async def test_a_line_is_read_once_for_facts_and_one_that_was_forgotten_stays_so
     await note(tx, session_id)
     assert await tx.fetchval(until) == 1, "what states nothing was read as well"
     (fact,) = await made(tx, "facts")
-    await forget(tx, [fact["memory_id"]], derived=False, because="a test", by=teller())
+    await forget(tx, [fact["memory_id"]], derived=False, because="a test", ctx=teller())
     await note(tx, session_id)
     assert (await made(tx, "facts"), await tx.fetchval(until)) == ([], 1)
     await say(tx, session_id, "We decided to use Redis too.")

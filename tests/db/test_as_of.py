@@ -134,7 +134,7 @@ class Life:
         trust, door = self.chosen.choice(TRUSTS), self.chosen.choice(DOORS)
         told = says(value, of, subject=subject, attribute=attribute, until=until)
         async with self.db.work(self.agent) as tx:
-            await tell(tx, told, by=on(now, self.agent, trust=trust, origin=door))
+            await tell(tx, told, ctx=on(now, self.agent, trust=trust, origin=door))
         said = Said(now, of, trust, door, f"{door} {day(of):%Y-%m-%d}")
         self.log.tell(told.content, topic=topic, said=said, until=until)
 
@@ -148,21 +148,21 @@ class Life:
                 ids = [await known(tx, words, self.agent) for words in (one, two)]
                 match self.chosen.randrange(8):
                     case 0:
-                        await retract(tx, ids[0], ground=on(now, self.agent))
+                        await retract(tx, ids[0], ctx=on(now, self.agent))
                         self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
                     case 1:
-                        await disprove(tx, ids[0], by_fact=ids[1], ground=on(now, self.agent))
+                        await disprove(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))
                         self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
                     case 2:
-                        await mark(tx, ids[0], ground=on(now, self.agent))
+                        await mark(tx, ids[0], ctx=on(now, self.agent))
                         self.log.facts[one].marked = min(self.log.facts[one].marked, now)
                     case 3 | 4:
-                        await supersede(tx, ids[0], by_fact=ids[1], ground=on(now, self.agent))
+                        await supersede(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))
                         self.log.replace(one, two, now)
                     case _:
                         door = self.chosen.choice(DOORS)
-                        by = on(now, self.agent, origin=door)
-                        await corroborate(tx, ids[0], ref=str(now), source=f"{door} {now}", ground=by)
+                        ctx = on(now, self.agent, origin=door)
+                        await corroborate(tx, ids[0], ref=str(now), source=f"{door} {now}", ctx=ctx)
                         self.log.facts[one].said.append(Said(now, now, "user", door, f"{door} {now}"))
         except ConflictError:
             return

@@ -5,7 +5,7 @@ from newton.db.pool import Tx
 from newton.dialogue import sessions
 from newton.dialogue.lines import Line
 from newton.memory.recall import K1, B
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, teller
 
 SAID = ("The kettle is blue.", "The kettle is in the blue cupboard.", "The cups are white.", "Thanks.")
 ASKED = {"agent_id": ANA, "input": "blue cups", "kinds": ["exchange"], "limits": [2], "k1": K1, "b": B}
@@ -14,7 +14,7 @@ ASKED = {"agent_id": ANA, "input": "blue cups", "kinds": ["exchange"], "limits":
 async def test_the_bare_search_by_words_gives_the_best_and_their_scores(tx: Tx) -> None:
     session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
     lines = [Line(role="user", content=text, said_at=NOON) for text in SAID]
-    await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, lines, session_id=session_id, ctx=teller())
     rows = await SQL["lexical"].all(tx, **ASKED)
     assert [tuple(row.keys()) for row in rows] == [("memory_id", "score")] * 2
     assert rows[0]["score"] > rows[1]["score"] > 0

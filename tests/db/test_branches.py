@@ -17,12 +17,12 @@ TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
 
 
 async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
-    return (await branches.checkpoint(tx, name, session_id=session_id, by=teller())).position
+    return (await branches.checkpoint(tx, name, session_id=session_id, ctx=teller())).position
 
 
 async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
     excerpt = Excerpt(ref="other", session_id=other_id, first=first, last=last)
-    made = await branches.inject(tx, excerpt, session_id=session_id, by=teller(), count=count)
+    made = await branches.inject(tx, excerpt, session_id=session_id, ctx=teller())
     return made.last - made.first + 1
 
 
@@ -130,7 +130,7 @@ async def test_a_checkpoint_names_the_place_behind_the_last_line(tx: Tx) -> None
     assert await checkpoint(tx, parent, "before") == 3
     await append(tx, parent, *TALK[4:])
     assert await checkpoint(tx, parent, "after") == 11
-    await branches.checkpoint(tx, "5", session_id=parent, by=teller())
+    await branches.checkpoint(tx, "5", session_id=parent, ctx=teller())
     assert len(await view(tx, await branch(tx, parent, "by number", at="7"))) == 8
     assert len(await view(tx, await branch(tx, parent, "by name", at="5"))) == 12, "a name comes before a number"
     child = await branch(tx, parent, "child", at="before")
@@ -222,17 +222,17 @@ async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(
     here, other = await session(tx, "here", *TALK[:4]), await session(tx, "other", *TALK)
     before = await view(tx, here)
     excerpt = Excerpt(ref="other", session_id=other, first=0, last=3)
-    made = await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count)
+    made = await branches.inject(tx, excerpt, session_id=here, ctx=teller())
     child = await branch(tx, here, "child")
     for most in (made.tokens, 2 * made.tokens - 1):
         with pytest.raises(InputError, match=r"beside .* injected already"):
-            await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=most)
+            await branches.inject(tx, excerpt, session_id=here, ctx=teller(), most=most)
     assert await log.injections(tx, agent_id=ANA, session_id=here) == [made]
     for _ in range(2):
-        await branches.eject(tx, made.injection_id, session_id=here, by=teller())
+        await branches.eject(tx, made.injection_id, session_id=here, ctx=teller())
         assert await view(tx, here) == before
         assert await log.injections(tx, agent_id=ANA, session_id=here) == []
-    await branches.inject(tx, excerpt, session_id=here, by=teller(), count=count, most=made.tokens)
+    await branches.inject(tx, excerpt, session_id=here, ctx=teller(), most=made.tokens)
     assert "injected" in {item.kind for item in await view(tx, child)}, "a branch keeps what it began with"
     other_child = await branch(tx, here, "other child")
     assert len(await log.injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"

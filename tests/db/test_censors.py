@@ -19,20 +19,22 @@ from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.memory.outbox import Outbox
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 
 PUSH = Rule(trigger="push to main", reason="releases go through review")
 
 
 def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | None = None) -> Gate:
     return Gate(
-        agent_id=agent,
-        origin="test",
-        db=db,
-        clock=SteppedClock(NOON),
-        count=count,
-        thresholds=Thresholds(),
-        embedder=embedder,
+        scope=agent_scope(
+            agent_id=agent,
+            origin="test",
+            db=db,
+            clock=SteppedClock(NOON),
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=embedder,
+        )
     )
 
 
@@ -136,10 +138,10 @@ async def test_a_censor_wrong_more_often_than_not_is_retired_after_five(db: Data
 async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
     for trust in ("agent", "tool", "web"):
-        by = teller(agent, trust=trust)
+        ctx = teller(agent, trust=trust)
         rule = Rule(trigger=f"listen to the {trust}", reason="it says so")
         async with db.work(agent) as tx:
-            (memory_id,) = await censors.forbid(tx, [rule], ground=ground(by), count=count)
+            (memory_id,) = await censors.forbid(tx, [rule], ctx=ground(ctx))
         assert (await own.check(f"listen to the {trust}", "input")).met == ()
         assert [c.quarantined for c in await own.listed() if c.memory_id == memory_id] == [True]
         assert await own.approve(str(memory_id))
@@ -151,8 +153,8 @@ async def test_what_a_person_forbids_is_in_force_though_a_model_proposed_it_firs
     own = gate(db, agent)
     async with db.work(agent) as tx:
         proposed = ground(teller(agent, trust="agent"))
-        assert await censors.forbid(tx, [PUSH], ground=proposed, count=count)
-        assert not await censors.forbid(tx, [PUSH], ground=proposed, count=count), "twice proposed is not approved"
+        assert await censors.forbid(tx, [PUSH], ctx=proposed)
+        assert not await censors.forbid(tx, [PUSH], ctx=proposed), "twice proposed is not approved"
     assert (await own.check("push to main", "action")).met == ()
     assert await own.forbid(PUSH)
     assert [c.blocks for c in (await own.check("push to main", "action", dry=True)).met] == [False]
@@ -163,7 +165,7 @@ async def test_what_a_person_forbids_is_in_force_though_a_model_proposed_it_firs
 async def test_a_person_may_make_a_known_warning_a_block(db: Database, agent: UUID, trust: Trust) -> None:
     own = gate(db, agent)
     async with db.work(agent) as tx:
-        await censors.forbid(tx, [PUSH], ground=ground(teller(agent, trust=trust)), count=count)
+        await censors.forbid(tx, [PUSH], ctx=ground(teller(agent, trust=trust)))
     strict = replace(PUSH, action="block")
     assert await own.forbid(strict)
     assert (await own.check("push to main", "action")).blocks

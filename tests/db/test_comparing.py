@@ -17,7 +17,7 @@ from newton.heart.facts import Statement
 from newton.ids import model_id
 from newton.memory.outbox import Outbox
 from newton.providers.minilm import MiniLM
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, ground, teller
 
 HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
 BOUNDS = Bounds(same=0.95, near=0.85)
@@ -49,7 +49,7 @@ def statement(n: int, content: str, subject: str | None) -> Statement:
 async def tell(db: Database, agent: UUID, model: MiniLM, *told: Statement, judge: Says | None = None) -> Compared:
     own = ground(teller(agent))
     async with db.work(agent) as tx:
-        await facts.learn(tx, told, ground=own, count=count)
+        await facts.learn(tx, told, ctx=own)
     await Outbox(db, model, agent).drain()
     return await compare(db, own, BOUNDS, model_id=model_id(model.identity), judge=judge)
 

@@ -21,7 +21,7 @@ from newton.ids import new_id
 from newton.memory.recall import Search, Width, recall
 from newton.memory.transitions import history
 from tests.db.deciding import REDIS, choice, recorded, reviewed
-from tests.support import ANA, NOON, count, teller, until
+from tests.support import ANA, NOON, teller, until
 
 LATER = NOON + timedelta(days=40)
 LATER_ON = teller(now=LATER)
@@ -53,10 +53,10 @@ async def test_a_decision_goes_from_recorded_to_pending_to_reviewed(tx: Tx) -> N
     assert (state, outcome) == ("RECORDED", "pending")
     assert micro.startswith("[pending, 0.85] Use Redis")
     assert "Reads outnumber writes" in summary
-    await decisions.done(tx, decision_id, by=LATER_ON)
+    await decisions.done(tx, decision_id, ctx=LATER_ON)
     assert (await spine(tx, decision_id))[0] == "PENDING"
     given = reviewed("success", at=LATER, lesson="Warm it up first")
-    await decisions.review(tx, decision_id, given, by=LATER_ON, count=count)
+    await decisions.review(tx, decision_id, given, ctx=LATER_ON)
     state, outcome, micro, summary = await spine(tx, decision_id)
     assert (state, outcome) == ("REVIEWED", "success")
     assert micro.startswith("[success, 0.85] Use Redis")
@@ -69,26 +69,26 @@ async def test_a_decision_goes_from_recorded_to_pending_to_reviewed(tx: Tx) -> N
 async def test_an_outcome_is_given_once_and_not_before_the_decision(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     with pytest.raises(InputError, match="before the decision"):
-        await decisions.review(tx, decision_id, reviewed(at=NOON - timedelta(days=1)), by=LATER_ON, count=count)
-    await decisions.review(tx, decision_id, reviewed("failure"), by=LATER_ON, count=count)
+        await decisions.review(tx, decision_id, reviewed(at=NOON - timedelta(days=1)), ctx=LATER_ON)
+    await decisions.review(tx, decision_id, reviewed("failure"), ctx=LATER_ON)
     with pytest.raises(ConflictError, match="reviewed already: failure"):
-        await decisions.review(tx, decision_id, reviewed("success"), by=LATER_ON, count=count)
+        await decisions.review(tx, decision_id, reviewed("success"), ctx=LATER_ON)
     with pytest.raises(ConflictError, match="is done already"):
-        await decisions.done(tx, decision_id, by=LATER_ON)
+        await decisions.done(tx, decision_id, ctx=LATER_ON)
     with pytest.raises(NotFoundError, match="no decision"):
-        await decisions.review(tx, new_id(), reviewed(), by=LATER_ON, count=count)
+        await decisions.review(tx, new_id(), reviewed(), ctx=LATER_ON)
 
 
 async def test_the_same_ref_is_the_same_decision_and_never_another_one(tx: Tx) -> None:
     told = replace(REDIS, ref="d1")
-    first = await decisions.record(tx, [Intent(choice=told), Intent(choice=told)], by=teller(), count=count)
+    first = await decisions.record(tx, [Intent(choice=told), Intent(choice=told)], ctx=teller())
     assert [made.new for made in first] == [True, False]
     assert first[0].decision_id == first[1].decision_id
-    again = await decisions.record(tx, [Intent(choice=told)], by=LATER_ON, count=count)
+    again = await decisions.record(tx, [Intent(choice=told)], ctx=LATER_ON)
     assert again == [(first[0].decision_id, False)]
     for other in (replace(told, confidence=0.9), replace(told, context=None), replace(told, tags=())):
         with pytest.raises(ConflictError, match="'d1' is there with other content"):
-            await decisions.record(tx, [Intent(choice=other)], by=teller(), count=count)
+            await decisions.record(tx, [Intent(choice=other)], ctx=teller())
     assert await tx.fetchval("select count(*) from brain.records") == 1
 
 
@@ -96,11 +96,11 @@ async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) 
     told, outcome = replace(REDIS, ref="d1"), reviewed("partial", lesson="half")
     (first,) = await recorded(tx, told)
     for _ in range(2):
-        await decisions.record(tx, [Intent(choice=told, review=outcome)], by=LATER_ON, count=count)
+        await decisions.record(tx, [Intent(choice=told, review=outcome)], ctx=LATER_ON)
     assert (await spine(tx, first))[:2] == ("REVIEWED", "partial")
     with pytest.raises(ConflictError, match="was reviewed: partial"):
         other = Intent(choice=told, review=reviewed("failure"))
-        await decisions.record(tx, [other], by=LATER_ON, count=count)
+        await decisions.record(tx, [other], ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.records") == 2
 
 
@@ -109,28 +109,28 @@ async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: T
     await recorded(tx, told)
     both = [Intent(choice=told, review=reviewed("success")), Intent(choice=told, review=reviewed("failure"))]
     with pytest.raises(ConflictError, match="was reviewed: success"):
-        await decisions.record(tx, both, by=LATER_ON, count=count)
+        await decisions.record(tx, both, ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.records") == 1
 
 
 async def test_an_outcome_is_not_seen_before_it_comes(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     with pytest.raises(InputError, match="lies ahead"):
-        await decisions.review(tx, decision_id, reviewed(at=LATER + timedelta(days=1)), by=LATER_ON, count=count)
+        await decisions.review(tx, decision_id, reviewed(at=LATER + timedelta(days=1)), ctx=LATER_ON)
 
 
 async def test_who_says_done_waits_for_who_gives_the_outcome(db: Database, agent: UUID, dsn: str) -> None:
-    by = teller(agent, now=LATER)
+    ctx = teller(agent, now=LATER)
     async with db.work(agent) as tx:
-        (decision_id,) = await recorded(tx, REDIS, by=teller(agent))
+        (decision_id,) = await recorded(tx, REDIS, ctx=teller(agent))
 
     async def judged() -> None:
         async with db.work(agent) as tx:
-            await decisions.review(tx, decision_id, reviewed(), by=by, count=count)
+            await decisions.review(tx, decision_id, reviewed(), ctx=ctx)
 
     onlooker = await asyncpg.connect(dsn)
     async with db.work(agent) as tx:
-        await decisions.done(tx, decision_id, by=by)
+        await decisions.done(tx, decision_id, ctx=ctx)
         task = asyncio.create_task(judged(), context=Context())
         await until(lambda: waiting(onlooker))
     await task
@@ -145,10 +145,10 @@ async def test_without_a_ref_the_same_words_are_another_decision(tx: Tx) -> None
 
 async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
-    await decisions.think(tx, decision_id, "What if it is down?", by=teller())
-    await decisions.review(tx, decision_id, reviewed(), by=LATER_ON, count=count)
+    await decisions.think(tx, decision_id, "What if it is down?", ctx=teller())
+    await decisions.review(tx, decision_id, reviewed(), ctx=LATER_ON)
     with pytest.raises(ConflictError, match="deliberation is over"):
-        await decisions.think(tx, decision_id, "Too late", by=LATER_ON)
+        await decisions.think(tx, decision_id, "Too late", ctx=LATER_ON)
     whole = await reading.whole(tx, decision_id, agent_id=ANA)
     assert [note.text for note in whole.thoughts] == ["What if it is down?"]
     assert whole.choice == REDIS
@@ -158,14 +158,14 @@ async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
 async def test_an_amendment_adds_and_the_record_stays_as_it_was(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     before = await tx.fetchval("select hash from brain.records where record_id = $1", decision_id)
-    await decisions.amend(tx, decision_id, Amendment(text="The budget was cut", category="cost"), by=LATER_ON)
-    await decisions.amend(tx, decision_id, Amendment(tags=("money",), look_again_at=LATER), by=LATER_ON)
+    await decisions.amend(tx, decision_id, Amendment(text="The budget was cut", category="cost"), ctx=LATER_ON)
+    await decisions.amend(tx, decision_id, Amendment(tags=("money",), look_again_at=LATER), ctx=LATER_ON)
     (now,) = await reading.listed(tx, Filter(tag="money"), agent_id=ANA, now=LATER)
     assert (now.category, now.look_again_at, now.confidence) == ("cost", LATER, 0.85)
     assert await reading.listed(tx, Filter(tag="cache"), agent_id=ANA, now=LATER) == []
     assert await tx.fetchval("select hash from brain.records where record_id = $1", decision_id) == before
     with pytest.raises(InputError, match="Nothing is amended"):
-        await decisions.amend(tx, decision_id, Amendment(), by=LATER_ON)
+        await decisions.amend(tx, decision_id, Amendment(), ctx=LATER_ON)
     whole = await reading.whole(tx, decision_id, agent_id=ANA)
     assert [(note.text, note.tags) for note in whole.amendments] == [("The budget was cut", None), (None, ("money",))]
 
@@ -174,9 +174,9 @@ async def test_what_is_superseded_succeeded_in_part_unless_its_outcome_was_known
     old, known, new = await recorded(
         tx, REDIS, choice("Use a queue"), choice("Use Memcached", at=NOON + timedelta(days=2))
     )
-    await decisions.review(tx, known, reviewed("failure"), by=LATER_ON, count=count)
+    await decisions.review(tx, known, reviewed("failure"), ctx=LATER_ON)
     for before in (old, known):
-        await decisions.supersede(tx, new, before, by=LATER_ON, count=count)
+        await decisions.supersede(tx, new, before, ctx=LATER_ON)
     assert (await spine(tx, old))[:2] == ("REVIEWED", "partial")
     assert (await spine(tx, known))[:2] == ("REVIEWED", "failure")
     (one,) = [d for d in await reading.listed(tx, Filter(), agent_id=ANA, now=LATER) if d.decision_id == old]
@@ -190,26 +190,26 @@ async def test_what_is_superseded_succeeded_in_part_unless_its_outcome_was_known
 
 async def test_supersession_goes_in_no_circle(tx: Tx) -> None:
     one, two, three = await recorded(tx, choice("one"), choice("two"), choice("three"))
-    await decisions.supersede(tx, two, one, by=LATER_ON, count=count)
-    await decisions.supersede(tx, three, two, by=LATER_ON, count=count)
+    await decisions.supersede(tx, two, one, ctx=LATER_ON)
+    await decisions.supersede(tx, three, two, ctx=LATER_ON)
     for new, old in ((one, three), (one, two), (one, one)):
         with pytest.raises(InputError, match="cannot supersede itself"):
-            await decisions.supersede(tx, new, old, by=LATER_ON, count=count)
+            await decisions.supersede(tx, new, old, ctx=LATER_ON)
     (earlier,) = await recorded(tx, choice("before", at=NOON - timedelta(days=1)))
     with pytest.raises(InputError, match="cannot supersede a later one"):
-        await decisions.supersede(tx, earlier, three, by=LATER_ON, count=count)
+        await decisions.supersede(tx, earlier, three, ctx=LATER_ON)
 
 
 async def test_decisions_are_linked_by_hand(tx: Tx) -> None:
     one, two = await recorded(tx, choice("one"), choice("two"))
-    await decisions.link(tx, one, "depends_on", two, by=teller())
+    await decisions.link(tx, one, "depends_on", two, ctx=teller())
     whole = await reading.whole(tx, two, agent_id=ANA)
     assert [(edge.memory_id, edge.link, edge.other_id) for edge in whole.edges] == [(one, "depends_on", two)]
     assert [relative.link for relative in whole.memory.relatives] == ["is depended on by"]
-    await decisions.link(tx, one, "depends_on", two, by=LATER_ON)
+    await decisions.link(tx, one, "depends_on", two, ctx=LATER_ON)
     assert await tx.fetchval("select count(*) from brain.records where kind = 'link'") == 1, "it is said once"
     with pytest.raises(InputError, match="to itself"):
-        await decisions.link(tx, one, "relates", one, by=teller())
+        await decisions.link(tx, one, "relates", one, ctx=teller())
 
 
 async def test_what_is_due_comes_first_due_and_only_while_it_is_open(tx: Tx) -> None:
@@ -220,7 +220,7 @@ async def test_what_is_due_comes_first_due_and_only_while_it_is_open(tx: Tx) -> 
         replace(choice("future"), look_again_at=NOON + timedelta(days=300)),
         replace(choice("done"), look_again_at=NOON + timedelta(days=1)),
     )
-    await decisions.review(tx, done, reviewed(), by=LATER_ON, count=count)
+    await decisions.review(tx, done, reviewed(), ctx=LATER_ON)
     due = await reading.listed(tx, Filter(due=True), agent_id=ANA, now=LATER)
     assert [d.decision_id for d in due] == [later, late]
     assert all(d.overdue for d in due)
@@ -262,10 +262,10 @@ async def test_erasing_leaves_no_word_of_it_and_a_chain_that_verifies(tx: Tx) ->
     marker = "xylophon"
     secret = replace(REDIS, description=f"Hide it under the {marker}e", tags=(marker,), ref="d1")
     (decision_id, other) = await recorded(tx, secret, REDIS)
-    await decisions.think(tx, decision_id, f"the {marker}e is loud", by=teller())
-    await decisions.amend(tx, decision_id, Amendment(text=f"a {marker}e, really"), by=teller())
-    await decisions.review(tx, decision_id, reviewed(lesson=f"no {marker}e"), by=LATER_ON, count=count)
-    assert await decisions.erase(tx, decision_id, because="asked for", by=LATER_ON, count=count)
+    await decisions.think(tx, decision_id, f"the {marker}e is loud", ctx=teller())
+    await decisions.amend(tx, decision_id, Amendment(text=f"a {marker}e, really"), ctx=teller())
+    await decisions.review(tx, decision_id, reviewed(lesson=f"no {marker}e"), ctx=LATER_ON)
+    assert await decisions.erase(tx, decision_id, because="asked for", ctx=LATER_ON)
     names = await tx.fetch(
         "select c.oid::regclass::text as name from pg_class as c where relkind = 'r' and relname <> 'schema_migrations'"
         " and relnamespace::regnamespace::text = any('{memory,heart,brain,dialogue,cognition,runtime}')"
@@ -278,16 +278,16 @@ async def test_erasing_leaves_no_word_of_it_and_a_chain_that_verifies(tx: Tx) ->
     whole = await reading.whole(tx, decision_id, agent_id=ANA)
     assert (whole.choice, whole.erasures[0].body["because"]) == (None, "asked for")
     assert len(await reading.judged(tx, agent_id=ANA)) == 1
-    assert not await decisions.erase(tx, decision_id, because="again", by=LATER_ON, count=count)
+    assert not await decisions.erase(tx, decision_id, because="again", ctx=LATER_ON)
     # what is told again under its ref neither brings the words back nor contradicts
-    again = await decisions.record(tx, [Intent(choice=secret)], by=LATER_ON, count=count)
+    again = await decisions.record(tx, [Intent(choice=secret)], ctx=LATER_ON)
     assert again == [(decision_id, False)]
     assert (await spine(tx, other))[2].startswith("[pending, 0.85] Use Redis")
 
 
 async def test_a_decision_can_be_recalled(db: Database, agent: UUID) -> None:
     async with db.work(agent) as tx:
-        (decision_id,) = await recorded(tx, REDIS, by=teller(agent))
+        (decision_id,) = await recorded(tx, REDIS, ctx=teller(agent))
     search = Search(db=db, agent_id=agent, widths={"decision": Width(20, 20)})
     found = await recall("Which session cache do we use?", embedder=None, search=search)
     assert [(f.memory_id, f.outcome) for f in found.found] == [(decision_id, "pending")]

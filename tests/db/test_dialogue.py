@@ -17,7 +17,7 @@ from newton.dialogue.log import END, Stretch, lines
 from newton.errors import ConflictError
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory import agents
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, agent_scope, count, teller
 
 
 def line(text: str, *, role: Role = "user", ref: str | None = None, name: str | None = None) -> Line:
@@ -29,7 +29,7 @@ async def session(tx: Tx, ref: str = "s") -> UUID:
 
 
 async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
-    return await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    return await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
 async def log(tx: Tx) -> list[tuple[int, str]]:
@@ -148,7 +148,7 @@ async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: s
             async with db.work(agent_id) as tx:
                 session_id = await sessions.session(tx, agent_id=agent_id, ref="busy", now=NOON)
                 said = [line(f"{writer}.{n}.{part}") for part in range(2)]
-                placed = await sessions.append(tx, said, session_id=session_id, by=teller(agent_id), count=count)
+                placed = await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))
                 positions += [p.position for p in placed]
         return positions
 
@@ -172,10 +172,18 @@ async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, a
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
         said = [line("the vault code is in the manual", role="tool"), line("where is the vault manual")]
-        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
+        await sessions.append(tx, said, session_id=session_id, ctx=teller(agent))
     clock = SteppedClock(NOON + timedelta(days=1))
     verbs = Verbs(
-        agent_id=agent, origin="test", db=db, clock=clock, count=count, thresholds=Thresholds(), embedder=None
+        scope=agent_scope(
+            agent_id=agent,
+            origin="test",
+            db=db,
+            clock=clock,
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=None,
+        )
     )
     usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", quarantined=True)
     assert [f.trust for f in usual.found] == ["user"]

@@ -16,7 +16,7 @@ from newton.dialogue.view import outermost
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from tests.db.conversing import append, entry, forgets, keep, restore, session, texts, view
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, teller
 from tests.talks import calls, gives, says, turn
 
 TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
@@ -286,10 +286,10 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
 
 
 async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Database, agent: UUID) -> None:
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
-        await sessions.append(tx, TALK, session_id=session_id, by=by, count=count)
+        await sessions.append(tx, TALK, session_id=session_id, ctx=ctx)
         assert await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
     clock = SteppedClock(NOON)  # ours says nothing here: the database's does
     async with db.work(agent) as tx:

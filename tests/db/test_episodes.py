@@ -12,7 +12,7 @@ from newton.dialogue.closing import FEWEST_LINES, MOST_LINES, close
 from newton.dialogue.lines import Line, Role
 from newton.errors import ConflictError
 from newton.heart.episodes import Experience, keep
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, teller
 
 TEA = Experience(
     ref="tea",
@@ -27,12 +27,12 @@ TEA = Experience(
 async def say(tx: Tx, *said: str, role: Role = "user", aside: bool = False) -> UUID:
     session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
     lines = [Line(role=role, content=text, said_at=NOON, aside=aside) for text in said]
-    await sessions.append(tx, lines, session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, lines, session_id=session_id, ctx=teller())
     return session_id
 
 
 async def closed(tx: Tx, session_id: UUID) -> int:
-    return await close(tx, session_id=session_id, by=teller(trust="user"), count=count)
+    return await close(tx, session_id=session_id, ctx=teller(trust="user"))
 
 
 async def spans(tx: Tx) -> list[tuple[int, int]]:
@@ -41,7 +41,7 @@ async def spans(tx: Tx) -> list[tuple[int, int]]:
 
 
 async def test_an_episode_is_kept_with_what_is_its_own(tx: Tx) -> None:
-    assert await keep(tx, [TEA], by=teller(), count=count) == 1
+    assert await keep(tx, [TEA], ctx=teller()) == 1
     row = await tx.fetchrow(
         "select e.title, e.started_at, e.ended_at, e.participants, e.session_id, m.summary, m.state, m.full_text"
         " from heart.episodes as e join memory.memories as m using (agent_id, memory_id)"
@@ -53,20 +53,20 @@ async def test_an_episode_is_kept_with_what_is_its_own(tx: Tx) -> None:
 
 
 async def test_the_same_episode_is_kept_once(tx: Tx) -> None:
-    assert await keep(tx, [TEA], by=teller(), count=count) == 1
-    assert await keep(tx, [TEA], by=teller(), count=count) == 0
+    assert await keep(tx, [TEA], ctx=teller()) == 1
+    assert await keep(tx, [TEA], ctx=teller()) == 0
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
 
 
 async def test_the_same_episode_twice_in_one_batch_is_kept_once(tx: Tx) -> None:
-    assert await keep(tx, [TEA, TEA], by=teller(), count=count) == 1
+    assert await keep(tx, [TEA, TEA], ctx=teller()) == 1
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
 
 
 async def test_an_episode_under_a_known_ref_with_other_words_is_a_conflict(tx: Tx) -> None:
-    await keep(tx, [TEA], by=teller(), count=count)
+    await keep(tx, [TEA], ctx=teller())
     with pytest.raises(ConflictError, match="'tea' is there with other words"):
-        await keep(tx, [replace(TEA, content="We had coffee.")], by=teller(), count=count)
+        await keep(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
 
 
 async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:

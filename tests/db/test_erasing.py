@@ -28,37 +28,37 @@ from newton.memory.outbox import Outbox
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.db.world import contexts, live, told
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 from tests.system.lines import everything
 
 MARKS = [f"zq{number:02}mark" for number in range(50)]
 
 
 def erasing(db: Database, agent: UUID) -> Erasing:
-    return Erasing(agent_id=agent, origin="cli", db=db, clock=SteppedClock(NOON), count=count)
+    return Erasing(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=SteppedClock(NOON), count_tokens=count))
 
 
 async def marked(db: Database, agent: UUID) -> None:
     """Mira in all that can tell of her, with a mark each."""
-    by, left = teller(agent), iter(MARKS)
+    ctx, left = teller(agent), iter(MARKS)
     async with db.work(agent) as tx:
         about = [Statement(ref=m, content=f"She keeps {m}", at=NOON, subject="Mira") for m in islice(left, 15)]
         named = [Statement(ref=m, content=f"Ask Mira for {m}", at=NOON) for m in islice(left, 5)]
-        await facts.learn(tx, [*about, *named], ground=ground(by), count=count)
+        await facts.learn(tx, [*about, *named], ctx=ground(ctx))
         session_id = await sessions.session(tx, agent_id=agent, ref="hall", now=NOON)
         own = [Line(role="user", name="Mira", content=f"I have {next(left)}", said_at=NOON) for _ in range(15)]
         of = [Line(role="user", content=f"Mira wants {next(left)}", said_at=NOON) for _ in range(5)]
-        await sessions.append(tx, [*own, *of], session_id=session_id, by=by, count=count)
-        await Writer(session_id=session_id, by=by, count=count).note(tx)
-        await closing.close(tx, session_id=session_id, by=by, count=count)
-        await episodes.keep(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], by=by, count=count)
+        await sessions.append(tx, [*own, *of], session_id=session_id, ctx=ctx)
+        await Writer(session_id=session_id, ctx=ctx).note(tx)
+        await closing.close(tx, session_id=session_id, ctx=ctx)
+        await episodes.keep(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], ctx=ctx)
         line = await tx.fetchval("select memory_id from memory.memories where summary like '%Mira wants%' limit 1")
-        await abridging.keep(tx, "long", f"short {next(left)}", of=line, most=10, by=by)
+        await abridging.keep(tx, "long", f"short {next(left)}", of=line, most=10, ctx=ctx)
         for mark in islice(left, 4):
-            await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), by=by)
+            await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), ctx=ctx)
         for mark in left:
-            await identity.add(tx, "value", f"Always greet Mira with {mark}", hand=Hand(by=by, count=count))
-        await entities.read(tx, by=by, count=count)
+            await identity.add(tx, "value", f"Always greet Mira with {mark}", hand=Hand(ctx=ctx))
+        await entities.read(tx, ctx=ctx)
     await Outbox(db, HashEmbedder(), agent).drain()
     for mark in MARKS[::10]:
         await contexts(db).build(Request(agent_id=agent, input=f"what of Mira and {mark}?", tokens=500))
@@ -92,24 +92,24 @@ async def test_of_an_erased_subject_no_mark_is_left_and_the_chain_verifies(db: D
 
 
 async def a_goal(db: Database, agent: UUID) -> None:
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
-        await tasks.push(tx, "Write to Mira", session_id=session_id, by=by)
+        await tasks.push(tx, "Write to Mira", session_id=session_id, ctx=ctx)
 
 
 async def a_reason(db: Database, agent: UUID) -> None:
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
-        await tasks.push(tx, "Write", session_id=session_id, by=by)
-        await tasks.block(tx, "Mira has the pen", session_id=session_id, by=by)
+        await tasks.push(tx, "Write", session_id=session_id, ctx=ctx)
+        await tasks.block(tx, "Mira has the pen", session_id=session_id, ctx=ctx)
 
 
 async def a_title(db: Database, agent: UUID) -> None:
     async with db.work(agent) as tx:
         source = Source(ref="/notes/x.md", title="Letters of Mira", format="markdown")
-        await documents.take(tx, source, [Chunk("On tea", "Warm the pot first.", 6)], by=teller(agent), count=count)
+        await documents.take(tx, source, [Chunk("On tea", "Warm the pot first.", 6)], ctx=teller(agent))
 
 
 async def an_input(db: Database, agent: UUID) -> None:
@@ -123,22 +123,22 @@ async def a_session(db: Database, agent: UUID) -> None:
 
 
 async def a_checkpoint(db: Database, agent: UUID) -> None:
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
         said = Line(role="user", content="Good morning.", said_at=NOON)
-        await sessions.append(tx, [said], session_id=session_id, by=by, count=count)
+        await sessions.append(tx, [said], session_id=session_id, ctx=ctx)
         for name in ("before Mira came", "after Mira left", "lunch"):
-            await branches.checkpoint(tx, name, session_id=session_id, by=by)
+            await branches.checkpoint(tx, name, session_id=session_id, ctx=ctx)
 
 
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
         told = Statement(ref="1", content="Tea at four", at=NOON)
-        await facts.learn(tx, [told], ground=ground(by), count=count)
+        await facts.learn(tx, [told], ctx=ground(ctx))
         gone = [await facts.telling(tx, told, agent_id=agent)]
-        await forget(tx, gone, derived=True, because="Mira did not like it", by=by)
+        await forget(tx, gone, derived=True, because="Mira did not like it", ctx=ctx)
 
 
 @pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_reason_to_forget])

@@ -3,7 +3,7 @@
 from newton.db.pool import Tx
 from newton.heart.events import Happening, record
 from newton.heart.happenings import checked
-from tests.support import NOON, count, teller
+from tests.support import NOON, teller
 
 READ = Happening(ref="e1", event=checked("file_read", NOON, {"path": "a.py", "lines": "1-9"}))
 RUN = Happening(
@@ -13,8 +13,8 @@ RUN = Happening(
 
 
 async def test_an_event_is_kept_once_with_its_payload(tx: Tx) -> None:
-    assert await record(tx, [READ, RUN], by=teller(trust="agent"), count=count) == 2
-    assert await record(tx, [READ, RUN], by=teller(trust="agent"), count=count) == 0
+    assert await record(tx, [READ, RUN], ctx=teller(trust="agent")) == 2
+    assert await record(tx, [READ, RUN], ctx=teller(trust="agent")) == 0
     rows = await tx.fetch(
         "select e.type, e.payload ->> 'path' as path, m.trust, m.quarantined"
         " from heart.events as e join memory.memories as m using (agent_id, memory_id) order by e.type"

@@ -8,13 +8,13 @@ import pytest
 from newton.db.pool import Tx
 from newton.errors import ConflictError
 from newton.heart.facts import Learnt, Statement, learn
-from tests.support import ANA, NOON, count, ground, teller
+from tests.support import ANA, NOON, ground, teller
 
 COLD = Statement(ref="a", content="Oslo is cold", at=NOON, subject="Oslo", attribute="climate", confidence=0.9)
 
 
 async def tell(tx: Tx, *statements: Statement) -> list[Learnt]:
-    return await learn(tx, statements, ground=ground(), count=count)
+    return await learn(tx, statements, ctx=ground())
 
 
 async def state(tx: Tx) -> tuple[str, int]:
@@ -40,7 +40,7 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
     await tell(tx, COLD)
     assert await state(tx) == ("NEW", 0)
     later = teller(now=NOON + timedelta(days=3))
-    assert await learn(tx, [replace(COLD, ref="b")], ground=ground(later), count=count) == ["confirmed"]
+    assert await learn(tx, [replace(COLD, ref="b")], ctx=ground(later)) == ["confirmed"]
     assert await state(tx) == ("CONFIRMED", 1)
     assert await tx.fetchval("select confirmed_at from memory.memories") == later.now
     await tell(tx, replace(COLD, ref="c"))
@@ -49,8 +49,8 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
 
 async def test_who_confirmed_it_is_kept(tx: Tx) -> None:
     await tell(tx, COLD)
-    by = teller(trust="operator", origin="door")
-    await learn(tx, [replace(COLD, ref="b")], ground=ground(by), count=count)
+    ctx = teller(trust="operator", origin="door")
+    await learn(tx, [replace(COLD, ref="b")], ctx=ground(ctx))
     row = await tx.fetchrow("select ref, at, origin, trust from memory.confirmations")
     assert row is not None
     assert tuple(row) == ("b", NOON, "door", "operator")
@@ -107,7 +107,7 @@ async def test_a_batch_says_what_became_of_each_in_its_order(tx: Tx) -> None:
 
 async def test_what_is_still_to_come_says_so(tx: Tx) -> None:
     told = Statement(ref="soon", content="Ana lives in Bergen", at=NOON + timedelta(days=90))
-    await learn(tx, [told], ground=ground(), count=count)
+    await learn(tx, [told], ctx=ground())
     assert await tx.fetchval("select micro from memory.memories") == "[from 2027-02-19] Ana lives in Bergen"
 
 
@@ -117,10 +117,10 @@ async def test_the_same_few_words_of_another_subject_tell_another_fact(tx: Tx) -
         return Statement(ref=ref, content="Oslo", at=NOON, subject=subject, attribute=attribute)
 
     told = [oslo("Ana", "lives in"), oslo("Ben", "lives in"), oslo("Ana", "born in"), oslo(None, None)]
-    assert await learn(tx, told, ground=ground(), count=count) == ["new"] * 4
+    assert await learn(tx, told, ctx=ground()) == ["new"] * 4
     assert await tx.fetchval("select count(*) from heart.facts where holds") == 4
     again = replace(oslo("ben", "Lives_in"), ref="again")
-    assert await learn(tx, [again, *told], ground=ground(), count=count) == ["confirmed"] + ["unchanged"] * 4
+    assert await learn(tx, [again, *told], ctx=ground()) == ["confirmed"] + ["unchanged"] * 4
     whole = Statement(ref="w", content="Ben lives in Oslo", at=NOON)
     subject = replace(whole, ref="v", subject="Ben", attribute="lives in")
-    assert await learn(tx, [whole, subject], ground=ground(), count=count) == ["new", "confirmed"], "words say it all"
+    assert await learn(tx, [whole, subject], ctx=ground()) == ["new", "confirmed"], "words say it all"

@@ -11,7 +11,7 @@ from newton.heart.facts import Statement
 from newton.heart.generalising import generalise, told_in_one
 from newton.memory.memory import Trust
 from tests.db.telling import known
-from tests.support import ANA, NOON, count, ground, teller
+from tests.support import ANA, NOON, ground, teller
 
 LIKES = [f"Ana likes thing number {n}" for n in range(14)]
 
@@ -22,7 +22,7 @@ async def tell(db: Database, *texts: str, trust: Trust = "user") -> None:
         for n, text in enumerate(texts)
     ]
     async with db.work(ANA) as tx:
-        await facts.learn(tx, told, ground=ground(teller(trust=trust)), count=count)
+        await facts.learn(tx, told, ctx=ground(teller(trust=trust)))
 
 
 async def held(db: Database) -> list[tuple[str, str, str]]:
@@ -36,7 +36,7 @@ async def held(db: Database) -> list[tuple[str, str, str]]:
 
 async def test_too_many_become_few_that_tell_them_all(db: Database, agent: object) -> None:
     await tell(db, *LIKES)
-    assert await generalise(db, ground(), count=count) == 14
+    assert await generalise(db, ground()) == 14
     now = await held(db)
     told = " ".join(text for text, _, _ in now)
     assert len(now) < 5
@@ -45,7 +45,7 @@ async def test_too_many_become_few_that_tell_them_all(db: Database, agent: objec
         past = "select count(*) from memory.memories where kind = 'fact' and state = 'SUPERSEDED'"
         assert await tx.fetchval(past) >= 10
         assert await tx.fetchval("select count(*) from memory.sources") >= 10, "they point to what they tell"
-    assert await generalise(db, ground(), count=count) == 0, "done once"
+    assert await generalise(db, ground()) == 0, "done once"
 
 
 @pytest.mark.parametrize("how", ["retracted", "superseded"])
@@ -53,20 +53,20 @@ async def test_when_one_of_them_does_not_hold_any_more_the_others_hold_by_themse
     db: Database, agent: object, how: str
 ) -> None:
     await tell(db, *LIKES)
-    await generalise(db, ground(), count=count)
+    await generalise(db, ground())
     async with db.work(ANA) as tx:
         third = await known(tx, "number 3")
         if how == "retracted":
-            await facts.retract(tx, third, ground=ground())
+            await facts.retract(tx, third, ctx=ground())
         else:
             other = Statement(ref="other", content="Ana likes nothing third", at=NOON, subject="Ana")
-            await facts.learn(tx, [other], ground=ground(), count=count)
-            await facts.supersede(tx, third, by_fact=await known(tx, "nothing third"), ground=ground())
+            await facts.learn(tx, [other], ctx=ground())
+            await facts.supersede(tx, third, by_fact=await known(tx, "nothing third"), ctx=ground())
     texts = {text for text, _, _ in await held(db)}
     assert {text for text in LIKES if not text.endswith(" 3")} == texts - {"Ana likes nothing third"}
-    assert await generalise(db, ground(), count=count) == 13, "told in one again, without it"
+    assert await generalise(db, ground()) == 13, "told in one again, without it"
     assert not any(re.search(r"\b3\b", text) for text, _, _ in await held(db))
-    assert await generalise(db, ground(), count=count) == 0
+    assert await generalise(db, ground()) == 0
 
 
 async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
@@ -75,13 +75,13 @@ async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: D
         for text in LIKES
     ]
     async with db.work(ANA) as tx:
-        await facts.learn(tx, until, ground=ground(), count=count)
-    assert await generalise(db, ground(), count=count) == 0
+        await facts.learn(tx, until, ctx=ground())
+    assert await generalise(db, ground()) == 0
 
 
 async def test_ten_are_not_too_many_and_single_values_never_are(db: Database, agent: object) -> None:
     await tell(db, *LIKES[:10])
-    assert await generalise(db, ground(), count=count) == 0
+    assert await generalise(db, ground()) == 0
 
 
 async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
@@ -89,7 +89,7 @@ async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, ag
     await tell(db, *LIKES[8:], trust="tool")
     await tell(db, *LIKES[8:])
     assert len(await held(db)) == 14, "a person says so too, so they hold"
-    assert await generalise(db, ground(), count=count) == 0
+    assert await generalise(db, ground()) == 0
 
 
 def test_a_common_beginning_is_told_once() -> None:

@@ -17,7 +17,7 @@ from newton.content.guardrails import Guardrail
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.memory import agents
-from tests.support import NOON
+from tests.support import NOON, agent_scope
 
 FILES = from_files(None)
 OWN = Rule(name="enough-options", expression="size(alternatives) < 2", severity="warn", message="Look for another.")
@@ -25,16 +25,16 @@ CHOICE = Choice(description="Move", confidence=0.9, at=NOON)
 
 
 def guarding(db: Database, agent_id: UUID, *, origin: str = "cli", folder: Mapping[str, Guardrail] = FILES) -> Guarding:
-    return Guarding(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON), folder=folder)
+    return Guarding(folder=folder, scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON)))
 
 
 async def names(own: Guarding) -> list[str]:
-    async with own.db.work(own.agent_id) as tx:
-        return [rule.name for rule in await guardrails.in_force(tx, own.folder, own.agent_id)]
+    async with own.scope.transaction() as tx:
+        return [rule.name for rule in await guardrails.in_force(tx, own.folder, own.scope.agent_id)]
 
 
 async def verdicts(own: Guarding) -> dict[str, str]:
-    async with own.db.work(own.agent_id) as tx:
+    async with own.scope.transaction() as tx:
         return {r.rule.name: r.verdict for r in await own.judge(tx, CHOICE, Standing())}
 
 
@@ -126,11 +126,11 @@ async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID,
 
 async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Database, agent: UUID) -> None:
     own = guarding(db, agent, folder={})
-    by = guardrails.Author(agent_id=agent, now=NOON, origin="cli")
+    ctx = guardrails.Author(agent_id=agent, now=NOON, origin="cli")
     async with db.work(agent) as tx:
         odd = Rule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
-        await guardrails.add(tx, odd, {}, by=by)
-    async with own.db.work(own.agent_id) as tx:
+        await guardrails.add(tx, odd, {}, ctx=ctx)
+    async with own.scope.transaction() as tx:
         (ruling,) = await own.judge(tx, CHOICE, Standing())
     assert ruling.blocks
     assert ruling.words.startswith("odd could not be evaluated: 'weather' is no variable.")

@@ -12,7 +12,7 @@ from newton.dialogue.lines import Line
 from newton.errors import BusyError
 from newton.ids import agent_id, new_id
 from newton.providers.chat import Call
-from tests.support import NOON, count, teller
+from tests.support import NOON, teller
 
 ANA = agent_id("ana")
 
@@ -78,6 +78,6 @@ async def test_calls_are_open_until_they_are_answered(tx: Tx) -> None:
     calls = (Call("c1", "look", "{}"), Call("c2", "look", "{}"))
     asked = Line(role="assistant", content="", said_at=NOON, calls=calls)
     given = Line(role="tool", content="a cup", said_at=NOON, answers="c1")
-    await sessions.append(tx, [asked, given], session_id=session_id, by=teller(ANA), count=count)
+    await sessions.append(tx, [asked, given], session_id=session_id, ctx=teller(ANA))
     left = await holding.open_calls(tx, agent_id=ANA, session_id=session_id)
     assert left == [Call("c2", "look", "{}")]

@@ -23,14 +23,16 @@ from newton.memory.lookup import short
 from newton.memory.memory import OUTSIDE
 from tests.db.test_forgetting import holding
 from tests.db.world import contexts
-from tests.support import NOON, count, teller
+from tests.support import NOON, agent_scope, count, teller
 
 DAY = timedelta(days=1)
 METRIC = Wish("instruction", "Always use metric units")
 
 
 def bearing(db: Database, agent_id: UUID, *, origin: str = "cli") -> Bearing:
-    return Bearing(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON), count=count)
+    return Bearing(
+        scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON), count_tokens=count)
+    )
 
 
 async def words(own: Bearing) -> list[str]:
@@ -178,7 +180,7 @@ async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) ->
     ):
         with pytest.raises(InputError, match=complaint):
             await own.add("value", bad)
-    wordy = Bearing(agent_id=agent, origin="cli", db=db, clock=own.clock, count=len)
+    wordy = Bearing(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=own.scope.clock, count_tokens=len))
     with pytest.raises(InputError, match="102 tokens; 100 is the most"):
         await wordy.add("value", "w" * 99)
     assert await own.add("value", "the key is AKIAIOSFODNN7EXAMPLE")
@@ -188,7 +190,7 @@ async def test_lines_that_cannot_stand_are_refused(db: Database, agent: UUID) ->
 async def test_there_are_not_too_many_lines(db: Database, agent: UUID) -> None:
     own = bearing(db, agent)
     async with db.work(agent) as tx:
-        hand = Hand(by=teller(agent), count=count)
+        hand = Hand(ctx=teller(agent))
         for n in range(MOST_TENETS):
             await identity.add(tx, "value", f"Value {n}", hand=hand)
     with pytest.raises(ConflictError, match="has 200 lines"):
@@ -254,26 +256,26 @@ async def test_what_was_said_twice_is_erased_twice(db: Database, agent: UUID, ds
 
 
 async def test_a_line_of_dialogue_takes_along_what_only_waited(db: Database, agent: UUID, dsn: str) -> None:
-    own, by = bearing(db, agent), teller(agent)
+    own, ctx = bearing(db, agent), teller(agent)
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref="s1", now=NOON)
         said = ["Never mention the xylophone.", "Call me Max."]
         lines = [Line(role="user", content=one, said_at=NOON) for one in said]
-        placed = await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        placed = await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         for one, at in zip(said, placed, strict=True):
             spot = Spot(session_id, at.position)
-            await identity.propose(tx, [Wish("preference", one)], spot=spot, hand=Hand(by=by, count=count))
+            await identity.propose(tx, [Wish("preference", one)], spot=spot, hand=Hand(ctx=ctx))
         memories = [row[0] for row in await tx.fetch("select memory_id from memory.memories where kind = 'exchange'")]
     await own.accept(str((await own.proposals())[1].tenet_id))
     async with db.work(agent) as tx:
-        await forget(tx, memories, derived=True, because="a test", by=by)
+        await forget(tx, memories, derived=True, because="a test", ctx=ctx)
     assert await holding(dsn, "xylophone") == [] and await own.proposals() == []
     assert await words(own) == ["Call me Max."], "what was accepted is the person's own"
 
 
 async def test_it_can_be_read_as_it_was(db: Database, agent: UUID) -> None:
     clock = SteppedClock(NOON)
-    own = Bearing(agent_id=agent, origin="cli", db=db, clock=clock, count=count)
+    own = Bearing(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=clock, count_tokens=count))
     await own.add("value", "Honest")
     before = clock.now()
     clock.advance(DAY)

@@ -9,7 +9,7 @@ from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
 from newton.runtime.transfer.keeping import keep
 from newton.runtime.transfer.lines import parsed
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, ground, teller
 
 AT = NOON.isoformat()
 
@@ -17,7 +17,7 @@ AT = NOON.isoformat()
 async def taken(db: Database, agent: UUID, *lines: object) -> int:
     items = [parsed(json.dumps(line).encode()) for line in lines]
     async with db.work(agent) as tx:
-        return await keep(tx, items, ground=ground(teller(agent)), count=count)
+        return await keep(tx, items, ctx=ground(teller(agent)))
 
 
 @pytest.mark.parametrize(

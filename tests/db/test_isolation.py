@@ -27,7 +27,7 @@ from newton.providers.offline import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
 from tests.db.world import SESSION, contexts, live, statement, told
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 
 WRITABLE = """
 select string_agg(quote_ident(attname), ', ') from pg_attribute
@@ -143,13 +143,15 @@ async def test_every_function_of_the_stores_answers_from_its_own_agent(world: Wo
         own = {row["memory_id"] for row in await tx.fetch("select memory_id from memory.memories")}
         totals = await store.counts(tx, agent_id=world.ana)
     verbs = Verbs(
-        agent_id=world.ana,
-        origin="test",
-        db=world.db,
-        clock=SteppedClock(NOON),
-        count=count,
-        thresholds=Thresholds(),
-        embedder=HashEmbedder(),
+        scope=agent_scope(
+            agent_id=world.ana,
+            origin="test",
+            db=world.db,
+            clock=SteppedClock(NOON),
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=HashEmbedder(),
+        )
     )
     found = (await verbs.recall("where is the blue kettle?", most=100)).found
     assert found
@@ -179,19 +181,19 @@ async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it
         assert await reading.judged(tx, agent_id=world.ben) == []
         assert await reading.standing(tx, agent_id=world.ben, category="architecture", now=NOON) == Standing()
         assert await told_before(tx, ["d1"], agent_id=world.ben) == {}
-        assert not await closing.close(tx, session_id=theirs, by=teller(world.ben), count=count)
+        assert not await closing.close(tx, session_id=theirs, ctx=teller(world.ben))
 
 
 async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> None:
-    by = teller(world.ben)
+    ctx = teller(world.ben)
     for attempt in range(3):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
             async with world.db.work(world.ana) as tx:
                 match attempt:
                     case 0:
-                        await facts.learn(tx, [statement("new", "Ben is watched")], ground=ground(by), count=count)
+                        await facts.learn(tx, [statement("new", "Ben is watched")], ctx=ground(ctx))
                     case 1:
-                        await episodes.keep(tx, [told("new")], by=by, count=count)
+                        await episodes.keep(tx, [told("new")], ctx=ctx)
                     case _:
                         await sessions.session(tx, agent_id=world.ben, ref="new", now=NOON)
 

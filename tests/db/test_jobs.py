@@ -18,7 +18,7 @@ from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
 from newton.settings import load
 from tests.db.world import live
-from tests.support import NOON, count, teller
+from tests.support import NOON, teller
 
 WORDS = ("kettle", "cup", "tea", "mira", "priya", "redis", "oslo")
 
@@ -35,13 +35,13 @@ async def done(newton: Newton, name: str) -> Outcome:
     outcome = await JOBS[name].act(newton)
     if outcome.write is None:
         return outcome
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         return Outcome(because=outcome.because, did=await outcome.write(tx))
 
 
 async def test_every_job_says_why_and_the_second_time_finds_little_to_do(newton: Newton) -> None:
     # S002-16, S002-17, S002-18, S002-20, S002-21
-    await live(newton.db, "ana")
+    await live(newton.scope.db, "ana")
     said = {name: await done(newton, name) for name in JOBS}
     assert all(outcome.because for outcome in said.values())
     told = json.dumps([[outcome.because, outcome.did] for outcome in said.values()]).lower()
@@ -53,22 +53,22 @@ async def test_every_job_says_why_and_the_second_time_finds_little_to_do(newton:
 
 
 async def test_sessions_that_their_doors_left_behind_get_their_summaries(newton: Newton) -> None:
-    agent_id = newton.agent_id
-    async with newton.db.work(agent_id) as tx:
+    agent_id = newton.scope.agent_id
+    async with newton.scope.db.work(agent_id) as tx:
         for ref, lines in (("long", 14), ("short", 3)):
             session_id = await sessions.session(tx, agent_id=agent_id, ref=ref, now=NOON)
             said = [
                 Line(role="user", content=f"We keep the {n} th boat in shed {n}.", said_at=NOON + timedelta(minutes=n))
                 for n in range(lines)
             ]
-            await sessions.append(tx, said, session_id=session_id, by=teller(agent_id), count=count)
+            await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))
     first, second = await done(newton, "summarise"), await done(newton, "summarise")
     assert (first.did, second.did) == ({"sessions": 1}, None)
 
 
 async def test_a_broken_ledger_is_a_failure_that_nothing_mends(newton: Newton, dsn: str) -> None:
     # R5
-    await live(newton.db, "ana")
+    await live(newton.scope.db, "ana")
     assert (await done(newton, "verify")).did
     owner = await asyncpg.connect(dsn, server_settings={"session_replication_role": "replica"})
     await owner.execute("update brain.records set origin = 'elsewhere'")
@@ -78,9 +78,11 @@ async def test_a_broken_ledger_is_a_failure_that_nothing_mends(newton: Newton, d
 
 
 async def test_old_runs_go_and_the_last_of_each_job_stays(newton: Newton) -> None:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         for days in (100, 50, 40):
-            await queue.add(tx, "embed", agent_id=newton.agent_id, moment=newton.clock.now() - timedelta(days=days))
+            await queue.add(
+                tx, "embed", agent_id=newton.scope.agent_id, moment=newton.scope.now() - timedelta(days=days)
+            )
             await tx.execute(
                 "update runtime.jobs set state = 'done', finished_at = slot, result = '{}' where state = 'queued'"
             )

@@ -13,16 +13,16 @@ from newton.heart.known import MOST_BOUND, Enquiry, Known, known, named
 from newton.heart.lifecycle.engine import review
 from newton.memory.transitions import Step, move
 from tests.db.telling import on, says
-from tests.support import ANA, NOON, count, ground, teller
+from tests.support import ANA, NOON, ground, teller
 
 
 async def introduce(tx: Tx, *introductions: Introduction) -> None:
-    await introducing.introduce(tx, introductions, by=teller(), count=count)
+    await introducing.introduce(tx, introductions, ctx=teller())
 
 
 async def bind(tx: Tx, *bonds: tuple[str, str, str]) -> None:
     each = [Bond(ref=" ".join(bond), source=bond[0], type=bond[1], target=bond[2]) for bond in bonds]
-    await introducing.bind(tx, each, by=teller(), count=count)
+    await introducing.bind(tx, each, ctx=teller())
 
 
 def enquiry(text: str, *, salient: int = 0, depth: int = 1, **more: object) -> Enquiry:
@@ -99,8 +99,7 @@ async def test_the_weightier_relation_comes_first_and_weight_is_its_salience(tx:
     await introducing.bind(
         tx,
         [Bond(ref=f"again {n}", source="Hub", type="uses", target="Redis") for n in range(4)],
-        by=teller(),
-        count=count,
+        ctx=teller(),
     )
     found = await known(tx, enquiry("Hub"))
     assert told(found) == ["Hub uses Redis", "Hub links to Acme"]
@@ -111,8 +110,8 @@ async def test_the_weightier_relation_comes_first_and_weight_is_its_salience(tx:
 async def test_what_rests_on_facts_that_hold_no_more_is_not_told(tx: Tx) -> None:
     # A superseded fact is never stated as current, nor is what was read from it.
     for value, day in (("Oslo", 0), ("Bergen", 5)):
-        await facts.learn(tx, [says(value, day, subject="Mira")], ground=on(day), count=count)
-        await entities.read(tx, by=teller(now=NOON + timedelta(days=day)), count=count)
+        await facts.learn(tx, [says(value, day, subject="Mira")], ctx=on(day))
+        await entities.read(tx, ctx=teller(now=NOON + timedelta(days=day)))
     assert told(await known(tx, enquiry("Mira"))) == ["Mira lives in Bergen"]
     then = await known(tx, enquiry("Mira", moment=NOON + timedelta(days=1)))
     assert told(then) == ["Mira lives in Oslo"], "as it was held then"
@@ -147,10 +146,10 @@ async def test_what_is_hidden_crowds_out_nothing(tx: Tx) -> None:
 async def test_who_is_met_again_when_archived_is_the_same(tx: Tx) -> None:
     await introduce(tx, ANA_BERG)
     (entity,) = await named(tx, enquiry("Ana Berg"))
-    await move(tx, [Step(entity.memory_id, "archived", "ACTIVE", "ARCHIVED", "a test")], by=teller())
+    await move(tx, [Step(entity.memory_id, "archived", "ACTIVE", "ARCHIVED", "a test")], ctx=teller())
     assert [one.state for one in (await known(tx, enquiry("Ana Berg"))).found] == ["ARCHIVED"]
     await introduce(tx, Introduction(name="Ana Berg", properties={"city": "Oslo"}))
-    await facts.learn(tx, [says("well", subject="Ana Berg", attribute="is")], ground=ground(), count=count)
-    await entities.read(tx, by=teller(), count=count)
+    await facts.learn(tx, [says("well", subject="Ana Berg", attribute="is")], ctx=ground())
+    await entities.read(tx, ctx=teller())
     assert await tx.fetchval("select count(*) from heart.entities where key = 'ana berg'") == 1
     assert await review(tx, ground(), "fact", list[UUID]()) == []

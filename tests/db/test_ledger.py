@@ -13,7 +13,7 @@ from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget
 from tests.db.deciding import REDIS, choice, many, recorded, reviewed
-from tests.support import ANA, BEN, NOON, count, part, teller
+from tests.support import ANA, BEN, NOON, part, teller
 
 
 @pytest.fixture
@@ -27,13 +27,13 @@ async def owner(dsn: str) -> AsyncIterator[Tx]:
 
 async def lived(db: Database, agent: UUID, number: int = 12) -> Head:
     """A chain with every kind of record in it."""
-    by = teller(agent)
+    ctx = teller(agent)
     async with db.work(agent) as tx:
-        ids = await many(tx, number, by=by)
-        await decisions.think(tx, ids[0], "what if it fails?", by=by)
-        await decisions.amend(tx, ids[0], decisions.Amendment(text="it was Tuesday", tags=("new",)), by=by)
-        await decisions.supersede(tx, ids[2], ids[0], by=by, count=count)
-        await decisions.erase(tx, ids[1], because="asked for", by=by, count=count)
+        ids = await many(tx, number, ctx=ctx)
+        await decisions.think(tx, ids[0], "what if it fails?", ctx=ctx)
+        await decisions.amend(tx, ids[0], decisions.Amendment(text="it was Tuesday", tags=("new",)), ctx=ctx)
+        await decisions.supersede(tx, ids[2], ids[0], ctx=ctx)
+        await decisions.erase(tx, ids[1], because="asked for", ctx=ctx)
         return await ledger.head(tx, agent_id=agent)
 
 
@@ -122,7 +122,7 @@ UNREADABLE = {
 @pytest.mark.parametrize("mutation", UNREADABLE)
 async def test_what_cannot_even_be_read_is_a_fault(db: Database, agent: UUID, owner: Tx, mutation: str) -> None:
     async with db.work(agent) as tx:
-        await recorded(tx, REDIS, choice("other"), by=teller(agent))
+        await recorded(tx, REDIS, choice("other"), ctx=teller(agent))
     await owner.execute(UNREADABLE[mutation])
     fault = await ledger.verify(owner, agent_id=agent, noted=None)
     assert isinstance(fault, Fault) and fault.seq == 2
@@ -131,7 +131,7 @@ async def test_what_cannot_even_be_read_is_a_fault(db: Database, agent: UUID, ow
 async def test_an_erasure_that_names_no_record_is_a_fault(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     await ledger.append(
-        tx, [ledger.Entry(kind="erasure", decision_id=decision_id, body={"erased": ["all"]})], by=teller()
+        tx, [ledger.Entry(kind="erasure", decision_id=decision_id, body={"erased": ["all"]})], ctx=teller()
     )
     fault = await ledger.verify(tx, agent_id=ANA, noted=None)
     assert isinstance(fault, Fault) and fault.seq == 2
@@ -219,7 +219,7 @@ async def test_a_decision_is_never_forgotten(tx: Tx) -> None:
     # S002-20
     (decision_id,) = await recorded(tx, REDIS)
     with pytest.raises(ConflictError, match=r"never deleted.*erase"):
-        await forget(tx, [decision_id], derived=True, because="a test", by=teller())
+        await forget(tx, [decision_id], derived=True, because="a test", ctx=teller())
 
 
 async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_its_range(tx: Tx) -> None:
@@ -231,13 +231,13 @@ async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_it
                 decision_id=decision_id,
                 body={"outcome": "failure", "at": NOON.isoformat(), "how": "hand"},
             )
-            await ledger.append(tx, [entry], by=teller())
+            await ledger.append(tx, [entry], ctx=teller())
     for confidence in (-0.1, 1.1):
         with pytest.raises(asyncpg.CheckViolationError):
             async with part(tx):
                 body = {"confidence": confidence, "at": NOON.isoformat(), "category": "c", "stakes": "low"}
                 entry = ledger.Entry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
-                await ledger.append(tx, [entry], by=teller())
+                await ledger.append(tx, [entry], ctx=teller())
 
 
 async def test_every_confidence_comes_back_as_it_was_stated(tx: Tx) -> None:

@@ -50,7 +50,7 @@ async def test_whatever_is_done_to_one_of_five_thousand_decisions_is_found(
 ) -> None:
     async with db.work(agent) as tx:
         for start in range(0, DECISIONS, 500):
-            await many(tx, 500, by=teller(agent), first=start)
+            await many(tx, 500, ctx=teller(agent), first=start)
         head = await ledger.verify(tx, agent_id=agent, noted=None)
     assert isinstance(head, Head)
     assert head.seq == DECISIONS * 3 // 2

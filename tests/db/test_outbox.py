@@ -18,7 +18,7 @@ from newton.ids import model_id
 from newton.memory.outbox import BATCH, MOST_ATTEMPTS, Outbox, backlog
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 
 POISON = "poison"
 
@@ -39,20 +39,22 @@ class Picky(HashEmbedder):
 
 def verbs(db: Database, agent: UUID, embedder: Embedder | None) -> Verbs:
     return Verbs(
-        agent_id=agent,
-        origin="test",
-        db=db,
-        clock=SteppedClock(NOON),
-        count=count,
-        thresholds=Thresholds(),
-        embedder=embedder,
+        scope=agent_scope(
+            agent_id=agent,
+            origin="test",
+            db=db,
+            clock=SteppedClock(NOON),
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=embedder,
+        )
     )
 
 
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     told = [Statement(ref=content, content=content, at=NOON) for content in contents]
     async with db.work(agent) as tx:
-        await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
+        await facts.learn(tx, told, ctx=ground(teller(agent)))
 
 
 async def waiting(db: Database, agent: UUID) -> tuple[int, int]:
@@ -163,6 +165,6 @@ async def test_a_memory_that_is_rolled_back_leaves_nothing_to_embed(db: Database
     with pytest.raises(RuntimeError, match="changed my mind"):
         async with db.work(agent) as tx:
             told = [Statement(ref="r", content="never mind", at=NOON)]
-            await facts.learn(tx, told, ground=ground(teller(agent)), count=count)
+            await facts.learn(tx, told, ctx=ground(teller(agent)))
             raise RuntimeError("changed my mind")
     assert await waiting(db, agent) == (0, 0)

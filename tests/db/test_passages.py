@@ -14,7 +14,7 @@ def chunks(*texts: str) -> list[Chunk]:
 
 
 async def take(tx: Tx, *texts: str, source: Source = GUIDE) -> Taken:
-    return await documents.take(tx, source, chunks(*texts), by=teller(), count=count)
+    return await documents.take(tx, source, chunks(*texts), ctx=teller())
 
 
 async def current(tx: Tx) -> list[str]:
@@ -79,9 +79,9 @@ async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed
 
 
 async def test_what_came_from_the_web_is_released_when_a_person_takes_the_document_in(tx: Tx) -> None:
-    await documents.take(tx, GUIDE, chunks("one", "two"), by=teller(trust="web"), count=count)
+    await documents.take(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
     assert await tx.fetchval("select bool_and(quarantined) from memory.memories")
-    await documents.take(tx, GUIDE, chunks("one", "two"), by=teller(trust="web"), count=count)
+    await documents.take(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
     assert await tx.fetchval("select bool_and(quarantined) from memory.memories"), "the web cannot vouch for itself"
     assert await take(tx, "one", "two") == Taken(0, 2, 0)
     assert not await tx.fetchval("select bool_or(quarantined) from memory.memories")

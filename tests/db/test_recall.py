@@ -24,7 +24,7 @@ from newton.memory.recall import K1, B, Found, Recollection, Search, Width, befo
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, ground, teller
 
 VOCABULARY = (
     *("harbour", "boat", "winter", "kettle", "garden", "cellar", "bread", "violin"),
@@ -56,20 +56,20 @@ def sentences(number: int) -> list[str]:
 async def know(db: Database, agent: UUID, *contents: str) -> None:
     learnt = [Statement(ref=content, content=content, at=NOON) for content in contents]
     async with db.work(agent) as tx:
-        await facts.learn(tx, learnt, ground=ground(teller(agent)), count=count)
+        await facts.learn(tx, learnt, ctx=ground(teller(agent)))
 
 
 async def relive(db: Database, agent: UUID, *contents: str) -> None:
     lived = [replace(told(content), content=content) for content in contents]
     async with db.work(agent) as tx:
-        await episodes.keep(tx, lived, by=teller(agent), count=count)
+        await episodes.keep(tx, lived, ctx=teller(agent))
 
 
 async def hear(db: Database, agent: UUID, *said: str, session: str = "s") -> UUID:
     async with db.work(agent) as tx:
         session_id = await sessions.session(tx, agent_id=agent, ref=session, now=NOON)
         lines = [Line(role="user", content=text, said_at=NOON) for text in said]
-        await sessions.append(tx, lines, session_id=session_id, by=teller(agent), count=count)
+        await sessions.append(tx, lines, session_id=session_id, ctx=teller(agent))
     return session_id
 
 
@@ -232,8 +232,8 @@ async def test_a_neighbour_that_was_said_later_is_not_known_at_a_moment_before(d
         session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
         for day, text in enumerate(("Where is the violin?", "Under the stairs.")):
             line = Line(role="user", content=text, said_at=NOON)
-            by = teller(agent, now=NOON + timedelta(days=day))
-            await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+            ctx = teller(agent, now=NOON + timedelta(days=day))
+            await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
     search = Search(db=db, agent_id=agent, widths=FEW, moment=NOON + timedelta(hours=1))
     answer = await recall("violin", embedder=None, search=search)
     assert [f.place for f in answer.found] == [0]
@@ -246,7 +246,7 @@ async def test_a_line_of_somebody_whom_the_input_names_counts_more(db: Database,
         for name in names:
             line = Line(role="user", name=name, content="I play the violin.", said_at=NOON)
             session_id = await sessions.session(tx, agent_id=agent, ref=name, now=NOON)
-            await sessions.append(tx, [line], session_id=session_id, by=teller(agent), count=count)
+            await sessions.append(tx, [line], session_id=session_id, ctx=teller(agent))
     plain = Search(db=db, agent_id=agent, widths=FEW, weighing=replace(USUAL, named=0.0))
     for name in names:
         text = f"the violin of {name.split()[0]}'s"
@@ -300,8 +300,8 @@ async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: 
     async with db.work(agent) as tx:
         for ref, day in (("a", 0), ("b", 2)):
             said = Statement(ref=ref, content="the boat is blue", at=NOON - timedelta(days=9), confidence=0.75)
-            by = teller(agent, now=NOON + timedelta(days=day))
-            await facts.learn(tx, [said], ground=ground(by), count=count)
+            ctx = teller(agent, now=NOON + timedelta(days=day))
+            await facts.learn(tx, [said], ctx=ground(ctx))
     (f,) = await found(db, agent, "boat")
     assert (f.kind, f.state, f.trust, f.ref, f.confidence) == ("fact", "CONFIRMED", "user", "a", 0.75)
     assert (f.occurred_at, f.created_at) == (NOON - timedelta(days=9), NOON)

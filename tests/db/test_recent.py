@@ -10,7 +10,7 @@ from newton.dialogue.lines import Line
 from newton.heart.events import Around, Happening, recent, record
 from newton.heart.happenings import checked
 from newton.memory.recall import Found
-from tests.support import ANA, NOON, count, teller
+from tests.support import ANA, NOON, teller
 
 
 async def session(tx: Tx, ref: str, day: int = 0) -> UUID:
@@ -22,9 +22,7 @@ async def happen(tx: Tx, session_id: UUID, *kinds: str) -> None:
     for n, kind in enumerate(kinds):
         payload = {"path": f"{kind}{n}.py"} if kind != "error" else {"message": f"boom {n}"}
         event = checked(kind, NOON + timedelta(minutes=n), payload)
-        await record(
-            tx, [Happening(ref=f"{session_id} {n}", event=event, session_id=session_id)], by=teller(), count=count
-        )
+        await record(tx, [Happening(ref=f"{session_id} {n}", event=event, session_id=session_id)], ctx=teller())
 
 
 def said(found: list[Found] | tuple[Found, ...]) -> list[str]:
@@ -48,8 +46,8 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
         other = await session(tx, f"s{day}", day=day)
         await happen(tx, other, "file_read", "error", "file_read", "file_write", "file_read")
         lines = [Line(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
-        await sessions.append(tx, lines, session_id=other, by=teller(), count=count)
-        await closing.close(tx, session_id=other, by=teller(), count=count)
+        await sessions.append(tx, lines, session_id=other, ctx=teller())
+        await closing.close(tx, session_id=other, ctx=teller())
     found = await recent(tx, Around(agent_id=ANA, session_id=here, events=50, sessions=5))
     assert [len(one) for one in found.others] == [4] * 5
     episode, *told = found.others[0]
@@ -91,7 +89,7 @@ async def test_what_is_quarantined_crowds_out_nothing(tx: Tx) -> None:
         for n in range(60):
             said_by_a_tool = checked("shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"})
             told = Happening(ref=f"{place} tool {n}", event=said_by_a_tool, session_id=place)
-            await record(tx, [told], by=teller(), count=count)
+            await record(tx, [told], ctx=teller())
     found = await recent(tx, Around(agent_id=ANA, session_id=here, events=10, sessions=5))
     assert said(list(found.own)) == ["wrote file_write0.py"]
     assert [said(list(one)) for one in found.others] == [["wrote file_write0.py"]]

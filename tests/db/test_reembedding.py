@@ -15,7 +15,7 @@ from newton.memory.reembedding import Reembedded, reembed
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder
 from tests.db.test_outbox import Picky, know
-from tests.support import NOON, count, teller
+from tests.support import NOON, teller
 
 
 class Other(Picky):
@@ -30,7 +30,7 @@ async def test_after_a_change_of_model_every_memory_gets_a_vector_of_the_new_one
             Line(role="user", content="I like  it here", said_at=NOON),
             Line(role="user", name="Ana", content="So do I", said_at=NOON),
         ]
-        await sessions.append(tx, said, session_id=session_id, by=teller(agent), count=count)
+        await sessions.append(tx, said, session_id=session_id, ctx=teller(agent))
     first, other = Picky(), Other()
     await Outbox(db, first, agent).drain()
     assert (await reembed(db, first, agent_id=agent, now=NOON)) == Reembedded(0, active=True), (
@@ -104,7 +104,7 @@ async def test_what_is_forgotten_while_the_new_model_works_leaves_no_vector(db: 
         async with db.work(agent) as tx:
             rows = await tx.fetch("select memory_id from memory.memories where full_text like 'Oslo%'")
             for row in rows:
-                await forget(tx, [row[0]], derived=True, because="asked for", by=teller(agent))
+                await forget(tx, [row[0]], derived=True, because="asked for", ctx=teller(agent))
 
     assert (await reembed(db, Forgetful(forgotten), agent_id=agent, now=NOON)).active
     async with db.work(agent) as tx:

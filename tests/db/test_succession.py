@@ -30,7 +30,7 @@ async def test_a_newer_value_supersedes_the_older(tx: Tx) -> None:
 
 async def test_an_older_value_told_later_supersedes_nothing(tx: Tx) -> None:
     await tell(tx, says("Bergen", 9))
-    await tell(tx, says("Oslo", 3), by=on(20))
+    await tell(tx, says("Oslo", 3), ctx=on(20))
     assert await states(tx) == {"Bergen": "NEW", "Oslo": "SUPERSEDED"}
     assert await holding(tx) == {"Bergen"}
 
@@ -82,8 +82,8 @@ async def test_who_moves_back_lives_there_again(tx: Tx) -> None:
 async def test_an_old_value_told_again_of_an_earlier_time_or_by_a_tool_stays_old(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
     await tell(tx, says("Bergen", 9))
-    await tell(tx, says("Oslo", 5), by=on(20))
-    await tell(tx, says("Oslo", 21), by=on(21, trust="tool"))
+    await tell(tx, says("Oslo", 5), ctx=on(20))
+    await tell(tx, says("Oslo", 21), ctx=on(21, trust="tool"))
     assert await holding(tx) == {"Bergen"}
 
 
@@ -92,7 +92,7 @@ async def test_an_old_value_told_again_of_an_earlier_time_or_by_a_tool_stays_old
 
 async def test_what_a_tool_says_neither_supersedes_nor_is_superseded(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Bergen", 5), by=on(5, trust="tool"))
+    await tell(tx, says("Bergen", 5), ctx=on(5, trust="tool"))
     await tell(tx, says("Rome", 9))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "NEW", "Rome": "NEW"}
     assert await holding(tx) == {"Rome"}
@@ -103,8 +103,8 @@ async def test_what_a_tool_says_neither_supersedes_nor_is_superseded(tx: Tx) -> 
 @pytest.mark.parametrize("confirmer", ["user", "operator"])
 async def test_a_person_s_word_releases_it_and_then_it_counts(tx: Tx, trust: Trust, confirmer: Trust) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Bergen", 5), by=on(5, trust=trust))
-    assert await corroborate(tx, await known(tx, "Bergen"), ref="c", source="s", ground=on(6, trust=confirmer))
+    await tell(tx, says("Bergen", 5), ctx=on(5, trust=trust))
+    assert await corroborate(tx, await known(tx, "Bergen"), ref="c", source="s", ctx=on(6, trust=confirmer))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CONFIRMED"}
     assert await holding(tx) == {"Bergen"}
     assert await reasons(tx, "Bergen") == ["released: a person said so too; it was said again, 1 times in all"]
@@ -112,31 +112,31 @@ async def test_a_person_s_word_releases_it_and_then_it_counts(tx: Tx, trust: Tru
 
 async def test_two_other_outside_origins_release_it(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Bergen", 5), by=on(5, trust="web", origin="a.example"))
+    await tell(tx, says("Bergen", 5), ctx=on(5, trust="web", origin="a.example"))
     for number, origin in enumerate(["a.example", "b.example", "b.example"]):
-        await tell(tx, says("Bergen", 5), by=on(6 + number, trust="web", origin=origin))
+        await tell(tx, says("Bergen", 5), ctx=on(6 + number, trust="web", origin=origin))
         assert await holding(tx) == {"Oslo"}, "itself, and one other twice"
-    await tell(tx, says("Bergen", 5), by=on(9, trust="tool", origin="c.example"))
+    await tell(tx, says("Bergen", 5), ctx=on(9, trust="tool", origin="c.example"))
     assert await holding(tx) == {"Bergen"}
     assert (await reasons(tx, "Bergen"))[-1].startswith("released: 2 other origins say so too")
 
 
 async def test_an_agent_cannot_release_it(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Bergen", 5), by=on(5, trust="tool"))
+    await tell(tx, says("Bergen", 5), ctx=on(5, trust="tool"))
     for number in range(6, 12):
-        await tell(tx, says("Bergen", number), by=on(number, trust="agent", origin=f"agent {number}"))
+        await tell(tx, says("Bergen", number), ctx=on(number, trust="agent", origin=f"agent {number}"))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "CORE"}
     assert await holding(tx) == {"Oslo"}
 
 
 async def test_what_was_superseded_in_quarantine_is_released_in_one_step(tx: Tx) -> None:
-    await tell(tx, says("Bergen"), by=on(0, trust="tool"))
+    await tell(tx, says("Bergen"), ctx=on(0, trust="tool"))
     await tell(tx, says("Oslo", 1))
     old, new = await known(tx, "Bergen"), await known(tx, "Oslo")
-    await supersede(tx, old, by_fact=new, ground=on(2))
-    await corroborate(tx, old, ref="c", source="s", ground=on(1))
-    await retract(tx, new, ground=on(3))
+    await supersede(tx, old, by_fact=new, ctx=on(2))
+    await corroborate(tx, old, ref="c", source="s", ctx=on(1))
+    await retract(tx, new, ctx=on(3))
     assert await holding(tx) == {"Bergen"}
     assert await engine.review(tx, on(3), "fact", [old, new]) == []
 
@@ -144,9 +144,9 @@ async def test_what_was_superseded_in_quarantine_is_released_in_one_step(tx: Tx)
 @pytest.mark.parametrize("verb", [supersede, disprove])
 async def test_a_fact_in_quarantine_has_no_say(tx: Tx, verb: Verb) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Bergen"), by=on(0, trust="tool"))
+    await tell(tx, says("Bergen"), ctx=on(0, trust="tool"))
     with pytest.raises(ConflictError, match=r"is in quarantine\. Confirm it first"):
-        await verb(tx, await known(tx, "Oslo"), by_fact=await known(tx, "Bergen"), ground=on(1))
+        await verb(tx, await known(tx, "Oslo"), by_fact=await known(tx, "Bergen"), ctx=on(1))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "NEW"}
 
 
@@ -156,9 +156,9 @@ async def test_a_fact_in_quarantine_has_no_say(tx: Tx, verb: Verb) -> None:
 @pytest.mark.parametrize("verb", [supersede, disprove])
 async def test_a_fact_that_was_said_to_be_wrong_has_no_say(tx: Tx, verb: Verb) -> None:
     await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"))
-    await retract(tx, await known(tx, "milk"), ground=on(1))
+    await retract(tx, await known(tx, "milk"), ctx=on(1))
     with pytest.raises(ConflictError, match=r"was said to be wrong\. Name another"):
-        await verb(tx, await known(tx, "tea"), by_fact=await known(tx, "milk"), ground=on(2))
+        await verb(tx, await known(tx, "tea"), by_fact=await known(tx, "milk"), ctx=on(2))
     assert await states(tx) == {"tea": "NEW", "milk": "INACTIVE"}
 
 
@@ -167,9 +167,9 @@ async def test_what_is_retracted_is_inactive_and_what_it_superseded_is_restored(
     # S002-16
     await tell(tx, says("Oslo"), says("tea", attribute="likes"))
     await tell(tx, says("Bergen", 1))
-    await supersede(tx, await known(tx, "tea"), by_fact=await known(tx, "Bergen"), ground=on(1))
+    await supersede(tx, await known(tx, "tea"), by_fact=await known(tx, "Bergen"), ctx=on(1))
     assert await holding(tx) == {"Bergen"}
-    await retract(tx, await known(tx, "Bergen"), ground=on(2))
+    await retract(tx, await known(tx, "Bergen"), ctx=on(2))
     assert await states(tx) == {"Oslo": "NEW", "tea": "NEW", "Bergen": "INACTIVE"}
     assert (await reasons(tx, words))[-1] == "restored: nothing takes its place any more; nothing more is known of it"
 
@@ -178,10 +178,10 @@ async def test_what_a_fact_disproves_is_inactive_and_stays_so_when_that_fact_is_
     await tell(tx, says("Oslo"), says("tea", attribute="likes"), says("liar", attribute="is"))
     await tell(tx, says("Bergen", 1))
     wrong, said = await known(tx, "Bergen"), await known(tx, "liar")
-    await supersede(tx, await known(tx, "tea"), by_fact=wrong, ground=on(1))
-    await disprove(tx, wrong, by_fact=said, ground=on(2))
+    await supersede(tx, await known(tx, "tea"), by_fact=wrong, ctx=on(1))
+    await disprove(tx, wrong, by_fact=said, ctx=on(2))
     assert await holding(tx) == {"Oslo", "tea", "liar"}
-    await forget(tx, [said], derived=False, because="asked for", by=on(3).by)
+    await forget(tx, [said], derived=False, because="asked for", ctx=on(3))
     left = [await known(tx, value) for value in ("Oslo", "tea", "Bergen")]
     assert await engine.review(tx, on(4), "fact", left) == []
     assert await holding(tx) == {"Oslo", "tea"}
@@ -190,42 +190,42 @@ async def test_what_a_fact_disproves_is_inactive_and_stays_so_when_that_fact_is_
 async def test_what_was_retracted_takes_part_in_nothing_however_often_it_is_told(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
     await tell(tx, says("Bergen", 1))
-    await retract(tx, await known(tx, "Bergen"), ground=on(2))
+    await retract(tx, await known(tx, "Bergen"), ctx=on(2))
     for number in range(3, 9):
         await tell(tx, says("Bergen", number))
-    await mark(tx, await known(tx, "Bergen"), ground=on(9))
+    await mark(tx, await known(tx, "Bergen"), ctx=on(9))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "INACTIVE"}
 
 
 async def test_supersession_in_a_circle_is_refused_with_the_way_out(tx: Tx) -> None:
     await tell(tx, *(says(value, attribute="likes") for value in ("tea", "milk", "wine")))
     tea, milk, wine = [await known(tx, value) for value in ("tea", "milk", "wine")]
-    await supersede(tx, tea, by_fact=milk, ground=on(1))
-    await supersede(tx, milk, by_fact=wine, ground=on(1))
+    await supersede(tx, tea, by_fact=milk, ctx=on(1))
+    await supersede(tx, milk, by_fact=wine, ctx=on(1))
     for old, new in ((milk, tea), (wine, tea)):
         with pytest.raises(ConflictError, match=r"takes the place of .* already\. Retract the one that is wrong"):
-            await supersede(tx, old, by_fact=new, ground=on(2))
+            await supersede(tx, old, by_fact=new, ctx=on(2))
     with pytest.raises(ConflictError, match=r"its own place\. Name two facts"):
-        await supersede(tx, tea, by_fact=tea, ground=on(2))
+        await supersede(tx, tea, by_fact=tea, ctx=on(2))
     assert await states(tx) == {"tea": "SUPERSEDED", "milk": "SUPERSEDED", "wine": "NEW"}
-    await retract(tx, wine, ground=on(3))
+    await retract(tx, wine, ctx=on(3))
     assert await holding(tx) == {"milk"}
 
 
 async def test_what_was_put_in_another_s_place_holds_again_when_it_is_told_later(tx: Tx) -> None:
     await tell(tx, says("open", attribute="finds the door"), says("shut", attribute="finds the door"))
     opened, shut = await known(tx, "open"), await known(tx, "shut")
-    await supersede(tx, opened, by_fact=shut, ground=on(1))
+    await supersede(tx, opened, by_fact=shut, ctx=on(1))
     assert await holding(tx) == {"shut"}
     await tell(tx, says("open", 2, attribute="finds the door"))
     assert await holding(tx) == {"open", "shut"}
-    await supersede(tx, opened, by_fact=shut, ground=on(3))
+    await supersede(tx, opened, by_fact=shut, ctx=on(3))
     assert await holding(tx) == {"shut"}, "said once more"
     await tell(tx, says("open", 4, attribute="finds the door"))
-    await supersede(tx, shut, by_fact=opened, ground=on(4))
+    await supersede(tx, shut, by_fact=opened, ctx=on(4))
     assert await holding(tx) == {"open"}
     await tell(tx, says("shut", 5, attribute="finds the door"))
-    await supersede(tx, opened, by_fact=shut, ground=on(5))
+    await supersede(tx, opened, by_fact=shut, ctx=on(5))
     assert await holding(tx) == {"shut"}
 
 
@@ -234,7 +234,7 @@ async def test_a_fact_is_corroborated_once_by_each_telling(tx: Tx) -> None:
     tea = await known(tx, "tea")
     for source in ("a", "a", "b", "b", "c"):
         first = source not in {row["source"] for row in await tx.fetch("select source from memory.confirmations")}
-        assert await corroborate(tx, tea, ref=source, source=source, ground=on(1)) is first
+        assert await corroborate(tx, tea, ref=source, source=source, ctx=on(1)) is first
     assert await states(tx) == {"tea": "CORE"}
     assert (await reasons(tx, "tea"))[-1] == "established: 3 independent sources confirm it"
 
@@ -244,7 +244,7 @@ async def test_tellings_of_one_source_or_of_its_own_do_not_make_a_fact_core(tx: 
     await tell(tx, says("tea", attribute="likes"))
     tea = await known(tx, "tea")
     for number, source in enumerate([f"test {day(0):%Y-%m-%d}", "a", "a", "a", "b"]):
-        await corroborate(tx, tea, ref=str(number), source=source, ground=on(1))
+        await corroborate(tx, tea, ref=str(number), source=source, ctx=on(1))
         assert await states(tx) == {"tea": "CONFIRMED"}
 
 
@@ -252,9 +252,9 @@ async def test_a_marked_fact_is_core_as_long_as_it_holds(tx: Tx) -> None:
     await tell(tx, says("Oslo", core=True))
     assert await states(tx) == {"Oslo": "CORE"}
     await tell(tx, says("Bergen", 1))
-    await mark(tx, await known(tx, "Bergen"), ground=on(2))
+    await mark(tx, await known(tx, "Bergen"), ctx=on(2))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CORE"}
-    await retract(tx, await known(tx, "Bergen"), ground=on(3))
+    await retract(tx, await known(tx, "Bergen"), ctx=on(3))
     assert await states(tx) == {"Oslo": "CORE", "Bergen": "INACTIVE"}
 
 
@@ -263,15 +263,15 @@ async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx
     tea, chai, milk = [await known(tx, value) for value in ("tea", "chai", "milk")]
     await tx.execute("update heart.facts set same_as = $1 where memory_id = $2", tea, chai)
     await engine.review(tx, on(1), "fact", [chai])
-    await mark(tx, chai, ground=on(1))
-    await corroborate(tx, chai, ref="a", source="a", ground=on(1))
+    await mark(tx, chai, ctx=on(1))
+    await corroborate(tx, chai, ref="a", source="a", ctx=on(1))
     assert await states(tx) == {"tea": "CORE", "chai": "SUPERSEDED", "milk": "NEW"}
     with pytest.raises(ConflictError, match="its own place"):
-        await supersede(tx, chai, by_fact=tea, ground=on(2))
-    await supersede(tx, chai, by_fact=milk, ground=on(2))
+        await supersede(tx, chai, by_fact=tea, ctx=on(2))
+    await supersede(tx, chai, by_fact=milk, ctx=on(2))
     assert await holding(tx) == {"milk"}
-    await retract(tx, milk, ground=on(3))
-    await retract(tx, chai, ground=on(3))
+    await retract(tx, milk, ctx=on(3))
+    await retract(tx, chai, ctx=on(3))
     assert await states(tx) == {"tea": "INACTIVE", "chai": "SUPERSEDED", "milk": "INACTIVE"}
 
 
@@ -281,10 +281,10 @@ async def test_a_fact_that_is_not_there_is_named(tx: Tx, verb: Verb) -> None:
     oslo, nobody = await known(tx, "Oslo"), new_id()
     for one, other in ((oslo, nobody), (nobody, oslo)):
         with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
-            await verb(tx, one, by_fact=other, ground=on(1))
+            await verb(tx, one, by_fact=other, ctx=on(1))
     for told in (retract, mark):
         with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
-            await told(tx, nobody, ground=on(1))
+            await told(tx, nobody, ctx=on(1))
     assert await holding(tx) == {"Oslo"}
 
 
@@ -294,7 +294,7 @@ async def test_a_fact_that_is_not_there_is_named(tx: Tx, verb: Verb) -> None:
 async def test_a_fact_ends_when_it_was_said_to_end_and_the_one_before_holds_again(db: Database, agent: UUID) -> None:
     async with db.work(agent) as tx:
         await tell(tx, says("Oslo"), says("Rome", 1, until=9), says("tea", 1, attribute="likes", until=9))
-        await tell(tx, says("milk", 1, attribute="likes", until=2), by=on(3))
+        await tell(tx, says("milk", 1, attribute="likes", until=2), ctx=on(3))
         assert await holding(tx) == {"Rome", "tea"}
     assert await engine.live(db, on(9 - 1e-6)) == []
     assert len(await engine.live(db, on(9), dry=True)) == 3
@@ -310,7 +310,7 @@ async def test_a_fact_ends_when_it_was_said_to_end_and_the_one_before_holds_agai
 
 async def test_what_ended_before_it_was_told_never_held(tx: Tx) -> None:
     await tell(tx, says("Oslo"))
-    await tell(tx, says("Rome", 1, until=2), by=on(5))
+    await tell(tx, says("Rome", 1, until=2), ctx=on(5))
     assert await holding(tx) == {"Oslo"}
     assert (await reasons(tx, "Oslo")) == []
 
@@ -320,7 +320,7 @@ async def test_what_the_web_repeats_moves_no_fact_of_a_person_and_makes_it_no_fr
     fresh = "select confirmed_at from memory.memories where kind = 'fact'"
     await tell(tx, says("Oslo"))
     for n in range(1, 5):
-        await tell(tx, says("Oslo", n), by=on(n, trust="web", origin=f"site {n}"))
+        await tell(tx, says("Oslo", n), ctx=on(n, trust="web", origin=f"site {n}"))
     assert await states(tx) == {"Oslo": "NEW"}
     assert await tx.fetchval(fresh) is None
     await tell(tx, says("Oslo", 5))

@@ -64,13 +64,15 @@ async def test_of_fifty_values_told_at_once_the_newest_holds_and_none_is_lost(cr
     async def learn(number: int) -> None:
         async with crowd.work(agent) as tx:
             liked = says(f"tea{number}", number, attribute="likes")
-            await tell(tx, says(f"city{number}", number), liked, by=on(99, agent))
+            await tell(tx, says(f"city{number}", number), liked, ctx=on(99, agent))
         async with crowd.work(agent) as tx:
             cities = {value for value in await holding(tx, agent) if value.startswith("city")}
             assert len(cities) == 1, "one at any time, and not only in the end"
 
     async with crowd.work(agent) as tx:
-        await tell(tx, says("home", 0.5), says("milk", attribute="likes"), says("Rome", subject="Ben"), by=on(1, agent))
+        await tell(
+            tx, says("home", 0.5), says("milk", attribute="likes"), says("Rome", subject="Ben"), ctx=on(1, agent)
+        )
     await asyncio.gather(*map(learn, range(50)))
     async with crowd.work(agent) as tx:
         found = await states(tx, agent)
@@ -85,11 +87,11 @@ async def test_of_fifty_who_put_theirs_in_the_place_of_one_fact_each_does_and_no
 ) -> None:
     async def replace(number: int) -> None:
         async with crowd.work(agent) as tx:
-            await tell(tx, says(f"tea{number}", 1, attribute="likes"), by=on(1, agent))
-            await supersede(tx, milk, by_fact=await known(tx, f"tea{number}", agent), ground=on(1, agent))
+            await tell(tx, says(f"tea{number}", 1, attribute="likes"), ctx=on(1, agent))
+            await supersede(tx, milk, by_fact=await known(tx, f"tea{number}", agent), ctx=on(1, agent))
 
     async with crowd.work(agent) as tx:
-        await tell(tx, says("milk", attribute="likes"), says("water", attribute="likes"), by=on(0, agent))
+        await tell(tx, says("milk", attribute="likes"), says("water", attribute="likes"), ctx=on(0, agent))
         milk = await known(tx, "milk", agent)
     await asyncio.gather(*map(replace, range(50)))
     async with crowd.work(agent) as tx:
@@ -102,13 +104,13 @@ async def test_of_fifty_who_put_theirs_in_the_place_of_one_fact_each_does_and_no
 async def test_two_who_would_close_a_circle_at_once_do_not(db: Database, agent: UUID, onlooker: Tx) -> None:
     async def second() -> None:
         async with db.work(agent) as tx:
-            await supersede(tx, tea, by_fact=milk, ground=on(1, agent))
+            await supersede(tx, tea, by_fact=milk, ctx=on(1, agent))
 
     async with db.work(agent) as tx:
-        await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"), by=on(0, agent))
+        await tell(tx, says("tea", attribute="likes"), says("milk", attribute="likes"), ctx=on(0, agent))
         tea, milk = await known(tx, "tea", agent), await known(tx, "milk", agent)
     async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
-        await supersede(tx, milk, by_fact=tea, ground=on(1, agent))
+        await supersede(tx, milk, by_fact=tea, ctx=on(1, agent))
         other = tasks.create_task(refused(second()), context=Context())
         await until(lambda: waiting(onlooker))
     assert "takes the place" in other.result()
@@ -117,11 +119,11 @@ async def test_two_who_would_close_a_circle_at_once_do_not(db: Database, agent: 
 
 
 async def release(tx: Tx, agent: UUID) -> None:
-    assert await corroborate(tx, await known(tx, "Bergen", agent), ref="c", source="s", ground=on(6, agent))
+    assert await corroborate(tx, await known(tx, "Bergen", agent), ref="c", source="s", ctx=on(6, agent))
 
 
 async def take_back(tx: Tx, agent: UUID) -> None:
-    await retract(tx, await known(tx, "Bergen", agent), ground=on(6, agent))
+    await retract(tx, await known(tx, "Bergen", agent), ctx=on(6, agent))
 
 
 @pytest.mark.parametrize(("trust", "change"), [("tool", release), ("user", take_back)])
@@ -133,10 +135,10 @@ async def test_who_changes_what_is_known_of_an_attribute_waits_for_who_writes_a_
             await change(tx, agent)
 
     async with db.work(agent) as tx:
-        await tell(tx, says("Oslo"), by=on(0, agent))
-        await tell(tx, says("Bergen", 5), by=on(5, agent, trust=trust))
+        await tell(tx, says("Oslo"), ctx=on(0, agent))
+        await tell(tx, says("Bergen", 5), ctx=on(5, agent, trust=trust))
     async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
-        await tell(tx, says("Rome", 9), by=on(9, agent))
+        await tell(tx, says("Rome", 9), ctx=on(9, agent))
         tasks.create_task(second(), context=Context())
         await until(lambda: waiting(onlooker))
     async with db.work(agent) as tx:
@@ -151,9 +153,9 @@ async def test_the_daily_job_restores_nothing_beside_a_value_that_is_being_writt
     db: Database, agent: UUID, onlooker: Tx
 ) -> None:
     async with db.work(agent) as tx:
-        await tell(tx, says("Oslo"), says("Bergen", 1, until=9), by=on(1, agent))
+        await tell(tx, says("Oslo"), says("Bergen", 1, until=9), ctx=on(1, agent))
     async with asyncio.TaskGroup() as tasks, db.work(agent) as tx:
-        await tell(tx, says("Rome", 9), by=on(9, agent))
+        await tell(tx, says("Rome", 9), ctx=on(9, agent))
         job = tasks.create_task(engine.live(db, on(9, agent)), context=Context())
         await until(lambda: waiting(onlooker))
     assert job.result() == []
@@ -166,14 +168,14 @@ async def test_the_daily_job_sees_a_value_that_came_after_it_began(
 ) -> None:
     monkeypatch.setattr(engine, "BATCH", 1)
     async with db.work(agent) as tx:
-        await tell(tx, says("Oslo", until=9), says("Rome", subject="Ben"), by=on(0, agent))
+        await tell(tx, says("Oslo", until=9), says("Rome", subject="Ben"), ctx=on(0, agent))
         oslo = await known(tx, "Oslo", agent)
     async with asyncio.TaskGroup() as tasks, onlooker.transaction():
         await onlooker.execute("select from memory.memories where memory_id = $1 for update", oslo)
         job = tasks.create_task(engine.live(db, on(9, agent)))
         await until(lambda: waiting(onlooker))  # its first batch is Ana's; it knows of Ben's what was there before
         async with db.work(agent) as tx:
-            await tell(tx, says("Paris", 1, subject="Ben"), by=on(1, agent))
+            await tell(tx, says("Paris", 1, subject="Ben"), ctx=on(1, agent))
     assert [step.memory_id for step in job.result()] == [oslo]
     async with db.work(agent) as tx:
         assert await holding(tx, agent) == {"Paris"}
@@ -181,12 +183,12 @@ async def test_the_daily_job_sees_a_value_that_came_after_it_began(
 
 async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: UUID, onlooker: Tx) -> None:
     async with db.work(agent) as tx:
-        await tell(tx, says("tea", attribute="likes"), by=on(0, agent, trust="tool"))
-        await tell(tx, says("tea", 1, attribute="likes"), by=on(1, agent, trust="agent"))
-        await tell(tx, says("milk", attribute="likes", until=9), by=on(1, agent))
+        await tell(tx, says("tea", attribute="likes"), ctx=on(0, agent, trust="tool"))
+        await tell(tx, says("tea", 1, attribute="likes"), ctx=on(1, agent, trust="agent"))
+        await tell(tx, says("milk", attribute="likes", until=9), ctx=on(1, agent))
         ids = [await known(tx, value, agent) for value in ("tea", "milk")]
         unseen = Telling(memory_id=ids[0], ref="unseen", source="unseen")
-        await store.confirm(tx, [unseen], by=on(2, agent).by)
+        await store.confirm(tx, [unseen], ctx=on(2, agent))
     async with asyncio.TaskGroup() as tasks, onlooker.transaction():
         await onlooker.execute("select from memory.memories where memory_id = any($1) for update", ids)
         jobs = [tasks.create_task(engine.live(db, on(9, agent)), context=Context()) for _ in range(2)]
@@ -194,7 +196,7 @@ async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: U
     steps = [step for job in jobs for step in job.result()]
     assert sorted(step.memory_id for step in steps) == sorted(ids)
     async with db.work(agent) as tx:
-        made = await tx.fetch("select event from memory.transitions where at = $1 order by event", on(9, agent).by.now)
+        made = await tx.fetch("select event from memory.transitions where at = $1 order by event", on(9, agent).now)
     assert [row["event"] for row in made] == ["expired", "released"]
 
 
@@ -205,7 +207,7 @@ async def test_values_of_an_attribute_are_reviewed_together_however_small_the_ba
     async with db.work(agent) as tx:
         for number, (city, single) in enumerate([("Oslo", True), ("Bergen", False), ("Rome", True), ("Paris", True)]):
             await declare(tx, "lives in", agent_id=agent, single=single)
-            await tell(tx, says(city, number, until=9 if city == "Paris" else None), by=on(3, agent))
+            await tell(tx, says(city, number, until=9 if city == "Paris" else None), ctx=on(3, agent))
     assert await engine.live(db, on(4, agent)) == []
     due = await engine.live(db, on(9, agent), dry=True)
     assert [step.event for step in due] == ["restored", "expired"]
@@ -234,11 +236,11 @@ async def test_a_thousand_supersessions_retire_what_they_are_of_and_nothing_else
             else:
                 older, latest[key] = sorted([latest.get(key, (-1, "")), (moment, value)], key=lambda of: of[0])
                 gone |= {older[1]} - {""}
-        await tell(tx, *told, by=on(1_000))
+        await tell(tx, *told, ctx=on(1_000))
         person = chosen.choice(PEOPLE)
         if len(liked[person]) > 1:
             old, new = liked[person].pop(0), liked[person][-1]
-            await supersede(tx, await known(tx, f" {old}"), by_fact=await known(tx, f" {new}"), ground=on(1_000))
+            await supersede(tx, await known(tx, f" {old}"), by_fact=await known(tx, f" {new}"), ctx=on(1_000))
             gone.add(old)
     found = await states(tx)
     assert {value for value, state in found.items() if state == "SUPERSEDED"} == gone
@@ -251,11 +253,11 @@ async def test_what_one_agent_learns_moves_nothing_of_another(db: Database, agen
 
     async def learn(agent_id: UUID, number: int) -> None:
         async with db.work(agent_id) as tx:
-            await tell(tx, says(f"city{number}", number), by=on(99, agent_id))
+            await tell(tx, says(f"city{number}", number), ctx=on(99, agent_id))
 
     await asyncio.gather(*(learn(agent_id, number) for number in range(10) for agent_id in (agent, ben)))
     async with db.work(ben) as tx:
-        await retract(tx, await known(tx, "city9", ben), ground=on(99, ben))
+        await retract(tx, await known(tx, "city9", ben), ctx=on(99, ben))
     await engine.live(db, on(100, ben))
     async with db.work(agent) as tx:
         assert await holding(tx, agent) == {"city9"}
@@ -264,4 +266,4 @@ async def test_what_one_agent_learns_moves_nothing_of_another(db: Database, agen
     async with db.work(ben) as tx:
         assert await holding(tx, ben) == {"city8"}
         with pytest.raises(NotFoundError):
-            await retract(tx, hers, ground=on(99, ben))
+            await retract(tx, hers, ctx=on(99, ben))

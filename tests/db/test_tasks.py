@@ -29,15 +29,15 @@ async def begun(tx: Tx, ref: str = "s") -> UUID:
 
 
 async def push(tx: Tx, session_id: UUID, goal: str) -> Task:
-    return await tasks.push(tx, goal, session_id=session_id, by=teller())
+    return await tasks.push(tx, goal, session_id=session_id, ctx=teller())
 
 
 async def pop(tx: Tx, session_id: UUID, result: str) -> Task:
-    return await tasks.pop(tx, result, session_id=session_id, by=teller(), count=count)
+    return await tasks.pop(tx, result, session_id=session_id, ctx=teller())
 
 
 async def fail(tx: Tx, session_id: UUID, reason: str) -> Task:
-    return await tasks.fail(tx, reason, session_id=session_id, by=teller(), count=count)
+    return await tasks.fail(tx, reason, session_id=session_id, ctx=teller())
 
 
 async def tree(tx: Tx, session_id: UUID) -> Tree:
@@ -59,7 +59,7 @@ async def talk(tx: Tx, session_id: UUID, *words: str) -> None:
             line = Line(role=role, content=content, said_at=NOON, ref=f"{ref} {m}")
             line = replace(line, calls=(call,)) if m == 1 else replace(line, answers=ref) if m == 2 else line
             said.append(line)
-    await sessions.append(tx, said, session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, said, session_id=session_id, ctx=teller())
 
 
 async def fold(tx: Tx, session_id: UUID) -> int:
@@ -98,9 +98,9 @@ async def test_without_a_current_task_nothing_is_popped_failed_or_blocked(tx: Tx
         with pytest.raises(InputError, match="no current task"):
             await act(tx, session_id, "why")
     await push(tx, session_id, "Wait")
-    await tasks.block(tx, "no key", session_id=session_id, by=teller())
+    await tasks.block(tx, "no key", session_id=session_id, ctx=teller())
     with pytest.raises(InputError, match="resume TASK"):
-        await tasks.block(tx, "no key", session_id=session_id, by=teller())
+        await tasks.block(tx, "no key", session_id=session_id, ctx=teller())
 
 
 async def test_a_blocked_task_waits_and_is_resumed_where_it_belongs(tx: Tx) -> None:
@@ -108,17 +108,17 @@ async def test_a_blocked_task_waits_and_is_resumed_where_it_belongs(tx: Tx) -> N
     session_id = await begun(tx)
     await push(tx, session_id, "Ship it")
     waiting = await push(tx, session_id, "Get the key")
-    await tasks.block(tx, "Mira is away", session_id=session_id, by=teller())
+    await tasks.block(tx, "Mira is away", session_id=session_id, ctx=teller())
     with pytest.raises(InputError, match="blocked subtask: 2"):
         await pop(tx, session_id, "shipped")
     await push(tx, session_id, "Write the notes")
     with pytest.raises(InputError, match="not in the current task, which is 3"):
-        await tasks.resume(tx, "2", session_id=session_id, by=teller())
+        await tasks.resume(tx, "2", session_id=session_id, ctx=teller())
     await pop(tx, session_id, "written")
-    await tasks.resume(tx, waiting.task_id.hex[-8:], session_id=session_id, by=teller())
+    await tasks.resume(tx, waiting.task_id.hex[-8:], session_id=session_id, ctx=teller())
     assert (await tree(tx, session_id)).current == replace(waiting, status="active", words=None)
     with pytest.raises(InputError, match="is active, so it cannot be resumed"):
-        await tasks.resume(tx, "2", session_id=session_id, by=teller())
+        await tasks.resume(tx, "2", session_id=session_id, ctx=teller())
 
 
 async def test_what_failed_is_kept_and_its_replacement_names_it(tx: Tx) -> None:
@@ -127,9 +127,9 @@ async def test_what_failed_is_kept_and_its_replacement_names_it(tx: Tx) -> None:
     await push(tx, session_id, "Make it fast")
     await push(tx, session_id, "Cache it")
     await push(tx, session_id, "Ask for Redis")
-    await tasks.block(tx, "no budget", session_id=session_id, by=teller())
+    await tasks.block(tx, "no budget", session_id=session_id, ctx=teller())
     dead = await fail(tx, session_id, "the cache is cold each morning")
-    instead = await tasks.push(tx, "Add an index", session_id=session_id, by=teller(), instead_of=dead.task_id)
+    instead = await tasks.push(tx, "Add an index", session_id=session_id, ctx=teller(), instead_of=dead.task_id)
     known = await tree(tx, session_id)
     assert (instead.parent_id, instead.depth, instead.instead_of) == (dead.parent_id, dead.depth, dead.task_id)
     assert [(t.goal, t.status, t.words) for t in known.tasks[1:3]] == [
@@ -162,9 +162,9 @@ async def _done(tx: Tx, session_id: UUID, act: str, words: str, lot: random.Rand
         case "pop":
             await pop(tx, session_id, f"result {words}")
         case "block":
-            await tasks.block(tx, f"waits {words}", session_id=session_id, by=teller())
+            await tasks.block(tx, f"waits {words}", session_id=session_id, ctx=teller())
         case "resume":
-            await tasks.resume(tx, str(lot.randint(1, 40)), session_id=session_id, by=teller())
+            await tasks.resume(tx, str(lot.randint(1, 40)), session_id=session_id, ctx=teller())
         case _:
             await fail(tx, session_id, f"wrong {words}")
 
@@ -217,7 +217,7 @@ async def test_a_popped_task_leaves_its_result_in_the_view_and_its_trace_in_the_
     assert [(s.kind, s.first, s.last) for s in later if s.kind != "line"] == [("task", 4, 15)]
     entry_id = later[4].entry_id
     assert entry_id
-    await entries.restore(tx, entry_id, session_id=session_id, by=teller())
+    await entries.restore(tx, entry_id, session_id=session_id, ctx=teller())
     assert [s.kind for s in await view(tx, session_id)][:5] == ["line"] * 4 + ["task"]
     assert await fold(tx, session_id) == 0, "what a person has brought back stays"
 
@@ -249,11 +249,11 @@ async def test_a_turn_that_is_under_way_and_one_begun_before_the_task_stay_whole
     session_id = await begun(tx)
     await talk(tx, session_id, "begin")
     asked = Line(role="user", content="go on", said_at=NOON)
-    await sessions.append(tx, [asked], session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, [asked], session_id=session_id, ctx=teller())
     await push(tx, session_id, "Look")  # in the middle of a turn
     call = Call(id="c", name="grep", arguments="{}")
     open_ = [Line(role="assistant", content="", said_at=NOON, calls=(call,))]
-    await sessions.append(tx, open_, session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, open_, session_id=session_id, ctx=teller())
     before = await view(tx, session_id)
     await pop(tx, session_id, "seen")
     assert await view(tx, session_id) == before
@@ -265,7 +265,7 @@ async def test_a_turn_that_went_on_behind_the_pop_is_not_folded(tx: Tx) -> None:
     await talk(tx, session_id, "begin", "go on")
     await pop(tx, session_id, "seen")
     later = Line(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON)
-    await sessions.append(tx, [later], session_id=session_id, by=teller(), count=count)
+    await sessions.append(tx, [later], session_id=session_id, ctx=teller())
     await talk(tx, session_id, "next", "and next")
     await fold(tx, session_id)
     assert [(s.kind, s.first, s.last) for s in await view(tx, session_id)][:2] == [("task", 0, 3), ("line", 4, 4)]
@@ -276,7 +276,7 @@ async def test_what_costs_less_than_its_account_is_not_folded(tx: Tx) -> None:
     await push(tx, session_id, "Say hello")
     for text in ("hi", "you", "bye"):
         line = Line(role="user", content=text, said_at=NOON)
-        await sessions.append(tx, [line], session_id=session_id, by=teller(), count=count)
+        await sessions.append(tx, [line], session_id=session_id, ctx=teller())
     await pop(tx, session_id, "said, in very many words that say no more than this: " + LONG)
     assert {s.kind for s in await view(tx, session_id)} == {"line"}
 
@@ -304,7 +304,7 @@ async def test_a_forgotten_task_leaves_its_place_and_no_word(tx: Tx) -> None:
     secret = await push(tx, session_id, "Call Priya at home")
     await talk(tx, session_id, "one", "two", "three")
     await pop(tx, session_id, "Priya said no")
-    await forget(tx, [secret.task_id], derived=False, because="private", by=teller())
+    await forget(tx, [secret.task_id], derived=False, because="private", ctx=teller())
     known = await tree(tx, session_id)
     assert (known.tasks[1].goal, known.tasks[1].words) == ("[forgotten]", "[forgotten]")
     assert not any("Priya" in s.text for s in await view(tx, session_id))
@@ -316,9 +316,9 @@ async def test_a_past_moment_has_the_stack_of_then(tx: Tx) -> None:
     # S001-39
     session_id = await begun(tx)
     for hour, goal in enumerate(("Ship it", "Test it")):
-        await tasks.push(tx, goal, session_id=session_id, by=teller(now=NOON + timedelta(hours=hour)))
+        await tasks.push(tx, goal, session_id=session_id, ctx=teller(now=NOON + timedelta(hours=hour)))
     late = teller(now=NOON + timedelta(hours=5))
-    await tasks.pop(tx, "tested", session_id=session_id, by=late, count=count)
+    await tasks.pop(tx, "tested", session_id=session_id, ctx=late)
 
     async def goals(hours: float) -> list[tuple[str, str]]:
         moment = NOON + timedelta(hours=hours)

@@ -12,7 +12,7 @@ from newton.heart import facts
 from newton.heart.facts import Statement
 from newton.memory import timely
 from newton.memory.spans import spans
-from tests.support import ANA, count, ground, teller
+from tests.support import ANA, ground, teller
 
 MAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
 LATER = datetime(2023, 9, 1, tzinfo=UTC)
@@ -25,13 +25,13 @@ SAID = (
 
 
 async def lived(tx: Tx) -> dict[UUID, str]:
-    by = teller(now=LATER)
+    ctx = teller(now=LATER)
     for number, (at, words) in enumerate(SAID):
         session_id = await sessions.session(tx, agent_id=ANA, ref=f"s{number}", now=at)
         line = Line(role="user", content=words, said_at=at)
-        await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+        await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
     told = Statement(ref="f1", content="Ana moved to Oslo last Monday", at=MAY + timedelta(days=2))
-    await facts.learn(tx, [told], ground=ground(by), count=count)
+    await facts.learn(tx, [told], ctx=ground(ctx))
     rows = await tx.fetch("select memory_id, summary from memory.memories where agent_id = $1", ANA)
     return {row["memory_id"]: row["summary"] for row in rows}
 

@@ -22,14 +22,16 @@ from newton.memory.outbox import Outbox
 from newton.providers.offline import HashEmbedder
 from newton.runtime.transfer.whole import LEFT_OUT, Carrier, End, verified
 from tests.db.world import contexts, live
-from tests.support import NOON
+from tests.support import NOON, agent_scope
 
 ASKED = ("where is the kettle?", "which database did we choose?", "how do we make tea?")
 
 
 def carrier(db: Database, agent_id: UUID, name: str, home: Path) -> Carrier:
     return Carrier(
-        db=db, agent_id=agent_id, agent=name, clock=SteppedClock(NOON), notes=HeadNotes(home / "ledger", "embedded")
+        agent=name,
+        notes=HeadNotes(home / "ledger", "embedded"),
+        scope=agent_scope(db=db, agent_id=agent_id, clock=SteppedClock(NOON)),
     )
 
 

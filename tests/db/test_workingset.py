@@ -23,7 +23,7 @@ HOUR = timedelta(hours=1)
 
 async def known(tx: Tx, agent_id: UUID, *contents: str, importance: float | None = None) -> list[UUID]:
     told = [Statement(ref=words, content=words, at=NOON, importance=importance) for words in contents]
-    await facts.learn(tx, told, ground=ground(teller(agent_id)), count=count)
+    await facts.learn(tx, told, ctx=ground(teller(agent_id)))
     return [await facts.telling(tx, one, agent_id=agent_id) for one in told]
 
 
@@ -82,7 +82,7 @@ async def test_what_is_forgotten_is_at_hand_no_more(tx: Tx) -> None:
     one, two = await known(tx, ANA, "one", "two")
     at = await sitting(tx)
     await workingset.hold(tx, [one, two], at=at)
-    await forget(tx, [one], derived=False, because="a test", by=teller())
+    await forget(tx, [one], derived=False, because="a test", ctx=teller())
     assert set(await at_hand(tx, at)) == {"two"}
 
 

@@ -63,7 +63,7 @@ from newton.runtime.answers.kept import Answer, Asked
 from newton.runtime.jobs import queue
 from tests.db.conversing import entry
 from tests.db.deciding import REDIS, recorded
-from tests.support import NOON, count, ground, teller
+from tests.support import NOON, agent_scope, count, ground, teller
 
 SESSION = "kitchen"
 FACTS = "select memory_id from memory.memories where kind = 'fact' and agent_id = $1"
@@ -77,31 +77,30 @@ def statement(ref: str, content: str) -> Statement:
 async def live(db: Database, name: str) -> UUID:
     """The same life for whoever lives it: at least one row in every table of agents."""
     agent_id = await agents.agent(db, name, now=NOON)
-    by = teller(agent_id)
+    ctx = teller(agent_id)
     async with db.work(agent_id) as tx:
         session_id = await sessions.session(tx, agent_id=agent_id, ref=SESSION, now=NOON)
         lines = [Line(role="user", content=words, said_at=NOON) for words in WORDS]
-        await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         await facts.learn(
             tx,
             [statement("f1", "The kettle is blue"), statement("f2", "Cups are white")],
-            ground=ground(by),
-            count=count,
+            ctx=ground(ctx),
         )
-        await facts.learn(tx, [statement("f3", "The kettle is blue")], ground=ground(by), count=count)
+        await facts.learn(tx, [statement("f3", "The kettle is blue")], ctx=ground(ctx))
         output = Line(role="tool", name="stove", content="the kettle boils", said_at=NOON)
-        await sessions.append(tx, [output], session_id=session_id, by=by, count=count)
-        await Writer(session_id=session_id, by=by, count=count).note(tx)
-        await conversing(tx, session_id, by)
-        await episodes.keep(tx, [told("e1")], by=by, count=count)
-        await closing.close(tx, session_id=session_id, by=by, count=count)
+        await sessions.append(tx, [output], session_id=session_id, ctx=ctx)
+        await Writer(session_id=session_id, ctx=ctx).note(tx)
+        await conversing(tx, session_id, ctx)
+        await episodes.keep(tx, [told("e1")], ctx=ctx)
+        await closing.close(tx, session_id=session_id, ctx=ctx)
         at = Sitting(agent_id=agent_id, session_id=session_id, now=NOON, capacity=1_000)
         await workingset.hold_lines(tx, range(len(lines)), at=at)
-        await all_kinds(tx, by)
+        await all_kinds(tx, ctx)
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, by=by)
-        await an_identity(tx, by)
-        await some_tasks(tx, session_id, by)
+        await abridging.keep(tx, "the kettle", "kettle", of=line, most=10, ctx=ctx)
+        await an_identity(tx, ctx)
+        await some_tasks(tx, session_id, ctx)
         await a_daemon(tx, agent_id)
         reply = Reply(text="yes", model="scripted", input_tokens=10, output_tokens=2, estimated=True)
         await ledger.record(tx, reply, agent_id=agent_id, purpose="turn", now=NOON)
@@ -123,29 +122,29 @@ async def a_daemon(tx: Tx, agent_id: UUID) -> None:
     await queue.add(tx, "embed", agent_id=agent_id)
 
 
-async def some_tasks(tx: Tx, session_id: UUID, by: Teller) -> None:
-    await tasks.push(tx, "find the kettle", session_id=session_id, by=by)
-    await tasks.push(tx, "look into the cupboard", session_id=session_id, by=by)
-    await tasks.pop(tx, "it is there", session_id=session_id, by=by, count=count)
+async def some_tasks(tx: Tx, session_id: UUID, ctx: Teller) -> None:
+    await tasks.push(tx, "find the kettle", session_id=session_id, ctx=ctx)
+    await tasks.push(tx, "look into the cupboard", session_id=session_id, ctx=ctx)
+    await tasks.pop(tx, "it is there", session_id=session_id, ctx=ctx)
 
 
-async def conversing(tx: Tx, session_id: UUID, by: Teller) -> None:
+async def conversing(tx: Tx, session_id: UUID, ctx: Teller) -> None:
     """A branch with lines of its own, and a part that was told shorter and is shown again."""
-    of: dict[str, UUID] = {"agent_id": by.agent_id, "session_id": session_id}
+    of: dict[str, UUID] = {"agent_id": ctx.agent_id, "session_id": session_id}
     made = entry(0, 1, before=100)
     assert await entries.keep(tx, [made], seen=await log.seen(tx, **of), **of)
-    await entries.restore(tx, made.entry_id, session_id=session_id, by=by)
+    await entries.restore(tx, made.entry_id, session_id=session_id, ctx=ctx)
     assert await holding.hold(tx, made.entry_id, "turn", seconds=60, **of)
     await entries.record(tx, Run("threshold", NOON, 1.5, 100, 10), **of)
-    await branches.checkpoint(tx, "tea", session_id=session_id, by=by)
-    branch_id = await branches.branch(tx, "cellar", parent_id=session_id, at="tea", by=by)
+    await branches.checkpoint(tx, "tea", session_id=session_id, ctx=ctx)
+    branch_id = await branches.branch(tx, "cellar", parent_id=session_id, at="tea", ctx=ctx)
     await sessions.append(
-        tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, by=by, count=count
+        tx, [Line(role="user", content="and in the cellar?", said_at=NOON)], session_id=branch_id, ctx=ctx
     )
     excerpt = Excerpt(ref="cellar", session_id=branch_id, first=5, last=5)
-    made = await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
-    await branches.eject(tx, made.injection_id, session_id=session_id, by=by)
-    await branches.inject(tx, excerpt, session_id=session_id, by=by, count=count)
+    made = await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
+    await branches.eject(tx, made.injection_id, session_id=session_id, ctx=ctx)
+    await branches.inject(tx, excerpt, session_id=session_id, ctx=ctx)
 
 
 def served(bundle: Bundle, session_id: UUID) -> Served:
@@ -165,57 +164,57 @@ def served(bundle: Bundle, session_id: UUID) -> Served:
 def desk(db: Database, agent_id: UUID, session_id: UUID, *, capacity: int = 128_000) -> WorkingMemory:
     """The working memory of a session."""
     return WorkingMemory(
-        agent_id=agent_id,
         session_id=session_id,
-        db=db,
-        clock=SteppedClock(NOON),
         profiles=load_profiles(),
         frames=load_frames(),
         capacity=capacity,
         model_id=model_id(HashEmbedder.identity),
+        scope=agent_scope(agent_id=agent_id, db=db, clock=SteppedClock(NOON)),
     )
 
 
-async def all_kinds(tx: Tx, by: Teller) -> None:
+async def all_kinds(tx: Tx, ctx: Teller) -> None:
     """What facts and dialogue do not bring along."""
-    lifted = ground(by)
+    lifted = ground(ctx)
     rule = Rule(trigger="boil the kettle dry", reason="it breaks")
-    (censor,) = await censors.forbid(tx, [rule], ground=lifted, count=count)
-    await activations.activate(tx, "censor", [censor], place="input", ground=lifted)
-    await attributes.declare(tx, "place", agent_id=by.agent_id, single=False)
+    (censor,) = await censors.forbid(tx, [rule], ctx=lifted)
+    await activations.activate(tx, "censor", [censor], place="input", ctx=lifted)
+    await attributes.declare(tx, "place", agent_id=ctx.agent_id, single=False)
     skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
-    await procedures.learn(tx, skill, ground=lifted, count=count)
+    await procedures.learn(tx, skill, ctx=lifted)
     source = Source(ref="/kettle.md", title="Kettles", format="markdown")
-    await documents.take(tx, source, [Chunk("Use", "Fill it with water.", 6)], by=by, count=count)
-    await episodes.keep(tx, [replace(told("e2"), content="Tea and talk. " * 300)], by=by, count=count)
-    much_later = replace(lifted, by=replace(by, now=NOON + timedelta(days=100)))
-    rows = await tx.fetch("select memory_id from memory.memories where kind = 'episode' and agent_id = $1", by.agent_id)
+    await documents.take(tx, source, [Chunk("Use", "Fill it with water.", 6)], ctx=ctx)
+    await episodes.keep(tx, [replace(told("e2"), content="Tea and talk. " * 300)], ctx=ctx)
+    much_later = replace(lifted, now=NOON + timedelta(days=100))
+    rows = await tx.fetch(
+        "select memory_id from memory.memories where kind = 'episode' and agent_id = $1", ctx.agent_id
+    )
     await review(tx, much_later, "episode", [row["memory_id"] for row in rows])
     first, second = [
         row["memory_id"]
         for row in await tx.fetch(
-            "select memory_id from memory.memories where kind = 'fact' and agent_id = $1", by.agent_id
+            "select memory_id from memory.memories where kind = 'fact' and agent_id = $1", ctx.agent_id
         )
     ]
-    await store.connect(tx, "near", [(first, second)], by=by)
+    await store.connect(tx, "near", [(first, second)], ctx=ctx)
     named = Statement(ref="f4", content="Mira met Priya in Oslo yesterday", at=NOON)
-    await facts.learn(tx, [named], ground=lifted, count=count)
-    await entities.read(tx, by=by, count=count)
+    await facts.learn(tx, [named], ctx=lifted)
+    await entities.read(tx, ctx=ctx)
     happened = Happening(ref="h1", event=checked("file_read", NOON, {"path": "kettle.txt"}))
-    await events.record(tx, [happened], by=by, count=count)
+    await events.record(tx, [happened], ctx=ctx)
     guard = Guard(name="tea-first", expression="confidence < 0.1", severity="warn", message="Have tea.", source="own")
-    await guardrails.add(tx, guard, {}, by=Author(agent_id=by.agent_id, now=NOON, origin="cli"))
-    (decision_id,) = await recorded(tx, REDIS, by=by)
-    await decisions.think(tx, decision_id, "what if it is cold?", by=by)
-    await decisions.review(tx, decision_id, Review(verdict="success", at=NOON, how="hand"), by=by, count=count)
-    await snapshots.take(tx, agent_id=by.agent_id, now=NOON, count=count)
+    await guardrails.add(tx, guard, {}, ctx=Author(agent_id=ctx.agent_id, now=NOON, origin="cli"))
+    (decision_id,) = await recorded(tx, REDIS, ctx=ctx)
+    await decisions.think(tx, decision_id, "what if it is cold?", ctx=ctx)
+    await decisions.review(tx, decision_id, Review(verdict="success", at=NOON, how="hand"), ctx=ctx)
+    await snapshots.take(tx, agent_id=ctx.agent_id, now=NOON, count=count)
     gone = Statement(ref="f5", content="this is forgotten again", at=NOON)
-    await facts.learn(tx, [gone], ground=lifted, count=count)
-    await forget(tx, [await facts.telling(tx, gone, agent_id=by.agent_id)], derived=False, because="a test", by=by)
+    await facts.learn(tx, [gone], ctx=lifted)
+    await forget(tx, [await facts.telling(tx, gone, agent_id=ctx.agent_id)], derived=False, because="a test", ctx=ctx)
 
 
-async def an_identity(tx: Tx, by: Teller) -> None:
-    hand = Hand(by=by, count=count)
+async def an_identity(tx: Tx, ctx: Teller) -> None:
+    hand = Hand(ctx=ctx)
     await identity.add(tx, "value", "Tea before talk", hand=hand)
     await identity.propose(tx, [Wish("preference", "I prefer green tea")], spot=None, hand=hand)
 

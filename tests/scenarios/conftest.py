@@ -11,6 +11,7 @@ from structlog.testing import capture_logs
 
 from newton.agent.compacting import Compacting
 from newton.agent.gate import Gate
+from newton.agent.scope import AgentScope
 from newton.agent.speaking import Limits
 from newton.agent.turn import Turns
 from newton.agent.verbs import Remark, Verbs
@@ -26,8 +27,6 @@ from newton.db.pool import Database
 from newton.dialogue import sessions
 from newton.dialogue.compaction.strategies import preset
 from newton.dialogue.lines import Line
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
 from newton.providers import tokens
 from newton.providers.chat import ChatModel
@@ -40,7 +39,7 @@ from newton.runtime.talk.partner import Partner
 from newton.runtime.talk.there import There
 from newton.runtime.wiring import Newton
 from newton.settings import load
-from tests.support import NOON
+from tests.support import NOON, agent_scope, teller
 from tests.system.served import OPERATOR, serving
 
 
@@ -68,50 +67,38 @@ class Mind:
         )
 
     @property
-    def verbs(self) -> Verbs:
-        return Verbs(
+    def scope(self) -> AgentScope:
+        return agent_scope(
             agent_id=self.agent_id,
-            origin="test",
             db=self.db,
             clock=self.clock,
-            count=tokens.count,
-            thresholds=Thresholds(),
+            count_tokens=tokens.count,
             embedder=self.embedder,
         )
 
     @property
+    def verbs(self) -> Verbs:
+        return Verbs(scope=self.scope)
+
+    @property
     def gate(self) -> Gate:
-        return Gate(
-            agent_id=self.agent_id,
-            origin="test",
-            db=self.db,
-            clock=self.clock,
-            count=tokens.count,
-            thresholds=Thresholds(),
-            embedder=self.embedder,
-        )
+        return Gate(scope=self.scope)
 
     def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> Turns:
         return Turns(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=tokens.count,
             contexts=self.contexts,
             compacting=self.compacting(),
             gate=self.gate,
             model=model,
             limits=Limits(context=2_000, conversation=1_000, reply=200, per_day=per_day),
+            scope=self.scope,
         )
 
     def compacting(self, strategies: str = "default", **chosen: object) -> Compacting:
         return Compacting(
-            agent_id=self.agent_id,
-            db=self.db,
-            clock=self.clock,
-            count=tokens.count,
             preset=preset(strategies),
             **chosen,  # pyright: ignore[reportArgumentType]  # named fields
+            scope=self.scope,
         )
 
     async def context(self, text: str, *, budget: int = 8_000, **chosen: object) -> Bundle:
@@ -127,9 +114,9 @@ class Mind:
         session_id = await self.session(session)
         at = self.clock.now()
         lines = [Line(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin="test", trust="user")
+        ctx = teller(self.agent_id, count_tokens=tokens.count, trust="user", now=self.clock.now())
         async with self.db.work(self.agent_id) as tx:
-            await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)
+            await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         await self.settle()
         return session_id
 
@@ -151,15 +138,13 @@ def mind(db: Database, agent: UUID) -> Mind:
 def newton(mind: Mind, embedder: Embedder) -> Newton:
     return Newton(
         settings=load({"agent": "ana"}, env={}),
-        agent_id=mind.agent_id,
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
-        embedder=embedder,
         configured=embedder,
         frames=load_frames(),
         profiles=load_profiles(),
         contexts=mind.contexts,
+        scope=agent_scope(
+            agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=tokens.count, embedder=embedder
+        ),
     )
 
 

@@ -10,9 +10,8 @@ from newton.agent.guarding import Guarding, from_files
 from newton.agent.tasks import Tasks
 from newton.agent.tools import Toolbox
 from newton.agent.turn import Turns
+from newton.agent.verbs import Verbs
 from newton.brain.headnote import HeadNotes
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.providers import tokens
 from newton.providers.chat import Call, ChatMessage, Manner, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
@@ -50,30 +49,15 @@ class Handy(ScriptedChat):
 
 
 def toolbox(mind: Mind, folder: HeadNotes) -> Toolbox:
-    of = {"agent_id": mind.agent_id, "origin": "agent", "db": mind.db, "clock": mind.clock}
-    guarding = Guarding(**of, folder=from_files(None))  # pyright: ignore[reportArgumentType]  # named fields
-    deciding = Deciding(
-        agent_id=mind.agent_id,
-        origin="agent",
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
+    scope = mind.scope.at("agent")
+    guarding = Guarding(scope=scope, folder=from_files(None))
+    return Toolbox(
+        verbs=Verbs(scope=scope),
+        curation=Curation(scope=scope),
+        deciding=Deciding(scope=scope, gate=mind.gate, notes=folder, judge=guarding.judge),
+        tasks=Tasks(scope=scope),
         gate=mind.gate,
-        notes=folder,
-        embedder=mind.embedder,
-        judge=guarding.judge,
-    )
-    curation = Curation(
-        agent_id=mind.agent_id,
-        origin="agent",
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
-        thresholds=Thresholds(),
-    )
-    tasks = Tasks(agent_id=mind.agent_id, origin="agent", db=mind.db, clock=mind.clock, count=tokens.count)
-    verbs = replace(mind.verbs, origin="agent")
-    return Toolbox(verbs=verbs, curation=curation, deciding=deciding, tasks=tasks, gate=mind.gate).heard(())
+    ).heard(())
 
 
 def able(mind: Mind, model: Handy, notes: HeadNotes) -> Turns:

@@ -57,12 +57,12 @@ class Living:
                             await self.chosen.choice(acts)(tx)
 
     @property
-    def by(self) -> Teller:
+    def ctx(self) -> Teller:
         return teller(self.agent_id, now=self.clock.now())
 
     @property
     def ground(self) -> Ground:
-        return ground(self.by)
+        return ground(self.ctx)
 
     def _tellings(self) -> Sequence[Act]:
         return (self._fact, self._fact, self._line, self._line, self._episode, self._decision, self._skill, self._rule)
@@ -93,79 +93,79 @@ class Living:
             attribute=self.chosen.choice(("lives in", "likes", "works at")),
             confidence=self.chosen.choice((None, 0.4, 0.9)),
         )
-        await facts.learn(tx, [told], ground=self.ground, count=count)
+        await facts.learn(tx, [told], ctx=self.ground)
         return await facts.telling(tx, told, agent_id=self.agent_id)
 
     async def _fact(self, tx: Tx) -> None:
         self._note("fact", await self._tell(tx))
 
     async def _line(self, tx: Tx) -> None:
-        session_id = await sessions.session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.by.now)
-        line = Line(role="user", content=f"{self._words()}, they say.", said_at=self.by.now)
-        await sessions.append(tx, [line], session_id=session_id, by=self.by, count=count)
+        session_id = await sessions.session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.ctx.now)
+        line = Line(role="user", content=f"{self._words()}, they say.", said_at=self.ctx.now)
+        await sessions.append(tx, [line], session_id=session_id, ctx=self.ctx)
 
     async def _episode(self, tx: Tx) -> None:
-        now = self.by.now
+        now = self.ctx.now
         lived = Experience(
             ref=f"e{self.number}", title="A day", content=f"{self._words()}. " * 9, started_at=now, ended_at=now
         )
-        await episodes.keep(tx, [lived], by=self.by, count=count)
+        await episodes.keep(tx, [lived], ctx=self.ctx)
         self._note("episode", await episodes.telling(tx, lived, agent_id=self.agent_id))
 
     async def _decision(self, tx: Tx) -> None:
-        made = choice(f"Whether {self._words()}", at=self.by.now, ref=f"d{self.number}")
-        self._note("decision", (await recorded(tx, made, by=self.by))[0])
+        made = choice(f"Whether {self._words()}", at=self.ctx.now, ref=f"d{self.number}")
+        self._note("decision", (await recorded(tx, made, ctx=self.ctx))[0])
 
     async def _skill(self, tx: Tx) -> None:
         skill = Skill(name=f"skill-{self.number % 7}", description=f"How {self._words()}.", core=(self._words(),))
-        if learnt := await procedures.learn(tx, skill, ground=self.ground, count=count):
+        if learnt := await procedures.learn(tx, skill, ctx=self.ground):
             self._note("procedure", learnt)
 
     async def _rule(self, tx: Tx) -> None:
         rule = Rule(trigger=f"sink the {self.chosen.choice(THINGS)} {self.number % 5}", reason="it is needed")
-        for memory_id in await censors.forbid(tx, [rule], ground=self.ground, count=count):
+        for memory_id in await censors.forbid(tx, [rule], ctx=self.ground):
             self._note("censor", memory_id)
 
     async def _again(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.corroborate(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ground=self.ground)
+            await facts.corroborate(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ctx=self.ground)
 
     async def _correct(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.supersede(tx, one, by_fact=await self._tell(tx), ground=self.ground)
+            await facts.supersede(tx, one, by_fact=await self._tell(tx), ctx=self.ground)
 
     async def _take_back(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.retract(tx, one, ground=self.ground)
+            await facts.retract(tx, one, ctx=self.ground)
 
     async def _structure(self, tx: Tx) -> None:
         if one := self._one("episode"):
             told = Told(
                 title=f"Day {self.number}", summary=self._words(), outcome=self.chosen.choice((None, "failure"))
             )
-            await episodes.structure(tx, one, told, by=self.by, count=count)
+            await episodes.structure(tx, one, told, ctx=self.ctx)
 
     async def _outcome(self, tx: Tx) -> None:
         if one := self._one("decision"):
             verdict = self.chosen.choice(("success", "failure", "partial"))
-            given = reviewed(verdict, at=self.by.now, lesson=self._words())
-            await decisions.review(tx, one, given, by=self.by, count=count)
-            await snapshots.take(tx, agent_id=self.agent_id, now=self.by.now, count=count)
+            given = reviewed(verdict, at=self.ctx.now, lesson=self._words())
+            await decisions.review(tx, one, given, ctx=self.ctx)
+            await snapshots.take(tx, agent_id=self.agent_id, now=self.ctx.now, count=count)
 
     async def _done(self, tx: Tx) -> None:
         if one := self._one("decision"):
-            await decisions.done(tx, one, by=self.by)
+            await decisions.done(tx, one, ctx=self.ctx)
 
     async def _use(self, tx: Tx) -> None:
         if one := self._one("procedure"):
-            await activations.activate(tx, "procedure", [one], place="action", ground=self.ground)
+            await activations.activate(tx, "procedure", [one], place="action", ctx=self.ground)
             result = self.chosen.choice(("success", "failure"))
-            await activations.judge(tx, "procedure", one, result, ground=self.ground)
+            await activations.judge(tx, "procedure", one, result, ctx=self.ground)
 
     async def _lift(self, tx: Tx) -> None:
         if one := self._one("censor"):
-            await censors.retire(tx, one, ground=self.ground)
+            await censors.retire(tx, one, ctx=self.ground)
 
     async def _forget(self, tx: Tx) -> None:
         """Something that was told just now goes again."""
-        await forget(tx, [await self._tell(tx)], derived=False, because="a slip", by=self.by)
+        await forget(tx, [await self._tell(tx)], derived=False, because="a slip", ctx=self.ctx)

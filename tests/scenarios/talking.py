@@ -33,13 +33,9 @@ class Talking:
     def doors(self) -> Conversations:
         mind = self.mind
         return Conversations(
-            agent_id=mind.agent_id,
-            origin="test",
-            db=mind.db,
-            clock=mind.clock,
-            count=tokens.count,
             compacting=self.compacting,
             room=100_000,
+            scope=mind.scope,
         )
 
     async def says(self, *lines: Line) -> UUID:

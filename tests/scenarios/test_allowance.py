@@ -27,7 +27,7 @@ async def imported(mind: Mind, many: int) -> UUID:
     session_id = await mind.session()
     async with mind.db.work(mind.agent_id) as tx:
         lines = [line for n in range(many) for line in turn(n)]
-        await sessions.append(tx, lines, session_id=session_id, by=teller(mind.agent_id), count=count)
+        await sessions.append(tx, lines, session_id=session_id, ctx=teller(mind.agent_id))
     return session_id
 
 

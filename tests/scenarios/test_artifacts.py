@@ -16,12 +16,12 @@ from newton.cognition.request import InView, Request
 from newton.cognition.web import Web
 from newton.errors import InputError
 from newton.memory.forgetting import forget
-from newton.memory.memory import Teller
 from newton.providers import tokens
 from newton.providers.offline import ScriptedChat
 from newton.providers.searching import WebSearch
 from tests.endpoint import Wire, endpoint, fails
 from tests.scenarios.conftest import Mind
+from tests.support import teller
 
 LAYER = "session"
 SAID = "We decided that the ferry Artemis carries the lorries of company {0}, and the harbour office knows of it."
@@ -141,8 +141,8 @@ async def test_what_a_tool_said_is_shown_in_its_session_as_what_it_is_and_goes_w
     assert item.scored.found.trust == "tool"
     async with mind.db.work(mind.agent_id) as tx:
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
-        by = Teller(agent_id=mind.agent_id, now=mind.clock.now(), origin="test", trust="user")
-        await forget(tx, [line], derived=False, because="a test", by=by)
+        ctx = teller(mind.agent_id, trust="user", now=mind.clock.now())
+        await forget(tx, [line], derived=False, because="a test", ctx=ctx)
         assert await tx.fetchval("select count(*) from cognition.bundles") == 0
     assert artifacts(await mind.context("Which crane of which pier is broken?", session_id=session_id)) == []
     assert await kept(mind, "tools") == 0

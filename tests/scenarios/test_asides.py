@@ -25,7 +25,9 @@ async def test_an_input_is_kept_when_the_turn_is_stopped_while_the_conversation_
     session_id = await mind.hear(*(f"Question {n}. {'and so on ' * 60}" for n in range(8)))
     model = Endless()
     asking = Asking(
-        agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=tokens.count, model=model, per_day=10**6
+        model=model,
+        per_day=10**6,
+        scope=mind.scope,
     )
     turns = replace(mind.turns(ScriptedChat("Never.")), compacting=mind.compacting("threshold", model=asking))
     turn = asyncio.create_task(take(turns, Said(session_id=session_id, text="Which ferry?")))
@@ -91,14 +93,14 @@ async def test_no_word_of_what_is_forgotten_stays_in_a_call_or_in_a_quote(mind: 
     await mind.know("The safe code of the harbour office is 4711-XK.")
     session_id = await mind.session()
     await take(mind.turns(None), Said(session_id=session_id, text="What is the safe code of the harbour office?"))
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id, count_tokens=tokens.count)
     calling = [calls("a", arguments='{"to": "code 4711-XK"}'), gives("a", "ok")]
     kept = "select count(*) from dialogue.messages where content || coalesce(calls::text, '') like '%4711-XK%'"
     async with mind.db.work(mind.agent_id) as tx:
-        await sessions.append(tx, calling, session_id=session_id, by=by, count=tokens.count)
+        await sessions.append(tx, calling, session_id=session_id, ctx=ctx)
         assert await tx.fetchval(kept) == 2
         every = [row[0] for row in await tx.fetch("select memory_id from memory.memories where kind <> 'artifact'")]
-        await forget(tx, every, derived=True, because="a test", by=by)
+        await forget(tx, every, derived=True, because="a test", ctx=ctx)
         assert await tx.fetchval(kept) == 0
         roles = await tx.fetch("select role from dialogue.messages order by position")
         assert [row[0] for row in roles] == ["user", "assistant", "assistant", "tool"], "its places stay"

@@ -7,7 +7,6 @@ from newton.agent.asking import Asking
 from newton.cognition.bundle import Bundle
 from newton.cognition.context import Contexts
 from newton.cognition.request import Request
-from newton.providers import tokens
 from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder, ScriptedChat
 from tests.scenarios.conftest import Mind
@@ -28,7 +27,9 @@ class Listening(HashEmbedder):
 
 def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> Contexts:
     asker = Asking(
-        agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=tokens.count, model=model, per_day=per_day
+        model=model,
+        per_day=per_day,
+        scope=mind.scope,
     )
     return replace(mind.contexts, tiebreak=asker.frame)
 

@@ -16,7 +16,7 @@ from newton.providers.offline import ScriptedChat
 from newton.providers.tokens import count
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import upkeep
-from tests.support import teller
+from tests.support import agent_scope, teller
 
 LONG = " ".join(f"On day {n} the harbour master wrote {n} ferries into the blue book." for n in range(60))
 SHORT = "The harbour master counted the ferries of sixty days in the blue book."
@@ -24,15 +24,19 @@ SHORT = "The harbour master counted the ferries of sixty days in the blue book."
 
 def asking(mind: Mind, *words: str, per_day: int = 1_000_000) -> Asking:
     model = ScriptedChat(*(json.dumps({"words": one}) for one in words))
-    return Asking(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=count, model=model, per_day=per_day)
+    return Asking(
+        model=model,
+        per_day=per_day,
+        scope=agent_scope(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=count),
+    )
 
 
 async def said(mind: Mind, content: str, *, role: Role = "user", session: str = "s1") -> UUID:
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id)
     async with mind.db.work(mind.agent_id) as tx:
         session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Line(role=role, content=content, said_at=mind.clock.now())
-        await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
+        await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
         return await tx.fetchval("select memory_id from memory.memories where thread = $1", session_id)
 
 
@@ -118,5 +122,5 @@ async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) 
     line = await said(mind, LONG)
     await shorten(asking(mind, SHORT), teller(mind.agent_id), most=10)
     async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [line], derived=False, because="a test", by=teller(mind.agent_id))
+        await forget(tx, [line], derived=False, because="a test", ctx=teller(mind.agent_id))
         assert await tx.fetchval("select count(*) from memory.compressions") == 0

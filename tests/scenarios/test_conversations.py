@@ -65,13 +65,9 @@ class Held:
 
 def conversations(mind: Mind, compacting: Compacting) -> Conversations:
     return Conversations(
-        agent_id=mind.agent_id,
-        origin="test",
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
         compacting=compacting,
         room=100_000,
+        scope=mind.scope,
     )
 
 

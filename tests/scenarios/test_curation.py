@@ -15,27 +15,36 @@ from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart.comparing import Bounds
 from newton.heart.lifecycle.thresholds import Thresholds
 from tests.scenarios.conftest import Mind
-from tests.support import count
+from tests.support import agent_scope, count
 
 
 def curation(mind: Mind) -> Curation:
     return Curation(
-        agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=count, thresholds=Thresholds()
+        scope=agent_scope(
+            agent_id=mind.agent_id,
+            origin="cli",
+            db=mind.db,
+            clock=mind.clock,
+            count_tokens=count,
+            thresholds=Thresholds(),
+        )
     )
 
 
 def upkeep(mind: Mind, *, bundle_days: int = 90) -> Upkeep:
     return Upkeep(
-        agent_id=mind.agent_id,
-        origin="job lifecycle",
-        db=mind.db,
-        clock=mind.clock,
-        count=count,
-        thresholds=Thresholds(),
         bundle_days=bundle_days,
         bounds=Bounds(same=0.95, near=0.85),
-        embedder=mind.embedder,
         asking=None,
+        scope=agent_scope(
+            agent_id=mind.agent_id,
+            origin="job lifecycle",
+            db=mind.db,
+            clock=mind.clock,
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=mind.embedder,
+        ),
     )
 
 
@@ -102,7 +111,9 @@ async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) 
 async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind: Mind, tmp_path: Path) -> None:
     (tmp_path / "good.md").write_text("Tea is green.")
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee is black.")
-    ingest = Ingest(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=count)
+    ingest = Ingest(
+        scope=agent_scope(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count_tokens=count)
+    )
     report = await ingest.take(await ingest.found(tmp_path), trust="user")
     assert (report.documents, report.new) == (1, 1)
     (refused,) = report.refused
@@ -149,7 +160,9 @@ async def named(mind: Mind, words: str) -> str:
 
 
 async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> None:
-    reader = Ingest(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count=count)
+    reader = Ingest(
+        scope=agent_scope(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count_tokens=count)
+    )
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
     await reader.take(await reader.found(tmp_path), trust="user")

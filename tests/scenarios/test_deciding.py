@@ -27,7 +27,7 @@ from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, choice
 from tests.db.world import contexts
-from tests.support import NOON, count
+from tests.support import NOON, agent_scope, count
 
 RULES = (
     Rule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
@@ -48,33 +48,30 @@ def clock() -> SteppedClock:
 def deciding(db: Database, agent: UUID, clock: SteppedClock, tmp_path: Path) -> Deciding:
     embedder = HashEmbedder()
     gate = Gate(
-        agent_id=agent,
-        origin="test",
-        db=db,
-        clock=clock,
-        count=count,
-        thresholds=Thresholds(),
-        embedder=embedder,
+        scope=agent_scope(
+            agent_id=agent,
+            origin="test",
+            db=db,
+            clock=clock,
+            count_tokens=count,
+            thresholds=Thresholds(),
+            embedder=embedder,
+        )
     )
     return Deciding(
-        agent_id=agent,
-        origin="test",
-        db=db,
-        clock=clock,
-        count=count,
         gate=gate,
         notes=HeadNotes(tmp_path / "ledger", "here"),
-        embedder=embedder,
         judge=strict,
+        scope=agent_scope(agent_id=agent, origin="test", db=db, clock=clock, count_tokens=count, embedder=embedder),
     )
 
 
 async def settled(deciding: Deciding) -> None:
-    await Outbox(deciding.db, HashEmbedder(), deciding.agent_id).drain()
+    await Outbox(deciding.scope.db, HashEmbedder(), deciding.scope.agent_id).drain()
 
 
 async def records(deciding: Deciding) -> int:
-    async with deciding.db.work(deciding.agent_id) as tx:
+    async with deciding.scope.transaction() as tx:
         return await tx.fetchval("select count(*) from brain.records")
 
 
@@ -158,22 +155,25 @@ async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: 
     await deciding.decide(REDIS)
     await settled(deciding)
     request = Request(
-        agent_id=deciding.agent_id, input="Should we use Redis for the session cache?", tokens=4_000, frame="decision"
+        agent_id=deciding.scope.agent_id,
+        input="Should we use Redis for the session cache?",
+        tokens=4_000,
+        frame="decision",
     )
-    bundle = await contexts(deciding.db).build(request)
+    bundle = await contexts(deciding.scope.db).build(request)
     assert "## Relevant Past Decisions\n- [pending, 0.85] Use Redis for the session cache." in bundle.text
     assert bundle.layers["decisions"].used > 0
 
 
 async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding: Deciding) -> None:
     made = await deciding.decide(REDIS)
-    assert deciding.notes.seen(deciding.agent_id) == await deciding.verify()
+    assert deciding.notes.seen(deciding.scope.agent_id) == await deciding.verify()
     await deciding.think(made.decision_id.hex, "is it warm?")
-    noted = deciding.notes.seen(deciding.agent_id)
+    noted = deciding.notes.seen(deciding.scope.agent_id)
     assert noted == await deciding.verify()
-    deciding.notes.note(deciding.agent_id, Head(1, bytes(32)))
-    assert deciding.notes.seen(deciding.agent_id) == noted
-    deciding.notes.note(deciding.agent_id, Head(3, bytes(32)))
+    deciding.notes.note(deciding.scope.agent_id, Head(1, bytes(32)))
+    assert deciding.notes.seen(deciding.scope.agent_id) == noted
+    deciding.notes.note(deciding.scope.agent_id, Head(3, bytes(32)))
     assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
 
 
@@ -201,7 +201,7 @@ async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: D
     assert (await deciding.decide(REDIS)).new
     deciding.notes.folder.unlink()
     await deciding.think((await deciding.listed(Filter()))[0].decision_id.hex, "well")
-    deciding.notes.path(deciding.agent_id).write_text("{}")
+    deciding.notes.path(deciding.scope.agent_id).write_text("{}")
     with pytest.raises(ConfigError, match="is no note of a chain"):
         await deciding.verify()
 
@@ -263,14 +263,14 @@ async def test_the_record_advises_every_context(deciding: Deciding, clock: Stepp
             replace(REDIS, description=f"Plan number {n}", at=clock.now(), confidence=0.9, look_again_at=None)
         )
         await deciding.review(str(made.decision_id), "success" if n % 2 else "failure")
-    request = Request(agent_id=deciding.agent_id, input="What now?", tokens=4_000)
-    bundle = await contexts(deciding.db).build(request)
+    request = Request(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
+    bundle = await contexts(deciding.scope.db).build(request)
     section = bundle.text.partition("## Note\n")[2]
     assert section.startswith("Recent accuracy 50 %. Brier 0.410. Strongly overconfident")
     assert bundle.text.endswith(section), "it stands last"
     assert 0 < bundle.layers["note"].used <= 100
     assert count(bundle.text) <= bundle.tokens <= 4_000
-    small = await contexts(deciding.db).build(replace(request, tokens=60))
+    small = await contexts(deciding.scope.db).build(replace(request, tokens=60))
     assert small.tokens <= 60
 
 
@@ -278,7 +278,9 @@ async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) ->
     # S002-21
     made = await deciding.decide(REDIS)
     await deciding.review(str(made.decision_id), "success")
-    bundle = await contexts(deciding.db).build(Request(agent_id=deciding.agent_id, input="What now?", tokens=4_000))
+    bundle = await contexts(deciding.scope.db).build(
+        Request(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
+    )
     assert "## Note" not in bundle.text
 
 
@@ -295,8 +297,8 @@ class Slow(HashEmbedder):
 
 async def test_no_vector_of_erased_words_comes_in_late(deciding: Deciding) -> None:
     made = await deciding.decide(REDIS)
-    await Outbox(deciding.db, Slow(deciding, str(made.decision_id)), deciding.agent_id).drain()
-    async with deciding.db.work(deciding.agent_id) as tx:
+    await Outbox(deciding.scope.db, Slow(deciding, str(made.decision_id)), deciding.scope.agent_id).drain()
+    async with deciding.scope.transaction() as tx:
         assert await tx.fetchval("select count(*) from memory.embeddings") == 0
 
 
@@ -311,12 +313,12 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deci
         )
     made = await deciding.decide(REDIS)
     await settled(deciding)
-    request = Request(agent_id=deciding.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
-    bundle = await contexts(deciding.db).build(request)
+    request = Request(agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
+    bundle = await contexts(deciding.scope.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
     assert await deciding.erase(str(made.decision_id), because="asked for")
-    async with deciding.db.work(deciding.agent_id) as tx:
+    async with deciding.scope.transaction() as tx:
         kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
     assert kept == 0, "a context that showed it goes with its words"
     await deciding.done(str(made.decision_id))
-    assert "0.85" not in (await contexts(deciding.db).build(request)).text
+    assert "0.85" not in (await contexts(deciding.scope.db).build(request)).text

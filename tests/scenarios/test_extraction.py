@@ -20,7 +20,7 @@ from newton.memory.memory import Trust
 from newton.providers.chat import ChatMessage, Reply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
-from tests.support import count, ground, teller
+from tests.support import agent_scope, count, ground, teller
 
 TALK: tuple[tuple[Role, str], ...] = (
     ("user", "I moved to Bergen last week, to be near my sister Liv."),
@@ -46,16 +46,20 @@ PROPOSED = {
 
 def asking(mind: Mind, *answers: object, per_day: int = 1_000_000) -> Asking:
     model = ScriptedChat(*(answer if isinstance(answer, str) else json.dumps(answer) for answer in answers))
-    return Asking(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=count, model=model, per_day=per_day)
+    return Asking(
+        model=model,
+        per_day=per_day,
+        scope=agent_scope(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=count),
+    )
 
 
 async def talked(mind: Mind, *lines: tuple[Role, str], session: str = "s1") -> UUID:
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id)
     async with mind.db.work(mind.agent_id) as tx:
         session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         said = [Line(role=role, content=words, said_at=mind.clock.now()) for role, words in lines]
-        await sessions.append(tx, said, session_id=session_id, by=by, count=count)
-        assert await closing.close(tx, session_id=session_id, by=by, count=count)
+        await sessions.append(tx, said, session_id=session_id, ctx=ctx)
+        assert await closing.close(tx, session_id=session_id, ctx=ctx)
     return session_id
 
 
@@ -193,7 +197,7 @@ class Picky:
 async def test_what_waits_for_a_yes_is_no_fact_meanwhile_and_a_rule_that_nobody_was_asked_about_is(mind: Mind) -> None:
     session_id = await talked(mind, *TALK)
     async with mind.db.work(mind.agent_id) as tx:
-        spot, hand = Spot(session_id, 2), Hand(by=teller(mind.agent_id), count=count)
+        spot, hand = Spot(session_id, 2), Hand(ctx=teller(mind.agent_id))
         wish = Wish("instruction", "Never send parcels to my old flat again")
         await identity.propose(tx, [wish], spot=spot, hand=hand)
     rules = ["Always run the migrations before a release", "Never deploy on Fridays"]

@@ -113,7 +113,7 @@ DOORS: dict[str, Door] = {
     "a session": lambda mind, _: mind.session("another"),
     "a censor": lambda mind, _: mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks")),
     "upkeep": lambda mind, _: upkeep(mind).settle(),
-    "a decision": write(lambda tx, mind: recorded(tx, REDIS, by=teller(mind.agent_id))),
+    "a decision": write(lambda tx, mind: recorded(tx, REDIS, ctx=teller(mind.agent_id))),
     "the ledger of tokens": write(
         lambda tx, mind: ledger.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
     ),

@@ -26,7 +26,7 @@ from newton.runtime.plots import growth as shown
 from tests.db.deciding import choice, reviewed
 from tests.db.telling import day, known, on, says, tell
 from tests.db.world import told
-from tests.support import NOON, count, teller
+from tests.support import NOON, agent_scope, teller
 
 
 class Story:
@@ -34,7 +34,7 @@ class Story:
 
     def __init__(self, db: Database, agent: UUID) -> None:
         self.db, self.agent = db, agent
-        self.growing = Growing(agent_id=agent, db=db, clock=SteppedClock(NOON))
+        self.growing = Growing(scope=agent_scope(agent_id=agent, db=db, clock=SteppedClock(NOON)))
 
     async def decide(
         self,
@@ -58,18 +58,18 @@ class Story:
         review = reviewed(outcome[0], at=day(outcome[1])) if outcome else None
         async with self.db.work(self.agent) as tx:
             intent = Intent(choice=made, review=review)
-            (recorded,) = await decisions.record(tx, [intent], by=teller(now=day(on)), count=count)
+            (recorded,) = await decisions.record(tx, [intent], ctx=teller(now=day(on)))
         return recorded.decision_id
 
     async def settle(self) -> None:
         await Outbox(self.db, HashEmbedder(), self.agent).drain()
 
     async def use(self, kind: Watched, memory_id: UUID, at: float, result: Result | None = None) -> None:
-        ground = on(at)
+        ctx = on(at)
         async with self.db.work(self.agent) as tx:
-            (activation,) = await activations.activate(tx, kind, [memory_id], place="input", ground=ground)
+            (activation,) = await activations.activate(tx, kind, [memory_id], place="input", ctx=ctx)
             if result:
-                await activations.judge(tx, kind, memory_id, result, activation=activation, ground=ground)
+                await activations.judge(tx, kind, memory_id, result, activation=activation, ctx=ctx)
 
     async def week(self) -> Growth:
         await self.settle()
@@ -98,8 +98,8 @@ async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_o
     await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cluster",))
     await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache",), category="other")
     async with story.db.work(story.agent) as tx:
-        await decisions.link(tx, failed, "relates", linking, by=teller())
-        await decisions.think(tx, thinking, f"not like {str(failed).upper()}", by=teller())
+        await decisions.link(tx, failed, "relates", linking, ctx=teller())
+        await decisions.think(tx, thinking, f"not like {str(failed).upper()}", ctx=teller())
 
     found = await story.week()
     assert pair(found.figures.made) == (8, 1, 8, 1)
@@ -119,13 +119,13 @@ async def test_who_was_shown_a_failure_is_counted_apart(story: Story) -> None:
     failed = await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
     new = await story.decide(-2, "Use Redis for the page cache")
     async with story.db.work(story.agent) as tx:
-        await decisions.relate(tx, new, {failed: 0.8}, by=teller())
+        await decisions.relate(tx, new, {failed: 0.8}, ctx=teller())
     found = await story.week()
     figures = found.figures
     assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 0, 1]
     assert (found.repeats.repeated, appraised(found).strengths) == ((), ())
     async with story.db.work(story.agent) as tx:
-        await decisions.think(tx, new, f"unlike {short(failed)} it may be lost", by=teller())
+        await decisions.think(tx, new, f"unlike {short(failed)} it may be lost", ctx=teller())
     figures = (await story.week()).figures
     assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 1, 0]
 
@@ -137,7 +137,7 @@ async def test_who_answers_one_of_several_failures_repeats_none(story: Story) ->
     found = await story.week()
     assert [one.near.failed_id for one in found.repeats.repeated] == [other]
     async with story.db.work(story.agent) as tx:
-        await decisions.link(tx, third, "contradicts", other, by=teller())
+        await decisions.link(tx, third, "contradicts", other, ctx=teller())
     assert (await story.week()).repeats.repeated == ()
 
 
@@ -176,9 +176,9 @@ async def test_decisions_are_scored_in_the_period_in_which_their_outcome_came(st
 async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -> None:
     async with story.db.work(story.agent) as tx:
         rule = Rule(trigger="push to main", reason="it is reviewed first")
-        (censor,) = await censors.forbid(tx, [rule], ground=on(-12), count=count)
+        (censor,) = await censors.forbid(tx, [rule], ctx=on(-12))
         skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
-        await procedures.learn(tx, skill, ground=on(-12), count=count)
+        await procedures.learn(tx, skill, ctx=on(-12))
         tea = (await procedures.named(tx, "tea", agent_id=story.agent)).memory_id
     for at in (-10, -3, -2):
         await story.use("censor", censor, at)
@@ -211,9 +211,9 @@ async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> Non
         await tell(tx, says("Bergen", -3))
         await tell(tx, says("tea", -2, attribute="likes"))
         jam = await known(tx, "jam")
-        await facts.retract(tx, jam, ground=on(-1))
-        await episodes.keep(tx, [told("e1")], by=teller(now=day(-8)), count=count)
-        await episodes.keep(tx, [replace(told("e2"), content="More.")], by=teller(now=day(-1)), count=count)
+        await facts.retract(tx, jam, ctx=on(-1))
+        await episodes.keep(tx, [told("e1")], ctx=teller(now=day(-8)))
+        await episodes.keep(tx, [replace(told("e2"), content="More.")], ctx=teller(now=day(-1)))
     figures = (await story.week()).figures
     assert pair(figures.learnt) == (1, 2, 1, 2)
     assert pair(figures.confirmed) == (1 / 4, 0.0, 4, 3)

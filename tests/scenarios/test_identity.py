@@ -19,7 +19,7 @@ RULE = "From now on, answer in French."
 
 
 def bearing(mind: Mind) -> Bearing:
-    return Bearing(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=tokens.count)
+    return Bearing(scope=mind.scope.at("cli"))
 
 
 async def waiting(mind: Mind) -> list[str | None]:

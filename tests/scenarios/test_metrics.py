@@ -80,7 +80,7 @@ async def test_what_is_forgotten_takes_its_contexts_and_leaves_the_turn(mind: Mi
     await ask(mind, "It is Artemis.", "Artemis it is.")
     async with mind.db.work(mind.agent_id) as tx:
         gone = await tx.fetchval("select memory_id from memory.memories where summary = $1", FACTS[0])
-        await forget(tx, [gone], derived=False, because="a test", by=teller(mind.agent_id))
+        await forget(tx, [gone], derived=False, because="a test", ctx=teller(mind.agent_id))
     counted = await figures(mind)
     assert (counted["budget utilisation"].n, counted["refresh rate"].n) == (0, 1)
 

@@ -29,13 +29,15 @@ from tests.db.deciding import REDIS, many, recorded, reviewed
 from tests.scenarios.conftest import Mind
 from tests.scenarios.living import PEOPLE, PLACES, THINGS, Living
 from tests.scenarios.test_curation import upkeep
-from tests.support import count, ground, teller
+from tests.support import agent_scope, count, ground, teller
 
 BUDGETS = (60, 300, 1_500, 8_000)
 
 
 def hindsight(mind: Mind) -> Hindsight:
-    return Hindsight(agent_id=mind.agent_id, db=mind.db, frames=load_frames(), profiles=load_profiles())
+    return Hindsight(
+        frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
+    )
 
 
 def asked(chosen: random.Random) -> str:
@@ -126,7 +128,7 @@ async def test_a_context_goes_with_a_memory_that_it_looked_at_and_with_no_other(
     second = await mind.context("What is the ferry called?")
     kettle = next(c.memory_id for c in second.candidates if "kettle" in c.text)
     async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [kettle], derived=False, because="a test", by=teller(mind.agent_id))
+        await forget(tx, [kettle], derived=False, because="a test", ctx=teller(mind.agent_id))
     assert not await let_go(mind, first)
     assert await let_go(mind, second)
 
@@ -134,28 +136,28 @@ async def test_a_context_goes_with_a_memory_that_it_looked_at_and_with_no_other(
 async def test_a_context_goes_with_a_censor_that_it_showed(mind: Mind) -> None:
     rule = Rule(trigger="sink the ferry", reason="it is needed")
     async with mind.db.work(mind.agent_id) as tx:
-        (censor,) = await censors.forbid(tx, [rule], ground=ground(teller(mind.agent_id)), count=count)
+        (censor,) = await censors.forbid(tx, [rule], ctx=ground(teller(mind.agent_id)))
     shown = await mind.context("May I sink it?")
     assert "sink the ferry" in shown.text
     async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [censor], derived=False, because="a test", by=teller(mind.agent_id))
+        await forget(tx, [censor], derived=False, because="a test", ctx=teller(mind.agent_id))
     assert await let_go(mind, shown)
 
 
 async def test_erasing_a_decision_takes_its_former_words_and_the_contexts_along(mind: Mind) -> None:
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id)
     async with mind.db.work(mind.agent_id) as tx:
-        (decision,) = await recorded(tx, REDIS, by=by)
+        (decision,) = await recorded(tx, REDIS, ctx=ctx)
     await mind.settle()
     before = await mind.context("Should we use Redis for the cache?")
     mind.clock.advance(timedelta(days=2))
-    by = teller(mind.agent_id, now=mind.clock.now())
+    ctx = teller(mind.agent_id, now=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
-        await decisions.review(tx, decision, reviewed("failure", lesson="Redis was slow"), by=by, count=count)
+        await decisions.review(tx, decision, reviewed("failure", lesson="Redis was slow"), ctx=ctx)
         assert await tx.fetchval("select count(*) from memory.former_forms where summary like '%Redis%'") == 1
     assert (await hindsight(mind).replay(str(before.bundle_id))).text == before.text
     async with mind.db.work(mind.agent_id) as tx:
-        await decisions.erase(tx, decision, because="a test", by=by, count=count)
+        await decisions.erase(tx, decision, because="a test", ctx=ctx)
         left = await tx.fetch("select micro, summary from memory.former_forms")
     assert not any("Redis" in word for row in left for word in row)
     assert await let_go(mind, before)
@@ -182,9 +184,9 @@ async def test_a_context_of_the_past_is_the_one_that_was_made_then(mind: Mind) -
     life = Living(mind.db, mind.agent_id, mind.clock, random.Random(8), uses=False)
     async with mind.db.work(mind.agent_id) as tx:
         for first in (0, 40):
-            await many(tx, 40, by=life.by, first=first)
+            await many(tx, 40, ctx=life.ctx, first=first)
             mind.clock.advance(timedelta(minutes=1))
-        await snapshots.take(tx, agent_id=mind.agent_id, now=life.by.now, count=count)
+        await snapshots.take(tx, agent_id=mind.agent_id, now=life.ctx.now, count=count)
     made: list[tuple[datetime, Bundle]] = []
     for n in range(6):
         await life.go_on(40)
@@ -264,7 +266,7 @@ async def test_every_derived_item_names_what_it_was_made_from(mind: Mind) -> Non
     # S002-15
     session_id = await mind.hear(*(f"The ferry {n} leaves for Samos at {n}." for n in range(8)))
     async with mind.db.work(mind.agent_id) as tx:
-        await closing.close(tx, session_id=session_id, by=teller(mind.agent_id, trust="agent"), count=count)
+        await closing.close(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
     await mind.settle()
     bundle = await mind.context("When does the ferry leave?")
     account = await hindsight(mind).why(str(bundle.bundle_id))

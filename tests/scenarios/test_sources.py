@@ -34,15 +34,15 @@ QUESTION = "Where does Ana Berg work, and is the boat repaired?"
 
 
 async def introduce(mind: Mind) -> None:
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id, count_tokens=tokens.count)
     people = [
         Introduction(name="Ana Berg", type="person", properties={"role": "nurse"}),
         Introduction(name="Zora", type="person", properties={"role": "pilot"}),
     ]
     async with mind.db.work(mind.agent_id) as tx:
-        await introducing.introduce(tx, people, by=by, count=tokens.count)
+        await introducing.introduce(tx, people, ctx=ctx)
         bond = Bond(ref="b1", source="Ana Berg", type="works_at", target="Acme")
-        await introducing.bind(tx, [bond], by=by, count=tokens.count)
+        await introducing.bind(tx, [bond], ctx=ctx)
 
 
 async def happen(mind: Mind, session: str, *names: str) -> None:
@@ -52,7 +52,7 @@ async def happen(mind: Mind, session: str, *names: str) -> None:
         for name in names
     ]
     async with mind.db.work(mind.agent_id) as tx:
-        await record(tx, happenings, by=teller(mind.agent_id), count=tokens.count)
+        await record(tx, happenings, ctx=teller(mind.agent_id, count_tokens=tokens.count))
 
 
 def texts(bundle: Bundle) -> list[str]:
@@ -97,9 +97,9 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
     async with mind.db.work(mind.agent_id) as tx:
         for n in range(12):  # as many as are searched for, and nearer to the input
             skill = Skill(name=f"boat-{n}", description="Is the boat repaired? boat repaired", core=("Look.",))
-            await procedures.learn(tx, skill, ground=ground(teller(mind.agent_id)), count=tokens.count)
+            await procedures.learn(tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
         asked = Skill(name="hull", description="Zinc.", core=("Scrape the hull.",), triggers=("is the boat repaired",))
-        await procedures.learn(tx, asked, ground=ground(teller(mind.agent_id)), count=tokens.count)
+        await procedures.learn(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
     await mind.settle()
     bundle = await mind.context("Is the boat repaired?")
     assert "## Procedure: hull\n" in bundle.text
@@ -123,8 +123,8 @@ async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: Filters
     await mind.hear("Ana Berg said the boat is repaired.")
     async with mind.db.work(mind.agent_id) as tx:
         source = Source(ref="/boat.md", title="Boat", format="markdown")
-        by = teller(mind.agent_id)
-        await documents.take(tx, source, [Chunk("Boat", "The boat is repaired in May.", 8)], by=by, count=tokens.count)
+        ctx = teller(mind.agent_id, count_tokens=tokens.count)
+        await documents.take(tx, source, [Chunk("Boat", "The boat is repaired in May.", 8)], ctx=ctx)
     mind.clock.advance(timedelta(days=2))
     await mind.know("Ana Berg does work on the boat that is repaired")
     bundle = await mind.context(QUESTION, filters=filters, session_id=await mind.session("s1"))
@@ -139,7 +139,12 @@ async def test_nothing_that_became_so_later_stands_in_a_context_up_to_then(mind:
     await mind.settle()
     async with mind.db.work(mind.agent_id) as tx:
         (relation,) = await tx.fetch("select memory_id from memory.memories where kind = 'relation'")
-        await store.connect(tx, "evidence", [(kept.memory_id, relation["memory_id"])], by=teller(mind.agent_id))
+        await store.connect(
+            tx,
+            "evidence",
+            [(kept.memory_id, relation["memory_id"])],
+            ctx=teller(mind.agent_id, count_tokens=tokens.count),
+        )
     for day, left in ((1, True), (-1, False)):
         before = await mind.context("Where does Ana Berg work?", filters=Filters(until=NOON - timedelta(days=day)))
         assert ("relation" not in {c.kind for c in before.candidates}) == left

@@ -22,7 +22,7 @@ from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_curation import curation
 from tests.scenarios.test_replay import hindsight
-from tests.support import apart, teller
+from tests.support import agent_scope, apart, teller
 
 FERRY = "The ferry Artemis leaves the harbour at nine in the morning."
 ASKED = "When does the ferry Artemis leave the harbour?"
@@ -169,7 +169,9 @@ async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
 async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
     bearing = Bearing(
-        agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count=tokens.count
+        scope=agent_scope(
+            agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count_tokens=tokens.count
+        )
     )
     await bearing.add("boundary", "Never sail at night")
     given = await talk.given(AGAIN)
@@ -181,7 +183,7 @@ async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
 async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> None:
     await talk.given(ASKED)
     async with talk.mind.db.work(talk.mind.agent_id) as tx:
-        await recorded(tx, choice("Paint the pier green"), by=teller(talk.mind.agent_id))
+        await recorded(tx, choice("Paint the pier green"), ctx=teller(talk.mind.agent_id, count_tokens=tokens.count))
     given = await talk.given(AGAIN)
     assert (given.how, given.because) == ("built", "not so any more: what is being decided changed")
     assert "Paint the pier green" in talk.told
@@ -208,11 +210,11 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
 async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: Talk) -> None:
     # S001-34: a new event enters first
     await talk.given(ASKED)
-    by = teller(talk.mind.agent_id)
+    ctx = teller(talk.mind.agent_id, count_tokens=tokens.count)
     event = checked("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
     async with talk.mind.db.work(talk.mind.agent_id) as tx:
         told = Happening(ref="h1", event=event, session_id=talk.session_id)
-        await events.record(tx, [told], by=by, count=tokens.count)
+        await events.record(tx, [told], ctx=ctx)
     given = await talk.given(AGAIN)
     assert given.how == "updated"
     assert "tides.txt" in talk.told
@@ -304,7 +306,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
     house = Remark(content="Mira has her house in Oslo", subject="Mira", attribute="lives in")
     kept = await mind.verbs.remember(house)
     async with mind.db.work(mind.agent_id) as tx:
-        await entities.read(tx, by=teller(mind.agent_id, now=mind.clock.now()), count=tokens.count)
+        await entities.read(tx, ctx=teller(mind.agent_id, count_tokens=tokens.count, now=mind.clock.now()))
     await mind.settle()
     first = await talk.given("Where does Mira live?")
     (relation,) = [item for item in first.bundle.items if item.kind == "relation"]

@@ -23,7 +23,7 @@ from tests.endpoint import Wire, chunk, endpoint, hangs
 from tests.endpoint import says as streams
 from tests.scenarios.conftest import Mind
 from tests.scenarios.talking import Talking, words
-from tests.support import until
+from tests.support import agent_scope, until
 from tests.talks import calls, gives, says, turn
 
 GOOD = json.dumps(
@@ -40,7 +40,9 @@ EMPTY = json.dumps({"asked": []})
 def asking(mind: Mind, *answers: str, per_day: int = 1_000_000) -> tuple[Asking, ScriptedChat]:
     model = ScriptedChat(*answers)
     return Asking(
-        agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count=count, model=model, per_day=per_day
+        model=model,
+        per_day=per_day,
+        scope=agent_scope(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=count),
     ), model
 
 

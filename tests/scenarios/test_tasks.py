@@ -20,13 +20,14 @@ from newton.memory.memory import Teller
 from newton.providers import tokens
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_replay import let_go, replayed_all
+from tests.support import teller
 
 LEVELS, BUDGET = 6, 8_000
 WORDS = ["deployment", "waits", "for", "a", "lock", "that", "nobody", "holds", "and", "the", "worker", "has", "written"]
 
 
 def doing(mind: Mind, session_id: UUID) -> Tasks:
-    return Tasks(agent_id=mind.agent_id, origin="test", db=mind.db, clock=mind.clock, count=tokens.count).of(session_id)
+    return Tasks(scope=mind.scope).of(session_id)
 
 
 def said(lot: random.Random, words: int) -> str:
@@ -36,30 +37,30 @@ def said(lot: random.Random, words: int) -> str:
 async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
     """So many tasks on six levels, with talk in each; at the end the current one is on the last level. Returns what
     the view costs then, and what the log does."""
-    lot, by = random.Random(6), Teller(agent_id=mind.agent_id, now=mind.clock.now(), origin="test", trust="agent")
+    lot, ctx = random.Random(6), teller(mind.agent_id, count_tokens=tokens.count, trust="agent", now=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
         for n in range(1, many + 1):
             depth = len((await tasks.tree(tx, agent_id=mind.agent_id, session_id=session_id)).path)
             goal = f"Goal {n} on level {depth + 1}: {said(lot, lot.randint(3, 40))}"
-            await tasks.push(tx, goal, session_id=session_id, by=by)
-            await _talk(tx, session_id, f"about goal {n}", lot, by)
+            await tasks.push(tx, goal, session_id=session_id, ctx=ctx)
+            await _talk(tx, session_id, f"about goal {n}", lot, ctx)
             end = depth + 1 == LEVELS or (depth and lot.random() < 0.3)
             if end and n < many - LEVELS:
                 ended = (session_id, f"result {n}: {said(lot, lot.randint(2, 60))}")
                 act = tasks.fail if lot.random() < 0.2 else tasks.pop
-                await act(tx, ended[1], session_id=session_id, by=by, count=tokens.count)
+                await act(tx, ended[1], session_id=session_id, ctx=ctx)
             elif depth + 1 == LEVELS and n < many:
-                await tasks.pop(tx, f"result {n}: done", session_id=session_id, by=by, count=tokens.count)
+                await tasks.pop(tx, f"result {n}: done", session_id=session_id, ctx=ctx)
         read = await log.read(tx, agent_id=mind.agent_id, session_id=session_id)
         logged = await log.lines(tx, [log.Stretch(0, log.END)], agent_id=mind.agent_id, session_id=session_id)
     await mind.settle()
     return cost(read.view), sum(line.tokens for line in logged)
 
 
-async def _talk(tx: Tx, session_id: UUID, about: str, lot: random.Random, by: Teller) -> None:
+async def _talk(tx: Tx, session_id: UUID, about: str, lot: random.Random, ctx: Teller) -> None:
     roles: tuple[Role, ...] = ("user", "assistant", "user", "assistant")
-    lines = [Line(role=r, content=f"{about}, {k}: {said(lot, 30)}", said_at=by.now) for k, r in enumerate(roles)]
-    await sessions.append(tx, lines, session_id=session_id, by=by, count=tokens.count)
+    lines = [Line(role=r, content=f"{about}, {k}: {said(lot, 30)}", said_at=ctx.now) for k, r in enumerate(roles)]
+    await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
 
 
 def section(bundle: Bundle) -> list[str]:
@@ -164,9 +165,9 @@ async def test_a_forgotten_task_takes_the_contexts_with_it_that_told_of_it(mind:
     secret = await acts.push("Call Priya at home")
     bundle = await mind.context("And now?", session_id=session_id)
     await acts.pop("she said no")
-    by = Teller(agent_id=mind.agent_id, now=mind.clock.now(), origin="test", trust="user")
+    ctx = teller(mind.agent_id, count_tokens=tokens.count, trust="user", now=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [secret.task_id], derived=False, because="private", by=by)
+        await forget(tx, [secret.task_id], derived=False, because="private", ctx=ctx)
     assert await let_go(mind, bundle)
     assert "Priya" not in (await mind.context("And now?", session_id=session_id)).text
 

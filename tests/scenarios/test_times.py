@@ -27,7 +27,7 @@ from newton.providers.offline import ScriptedChat
 from tests.db.deciding import choice, recorded
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_sources import locked
-from tests.support import NOON, count, teller
+from tests.support import NOON, agent_scope, teller
 
 DECIDED = "What did we decide last week?"
 HAPPENED = "What happened yesterday?"
@@ -37,21 +37,21 @@ WEEK = [7, 9, 11]
 
 
 async def say(mind: Mind, at: datetime, *said: str) -> None:
-    by = teller(mind.agent_id, now=at)
+    ctx = teller(mind.agent_id, now=at)
     lines = [Line(role="user", name="Ana", content=words, said_at=at) for words in said]
     async with mind.db.work(mind.agent_id) as tx:
         session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=f"{at:%Y-%m-%d}", now=at)
-        await sessions.append(tx, lines, session_id=session_id, by=by, count=count)
+        await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
 
 
 async def live(mind: Mind, day: int) -> None:
     """A decision, an episode and two lines; on some days somebody asks what will be asked later."""
     at, subject = NOON - timedelta(days=day), SUBJECTS[day % 10]
-    by, told = teller(mind.agent_id, now=at), f"The {subject} was painted, try {day}."
+    ctx, told = teller(mind.agent_id, now=at), f"The {subject} was painted, try {day}."
     async with mind.db.work(mind.agent_id) as tx:
-        await recorded(tx, choice(f"Paint the {subject} green, try {day}", at=at, ref=f"d{day}"), by=by)
+        await recorded(tx, choice(f"Paint the {subject} green, try {day}", at=at, ref=f"d{day}"), ctx=ctx)
         lived = Experience(ref=f"e{day}", title=f"The {subject}", content=told, started_at=at, ended_at=at)
-        await episodes.keep(tx, [lived], by=by, count=count)
+        await episodes.keep(tx, [lived], ctx=ctx)
     await say(mind, at, DECIDED if day % 3 == 0 else f"What happened yesterday to the {subject}, what did we decide?")
 
 
@@ -74,7 +74,9 @@ def texts(items: Sequence[Considered]) -> str:
 
 
 def hindsight(mind: Mind) -> Hindsight:
-    return Hindsight(agent_id=mind.agent_id, db=mind.db, frames=load_frames(), profiles=load_profiles())
+    return Hindsight(
+        frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
+    )
 
 
 async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Mind) -> None:
@@ -123,7 +125,7 @@ async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mi
     async with mind.db.work(mind.agent_id) as tx:
         rows = await tx.fetch("select memory_id from memory.times order by starts")
         assert len(rows) == 3
-        await forget(tx, [rows[0][0]], derived=True, because="a test", by=teller(mind.agent_id, now=at))
+        await forget(tx, [rows[0][0]], derived=True, because="a test", ctx=teller(mind.agent_id, now=at))
         left = await tx.fetchval("select count(*) from memory.times")
     assert left == 1, "with the memory, its times are gone"
 
@@ -134,7 +136,7 @@ async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind,
     failed = checked("error", at, {"message": "the pump is blocked"})
     async with lived.db.work(lived.agent_id) as tx:
         told = Happening(ref="v1", event=failed)
-        await events.record(tx, [told], by=teller(lived.agent_id, now=at, trust="operator"), count=count)
+        await events.record(tx, [told], ctx=teller(lived.agent_id, now=at, trust="operator"))
     assert "the pump is blocked" in (await lived.context("What broke yesterday?", frame="question")).text
     then = await lived.context(HAPPENED, as_of=NOON - timedelta(days=20), frame="question")
     assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
@@ -149,7 +151,7 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
     # S001-12
     turns, asked = mind.turns(None), "What did we decide in 1999?"
     async with mind.db.work(mind.agent_id) as tx:
-        await recorded(tx, choice("Decide on Redis", at=NOON - timedelta(days=2), ref="d"), by=teller(mind.agent_id))
+        await recorded(tx, choice("Decide on Redis", at=NOON - timedelta(days=2), ref="d"), ctx=teller(mind.agent_id))
     await say(mind, NOON - timedelta(days=3), "We decided to paint the boat.")
     for repetition in range(3):
         said = Said(session_id=await mind.session(f"now {repetition}"), text=asked)
@@ -170,7 +172,7 @@ async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> No
     # S001-12
     async with mind.db.work(mind.agent_id) as tx:
         for day, what in ((9, "Paint the hull"), (8, "Buy the mast"), (30, "Sell it all")):
-            await recorded(tx, choice(what, at=NOON - timedelta(days=day), ref=what), by=teller(mind.agent_id))
+            await recorded(tx, choice(what, at=NOON - timedelta(days=day), ref=what), ctx=teller(mind.agent_id))
     await mind.settle()
     (*_, answer) = [
         piece async for piece in mind.turns(None).take(Said(session_id=await mind.session("now"), text=DECIDED))
@@ -192,12 +194,12 @@ async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quote
             pass
         mind.clock.advance(timedelta(minutes=1))
     async with mind.db.work(mind.agent_id) as tx:
-        assert await close(tx, session_id=session_id, by=teller(mind.agent_id), count=count) == 0
+        assert await close(tx, session_id=session_id, ctx=teller(mind.agent_id)) == 0
         asked = (
             "User talked, 10 lines. They came back to this: Who has the keys? It ended with User: Where are the keys?"
         )
         lived = Experience(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
-        await episodes.keep(tx, [lived], by=teller(mind.agent_id), count=count)
+        await episodes.keep(tx, [lived], ctx=teller(mind.agent_id))
     await mind.settle()
     said = Said(session_id=await mind.session("later"), text="Where are the keys?")
     (*_, answer) = [piece async for piece in turns.take(said)]

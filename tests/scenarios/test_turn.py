@@ -255,9 +255,9 @@ async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
     said = "The pier of Porto Novo has ninety-one planks."
     parent = await mind.hear(said)
     await mind.hear("That is a long pier.", role="assistant")
-    by = teller(mind.agent_id)
+    ctx = teller(mind.agent_id)
     async with mind.db.work(mind.agent_id) as tx:
-        branch = await branches.branch(tx, "other", parent_id=parent, at=None, by=by)
+        branch = await branches.branch(tx, "other", parent_id=parent, at=None, ctx=ctx)
     await mind.settle()
     model = ScriptedChat("Ninety-one.")
     await take(mind.turns(model), Said(session_id=branch, text="How many planks has the pier of Porto Novo?"))

@@ -10,7 +10,6 @@ import pytest
 
 from newton.cognition.exemplars import learnt
 from newton.cognition.metrics import Figure
-from newton.providers import tokens
 from newton.providers.minilm import MiniLM
 from newton.runtime.wiring import Newton
 from newton.settings import load
@@ -24,15 +23,11 @@ def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> Newton:
     contexts = mind.contexts
     return Newton(
         settings=load({"data_dir": tmp_path, "context_tokens": context_tokens}),
-        agent_id=mind.agent_id,
-        db=mind.db,
-        clock=mind.clock,
-        count=tokens.count,
-        embedder=mind.embedder,
         configured=mind.embedder,
         frames=contexts.frames,
         profiles=contexts.profiles,
         contexts=contexts,
+        scope=mind.scope,
     )
 
 

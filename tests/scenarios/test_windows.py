@@ -81,7 +81,7 @@ class Counting(ScriptedChat):
 async def written(mind: Mind, ref: str, lines: Sequence[Line]) -> Said:
     session_id = await mind.session(ref)
     async with mind.db.work(mind.agent_id) as tx:
-        await sessions.append(tx, lines, session_id=session_id, by=teller(mind.agent_id), count=tokens.count)
+        await sessions.append(tx, lines, session_id=session_id, ctx=teller(mind.agent_id, count_tokens=tokens.count))
     return Said(session_id=session_id, text="And what now?")
 
 

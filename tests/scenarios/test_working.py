@@ -33,7 +33,7 @@ class Counting(HashEmbedder):
 
 
 def working(mind: Mind, session_id: UUID) -> WorkingMemory:
-    return replace(desk(mind.db, mind.agent_id, session_id), clock=mind.clock)
+    return replace(desk(mind.db, mind.agent_id, session_id), scope=mind.scope)
 
 
 async def test_what_is_said_and_shown_in_a_session_is_at_hand(mind: Mind) -> None:
@@ -92,7 +92,7 @@ async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
 
 def learning(mind: Mind) -> Learning:
     frames = mind.contexts.frames
-    return Learning(agent_id=mind.agent_id, db=mind.db, clock=mind.clock, profiles=load_profiles(), frames=frames)
+    return Learning(profiles=load_profiles(), frames=frames, scope=mind.scope)
 
 
 async def talk_of_boats(mind: Mind, turns: int) -> None:

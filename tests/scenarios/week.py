@@ -147,14 +147,14 @@ class Week:
                 await self.newton.deciding("cli").review(str(decision_id), outcome)  # pyright: ignore[reportArgumentType]  # a verdict
 
     async def _session(self, name: str, lines: Sequence[str]) -> None:
-        session_id = await self.newton.session(name)
+        session_id = await self.newton.conversations("chat").begin(name)
         turns = self.newton.turns(self.model)
         for line in lines:
             self.clock.advance(timedelta(minutes=2))
             async for piece in turns.take(Said(session_id=session_id, text=line)):
                 if isinstance(piece, Answer):
                     self.answers.append(piece)
-        await self.newton.close_session(session_id, origin="chat")
+        await self.newton.conversations("chat").close(session_id)
         await self.newton.upkeep("chat").settle()
         self.clock.advance(timedelta(minutes=20))
 

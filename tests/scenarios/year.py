@@ -146,35 +146,35 @@ class Year:
 
 
 async def hear(tx: Tx, agent: UUID, at: float, *, statement: Statement, trust: Trust, door: str) -> None:
-    await tell(tx, statement, by=on(at, agent, trust=trust, origin=door))
+    await tell(tx, statement, ctx=on(at, agent, trust=trust, origin=door))
 
 
 async def take_back(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await retract(tx, await known(tx, words, agent), ground=on(at, agent))
+    await retract(tx, await known(tx, words, agent), ctx=on(at, agent))
 
 
 async def call_core(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await mark(tx, await known(tx, words, agent), ground=on(at, agent))
+    await mark(tx, await known(tx, words, agent), ctx=on(at, agent))
 
 
 async def agree(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await corroborate(tx, await known(tx, words, agent), ref=f"agree {at}", source=f"s{at}", ground=on(at, agent))
+    await corroborate(tx, await known(tx, words, agent), ref=f"agree {at}", source=f"s{at}", ctx=on(at, agent))
 
 
 async def agree_unseen(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
     """Evidence that nobody reviews: the daily job has to see it."""
     telling = Telling(memory_id=await known(tx, words, agent), ref=f"unseen {at}", source=f"s{at}")
-    await store.confirm(tx, [telling], by=on(at, agent).by)
+    await store.confirm(tx, [telling], ctx=on(at, agent))
 
 
 async def replace(tx: Tx, agent: UUID, at: float, *, words: str, other: str) -> None:
     old, new = await known(tx, words, agent), await known(tx, other, agent)
-    await supersede(tx, old, by_fact=new, ground=on(at, agent))
+    await supersede(tx, old, by_fact=new, ctx=on(at, agent))
 
 
 async def contradict(tx: Tx, agent: UUID, at: float, *, words: str, other: str) -> None:
     wrong, right = await known(tx, words, agent), await known(tx, other, agent)
-    await disprove(tx, wrong, by_fact=right, ground=on(at, agent))
+    await disprove(tx, wrong, by_fact=right, ctx=on(at, agent))
 
 
 async def join(tx: Tx, agent: UUID, at: float, *, words: str, other: str) -> None:
@@ -199,14 +199,14 @@ async def sum_up(tx: Tx, agent: UUID, at: float, *, topic: str, words: Sequence[
         generalises=True,
         sources=tuple([await known(tx, one, agent) for one in words]),
     )
-    await tell(tx, told, by=on(at, agent, trust="agent"))
+    await tell(tx, told, ctx=on(at, agent, trust="agent"))
 
 
 async def live_through(tx: Tx, agent: UUID, at: float, *, number: int, content: str) -> None:
     told = Experience(
         ref=f"e{number}", title=f"Talk {number}", content=content, started_at=day(at - 0.01), ended_at=day(at)
     )
-    await keep(tx, [told], by=on(at, agent).by, count=count)
+    await keep(tx, [told], ctx=on(at, agent))
 
 
 async def learn_procedure(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
@@ -231,7 +231,7 @@ async def learn_censor(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
 
 
 async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name: str) -> UUID:
-    by = teller(agent, now=day(at))
+    ctx = teller(agent, now=day(at))
     draft = Draft(
         memory_id=new_id(),
         kind=kind,
@@ -240,10 +240,10 @@ async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name:
         full_text=name,
         indexed=name,
         cue=None,
-        occurred_at=by.now,
-        created_at=by.now,
-        origin=by.origin,
-        trust=by.trust,
+        occurred_at=ctx.now,
+        created_at=ctx.now,
+        origin=ctx.origin,
+        trust=ctx.trust,
         content_hash=digest(name),
     )
     await store.remember(tx, agent_id=agent, drafts=[draft])

@@ -22,7 +22,7 @@ from newton.dialogue.compaction.events import Completed, Event
 from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, preset
 from newton.dialogue.view import cost
 from newton.providers.tokens import count
-from tests.support import NOON, teller, until
+from tests.support import NOON, agent_scope, teller, until
 from tests.talks import turn
 
 ROOT = Path(__file__).parents[2]
@@ -77,7 +77,9 @@ def talking(dsn: str, agent: UUID, *words: str) -> subprocess.Popen[str]:
 
 
 def compacting(db: Database, agent: UUID) -> Compacting:
-    return Compacting(agent_id=agent, db=db, clock=SystemClock(), count=count, preset=preset(STRATEGIES))
+    return Compacting(
+        preset=preset(STRATEGIES), scope=agent_scope(agent_id=agent, db=db, clock=SystemClock(), count_tokens=count)
+    )
 
 
 async def texts(db: Database, agent: UUID, session_id: UUID) -> list[str]:
@@ -121,11 +123,11 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
     async with db.work(agent) as tx:
         base = await sessions.session(tx, agent_id=agent, ref="base", now=NOON)
         lines = [line for n in range(30) for line in turn(n)]
-        await sessions.append(tx, lines, session_id=base, by=teller(agent), count=count)
+        await sessions.append(tx, lines, session_id=base, ctx=teller(agent))
 
     async def branch(ref: str) -> UUID:
         async with db.work(agent) as tx:
-            return await branches.branch(tx, ref, parent_id=base, at=None, by=teller(agent))
+            return await branches.branch(tx, ref, parent_id=base, at=None, ctx=teller(agent))
 
     steps = await stepwise(db, agent, await branch("undisturbed"))
     assert len(steps) > 2

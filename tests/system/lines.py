@@ -10,7 +10,7 @@ from newton.db.pool import Database
 from newton.heart.lifecycle.thresholds import Thresholds
 from newton.memory.outbox import Outbox
 from newton.runtime.transfer.importing import Importer, Report
-from tests.support import NOON, count
+from tests.support import NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"
 
@@ -63,13 +63,9 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
 
 def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None, home: Path | None = None) -> Importer:
     return Importer(
-        db=db,
-        agent_id=agent,
-        clock=SteppedClock(NOON),
-        count=count,
-        thresholds=Thresholds(),
         outbox=outbox,
         notes=HeadNotes(home or Path("/nowhere"), place_of(None)),
+        scope=agent_scope(db=db, agent_id=agent, clock=SteppedClock(NOON), count_tokens=count, thresholds=Thresholds()),
     )
 
 

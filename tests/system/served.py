@@ -25,7 +25,7 @@ from newton.runtime.minds import Minds
 from newton.runtime.wiring import Newton
 from newton.settings import load
 from tests.db.world import contexts
-from tests.support import count, until
+from tests.support import agent_scope, count, until
 
 OPERATOR = "nwo_the-operators-token-of-these-tests"
 
@@ -86,15 +86,11 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
     embedder = HashEmbedder()
     newton = Newton(
         settings=load({"data_dir": home, **settings}),
-        agent_id=owner,
-        db=db,
-        clock=SystemClock(),
-        count=count,
-        embedder=embedder,
         configured=embedder,
         frames=made.frames,
         profiles=made.profiles,
         contexts=made,
+        scope=agent_scope(agent_id=owner, db=db, clock=SystemClock(), count_tokens=count, embedder=embedder),
     )
     app = create(Minds(newton), operator_token=OPERATOR)
     async with serving(app) as url:
@@ -108,7 +104,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
     door = daemon.door(listen)
     server = daemon.Server(daemon.config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
-    hearing = asyncio.create_task(app.state.board.hear(app.state.minds.first.db))
+    hearing = asyncio.create_task(app.state.board.hear(app.state.minds.first.scope.db))
 
     async def started() -> bool:
         return server.started

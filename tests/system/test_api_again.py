@@ -171,7 +171,7 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     try:
         async with api.client(token) as client:
             hearing = asyncio.create_task(hear(client))
-            await _by_every_door(replace(newton, db=elsewhere), api, token)
+            await _by_every_door(replace(newton, scope=replace(newton.scope, db=elsewhere)), api, token)
             async with asyncio.timeout(10):
                 await hearing
     finally:
@@ -205,11 +205,11 @@ async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
             assert (await http.post("/v1/chat/completions", json=turn)).status_code == 200
         line = '{"type":"fact","content":"The trip is in May.","at":"2026-03-01T09:00:00Z"}\n'
         assert (await http.post("/v1/import", content=line)).json()["new"] == 1
-    async with newton.db.work(newton.agent_id) as tx:
-        await queue.add(tx, "grow", agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        await queue.add(tx, "grow", agent_id=newton.scope.agent_id)
     lease = timedelta(seconds=10)
-    (claimed,) = await claiming.claim(newton.db, "here", ["grow"], most=1, lease=lease)
-    await queue.end(newton.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
+    (claimed,) = await claiming.claim(newton.scope.db, "here", ["grow"], most=1, lease=lease)
+    await queue.end(newton.scope.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
 
 
 async def _curated(newton: Newton) -> None:
@@ -233,14 +233,14 @@ async def _judged(newton: Newton) -> None:
 
 
 async def _worked(newton: Newton) -> None:
-    session_id = await newton.session("trip")
+    session_id = await newton.conversations("cli").begin("trip")
     stack = newton.tasks("cli").of(session_id)
     await stack.push("plan the trip")
     await stack.fail("no trip", instead="stay")
     conversations = newton.conversations("cli")
     await conversations.append("trip back", [Line(role="user", content="Home.", said_at=NOON)])
     await conversations.checkpoint("trip back", "end of the trip")
-    await newton.close_session(session_id, origin="chat")
+    await newton.conversations("chat").close(session_id)
 
 
 async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(

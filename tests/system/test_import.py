@@ -279,7 +279,8 @@ async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, 
         counted.append(text)
         raise DatabaseError("The database cannot be reached.", hint="Start it.")
 
-    gone = replace(importer(db, agent), count=lost)
+    own = importer(db, agent)
+    gone = replace(own, scope=replace(own.scope, count_tokens=lost))
     with pytest.raises(DatabaseError):
         await gone.run(written(tmp_path, *GOOD))
     assert len(counted) == 1, "no line is tried alone"

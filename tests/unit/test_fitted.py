@@ -13,7 +13,7 @@ from newton.dialogue.compaction.fitting import FLOOR, fitted
 from newton.dialogue.compaction.strategies import Block
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers import tokens
 from tests.support import count, examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked

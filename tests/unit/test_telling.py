@@ -23,7 +23,7 @@ from newton.dialogue.compaction.telling import (
 )
 from newton.dialogue.lines import Line, Placed
 from newton.dialogue.view import EntryKind, Shown, shown
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers import tokens
 from tests.support import count, examples
 from tests.talks import calls, gives, logs, placed, says

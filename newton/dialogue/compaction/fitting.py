@@ -11,7 +11,7 @@ from typing import NamedTuple
 from newton.dialogue.compaction.telling import masked, trimmed
 from newton.dialogue.lines import abridged, written
 from newton.dialogue.view import MESSAGE_TOKENS, Shown, Turn, cost, turns
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 from newton.providers.chat import Call
 
 FLOOR = 16  # tokens that the beginning of an input may cost where there is room for nothing

@@ -8,7 +8,8 @@ from newton.dialogue.compaction.strategies import Block, Sight, allowed
 from newton.dialogue.compaction.telling import clipped
 from newton.dialogue.stack import Task, Tree
 from newton.dialogue.view import Turn, turns
-from newton.memory.representations import Count, one_line
+from newton.memory.memory import Count
+from newton.memory.representations import one_line
 
 MOST = 300  # tokens of what is left of a task in the view
 

@@ -8,7 +8,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from newton.dialogue.compaction.telling import SECTIONS, Part, told_as, trimmed
 from newton.dialogue.view import EntryKind, Shown
-from newton.memory.representations import Count
+from newton.memory.memory import Count
 
 VERSION = "account/1"  # of the prompt; entries name it
 LEAST_SHARE = 60  # tokens of a message; where each would get less, those in the middle are left out

@@ -8,7 +8,8 @@ from typing import Literal, get_args
 
 from newton.dialogue.recognising import ERROR, MOST_NAME, MOST_SENTENCE, Sense, asks, names, recognised
 from newton.dialogue.view import EntryKind, Shown
-from newton.memory.representations import Count, one_line
+from newton.memory.memory import Count
+from newton.memory.representations import one_line
 from newton.providers.chat import Call
 
 Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]

@@ -24,10 +24,9 @@ KEPT_CHARACTERS = 2_000  # of the full text of a summarized episode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground:
-    """Whose memories live by which thresholds."""
+class Ground(Teller):
+    """A write context with the thresholds by which memories change their state."""
 
-    by: Teller
     thresholds: Thresholds
 
 
@@ -40,62 +39,64 @@ Plan = Callable[[Tx, Ground, Sequence[UUID]], Awaitable[list[Step]]]
 Follow = Callable[[Tx, Ground, Sequence[UUID], Sequence[Step]], Awaitable[None]]
 
 
-async def live(db: Database, ground: Ground, *, dry: bool = False, only: Living | None = None) -> list[Step]:
+async def live(db: Database, ctx: Ground, *, dry: bool = False, only: Living | None = None) -> list[Step]:
     """Takes every step that is due for this agent and returns them; with `dry` they are only returned. `only` those of
     one kind, or those that keep kinds within their caps.
 
     Each batch commits whole. Run again, or after a crash at any point, it does what is left and nothing twice.
     """
-    return [step async for step in _steps(db, ground, dry=dry, only=only)]
+    return [step async for step in _steps(db, ctx, dry=dry, only=only)]
 
 
-async def review(tx: Tx, ground: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
+async def review(tx: Tx, ctx: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
     """The same for a few memories whose evidence has just changed, in the unit of work that changed it."""
     if kind == "fact":
-        rows = await SQL["touched"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+        rows = await SQL["touched"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
-        await lock(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], by=ground.by)
+        await lock(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
     plan, follow = RULES[kind]
-    due = await plan(tx, ground, memory_ids)
-    taken = await move(tx, due, by=ground.by)
+    due = await plan(tx, ctx, memory_ids)
+    taken = await move(tx, due, ctx=ctx)
     steps = [step for step in due if step.memory_id in taken]
-    await follow(tx, ground, memory_ids, steps)
+    await follow(tx, ctx, memory_ids, steps)
     return steps
 
 
-async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
+async def lock(tx: Tx, keys: Sequence[Key], *, ctx: Teller) -> None:
     """Until the end of the unit of work nobody else writes values of these attributes."""
     if keys:
-        await SQL["lock"].run(tx, agent_id=by.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys])
+        await SQL["lock"].run(
+            tx, agent_id=ctx.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
+        )
 
 
-async def _steps(db: Database, ground: Ground, *, dry: bool, only: Living | None) -> AsyncIterator[Step]:
+async def _steps(db: Database, ctx: Ground, *, dry: bool, only: Living | None) -> AsyncIterator[Step]:
     for kind, (plan, _) in RULES.items():
         if only not in (None, kind):
             continue
-        async with db.work(ground.by.agent_id) as tx:
-            rows = await SQL["ids"].all(tx, agent_id=ground.by.agent_id, kind=kind)
+        async with db.work(ctx.agent_id) as tx:
+            rows = await SQL["ids"].all(tx, agent_id=ctx.agent_id, kind=kind)
         for memory_ids in batches(rows):
-            async with db.work(ground.by.agent_id) as tx:
-                steps = await plan(tx, ground, memory_ids)
+            async with db.work(ctx.agent_id) as tx:
+                steps = await plan(tx, ctx, memory_ids)
                 if steps and not dry:
-                    steps = await review(tx, ground, kind, [step.memory_id for step in steps])
+                    steps = await review(tx, ctx, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
-    for kind, most in caps(ground.thresholds).items() if only in (None, "caps") else ():
-        for step in await _capped(db, ground, kind, most, dry=dry):
+    for kind, most in caps(ctx.thresholds).items() if only in (None, "caps") else ():
+        for step in await _capped(db, ctx, kind, most, dry=dry):
             yield step
 
 
-async def _capped(db: Database, ground: Ground, kind: Kind, most: int, *, dry: bool) -> list[Step]:
-    async with db.work(ground.by.agent_id) as tx:
-        due = await crossing(tx, kind, most, by=ground.by)
+async def _capped(db: Database, ctx: Ground, kind: Kind, most: int, *, dry: bool) -> list[Step]:
+    async with db.work(ctx.agent_id) as tx:
+        due = await crossing(tx, kind, most, ctx=ctx)
     if dry:
         return due
     taken = set[UUID]()
     for start in range(0, len(due), BATCH):
-        async with db.work(ground.by.agent_id) as tx:
-            taken |= await move(tx, due[start : start + BATCH], by=ground.by)
+        async with db.work(ctx.agent_id) as tx:
+            taken |= await move(tx, due[start : start + BATCH], ctx=ctx)
     return [step for step in due if step.memory_id in taken]
 
 
@@ -115,25 +116,25 @@ def _whole(row: Record) -> object:
     return (row["subject_key"], row["attribute"]) if row["single"] else row["memory_id"]
 
 
-async def _plan_facts(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["facts"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    return facts.plan([facts.Life(**row) for row in rows], ground.thresholds, now=ground.by.now)
+async def _plan_facts(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
+    rows = await SQL["facts"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return facts.plan([facts.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _hold(tx: Tx, ground: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _hold(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """Of all of them: a new fact takes no step, and holds from now on."""
     moved = [step.memory_id for step in steps]
-    await SQL["hold"].run(tx, agent_id=ground.by.agent_id, memory_ids=[*memory_ids, *moved])
+    await SQL["hold"].run(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 
 
-async def _plan_episodes(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["episodes"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    return episodes.plan([episodes.Life(**row) for row in rows], ground.thresholds, now=ground.by.now)
+async def _plan_episodes(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
+    rows = await SQL["episodes"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return episodes.plan([episodes.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _shorten(tx: Tx, ground: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _shorten(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """Full texts go to cold storage; a summarized episode keeps the beginning of its own, an archived one none."""
-    agent_id, after = ground.by.agent_id, {step.memory_id: step.after for step in steps}
+    agent_id, after = ctx.agent_id, {step.memory_id: step.after for step in steps}
     rows = await SQL["full_texts"].all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
         row["memory_id"]: row["full_text"]
@@ -156,17 +157,17 @@ def beginning(text: str) -> str:
     return f"{words[0]} …" if words else "…"
 
 
-async def _plan_procedures(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["procedures"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    return procedures.plan([procedures.Life(**row) for row in rows], ground.thresholds)
+async def _plan_procedures(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
+    rows = await SQL["procedures"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return procedures.plan([procedures.Life(**row) for row in rows], ctx.thresholds)
 
 
-async def _plan_censors(tx: Tx, ground: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["censors"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
-    return censors.plan([censors.Life(**row) for row in rows], ground.thresholds)
+async def _plan_censors(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
+    rows = await SQL["censors"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return censors.plan([censors.Life(**row) for row in rows], ctx.thresholds)
 
 
-async def _nothing(tx: Tx, ground: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _nothing(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """The state is all that changes."""
 
 

@@ -2,7 +2,7 @@
 
 import hashlib
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, TypeVar
 from uuid import UUID
 
@@ -10,7 +10,6 @@ from fastapi import Depends, Header, Request
 from fastapi.responses import Response
 from pydantic import BaseModel
 
-from newton.db.pool import Joined
 from newton.runtime.answers import kept
 from newton.runtime.answers.kept import Answer, Asked
 from newton.runtime.api.caller import Caller, Needs
@@ -54,15 +53,15 @@ class Acting:
         Raises what the work raises, and for a key that came before, ConflictError or AtWorkError.
         """
         newton = self.caller.newton
-        async with newton.db.work(newton.agent_id) as tx:
-            now = newton.clock.now()
+        async with newton.scope.transaction() as tx:
+            now = newton.scope.now()
             if self.asked and (known := await kept.claim(tx, self.asked, now=now)):
                 return _given(known, again=True)
-            done = await work(replace(newton, db=Joined(tx, newton.agent_id)))
+            done = await work(newton.within(tx))
             answer = Answer(self.status, done.model_dump_json())
             if self.asked:
                 await kept.keep(tx, self.asked, answer, now=now)
-            await queue.wake(tx, EMBED, agent_id=newton.agent_id)  # it is found by words at once, by meaning soon
+            await queue.wake(tx, EMBED, agent_id=newton.scope.agent_id)  # it is found by words at once, by meaning soon
         return _given(answer)
 
     async def after(
@@ -78,8 +77,8 @@ class Acting:
 
     async def _known(self, asked: Asked) -> Answer | None:
         newton = self.caller.newton
-        async with newton.db.work(newton.agent_id) as tx:
-            return await kept.find(tx, asked, now=newton.clock.now())
+        async with newton.scope.transaction() as tx:
+            return await kept.find(tx, asked, now=newton.scope.now())
 
 
 def _given(answer: Answer, *, again: bool = False) -> Response:
@@ -102,7 +101,7 @@ async def _ruling(request: Request, caller: Annotated[Caller, Depends(Needs("adm
 
 
 async def _acting(request: Request, caller: Caller, key: str | None) -> Acting:
-    asked = await _asked(request, caller.newton.agent_id, key)
+    asked = await _asked(request, caller.newton.scope.agent_id, key)
     return Acting(caller=caller, asked=asked, status=request.scope["route"].status_code or 200)
 
 

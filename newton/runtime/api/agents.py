@@ -34,4 +34,4 @@ async def begin(asked: ToSummon, request: Request, caller: Admin) -> Named:
     caller.must_operate("Agents are begun by the operator.")
     minds: Minds = request.app.state.minds
     newton = await minds.begin(hygiene.ref(asked.name, what="agent"))
-    return Named(agent_id=newton.agent_id, name=newton.settings.agent)
+    return Named(agent_id=newton.scope.agent_id, name=newton.settings.agent)

@@ -37,7 +37,7 @@ class Caller:
 
     async def stands(self, tx: Tx) -> bool:
         """Whether the token is still valid, for who asked long ago."""
-        return self._token is None or await tokens.bearer(tx, self._token, now=self.newton.clock.now()) is not None
+        return self._token is None or await tokens.bearer(tx, self._token, now=self.newton.scope.now()) is not None
 
     def must_operate(self, why: str) -> None:
         """Raises ForbiddenError for any token but the operator's."""
@@ -96,7 +96,7 @@ async def _named(minds: Minds, name: str) -> Newton:
     try:
         return await minds.of(name)
     except NotFoundError as error:
-        near = difflib.get_close_matches(name, [one.name for one in await everyone(minds.first.db)], n=1)
+        near = difflib.get_close_matches(name, [one.name for one in await everyone(minds.first.scope.db)], n=1)
         meant = f"Did you mean {near[0]!r}? " if near else ""
         hint = f"{meant}`newton agents begin NAME` or `POST /v1/agents` begins another."
         raise NotFoundError(error.what, hint=hint) from None
@@ -116,15 +116,15 @@ async def _no_surplus(request: Request) -> None:
 
 def _known(request: Request, caller: Caller) -> Caller:
     """The log names the agent, once the token has proven it."""
-    request.state.agent_id = caller.newton.agent_id
+    request.state.agent_id = caller.newton.scope.agent_id
     return caller
 
 
 async def _bearer(minds: Minds, text: str) -> tokens.Bearer:
     if tokens.agent_of(text) is None:
         raise NO_TOKEN  # nothing is asked for it
-    async with minds.first.db.statement() as tx:
-        known = await tokens.bearer(tx, text, now=minds.first.clock.now())
+    async with minds.first.scope.db.statement() as tx:
+        known = await tokens.bearer(tx, text, now=minds.first.scope.now())
     if known is None:
         raise NO_TOKEN
     return known

@@ -128,7 +128,7 @@ async def context(asked: ToKnow, caller: Reader) -> Response:
 async def _request(newton: Newton, asked: ToKnow) -> Request:
     settings = newton.settings
     return Request(
-        agent_id=newton.agent_id,
+        agent_id=newton.scope.agent_id,
         input=asked.input,
         tokens=settings.context_tokens if asked.tokens is None else asked.tokens,
         adapt=asked.tokens is None,
@@ -153,7 +153,7 @@ def _filters(asked: ToKnow) -> Filters:
 
 
 def _past(newton: Newton, at: datetime | None) -> datetime | None:
-    if at is not None and at > newton.clock.now():
+    if at is not None and at > newton.scope.now():
         raise InputError(f"{at.isoformat()} has not been yet.", hint="Leave as_of out for the present.")
     return at
 
@@ -161,5 +161,5 @@ def _past(newton: Newton, at: datetime | None) -> datetime | None:
 async def _session(newton: Newton, name: str | None) -> UUID | None:
     if name is None:
         return None
-    async with newton.db.work(newton.agent_id) as tx:
-        return await sessions.known(tx, agent_id=newton.agent_id, ref=name)
+    async with newton.scope.transaction() as tx:
+        return await sessions.known(tx, agent_id=newton.scope.agent_id, ref=name)

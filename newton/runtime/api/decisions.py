@@ -55,7 +55,7 @@ class ToDecide(Given):
         own = self.model_dump(include={"description", "confidence", "context", "expected", "look_again_at"})
         return Choice(
             **own,
-            at=newton.clock.now(),
+            at=newton.scope.now(),
             reasons=tuple(Reason(one.kind, one.text) for one in self.reasons),
             alternatives=tuple(self.alternatives),
             tags=tuple(self.tags),

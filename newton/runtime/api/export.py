@@ -11,7 +11,6 @@ from fastapi.responses import StreamingResponse
 
 from newton.runtime.api.caller import Admin
 from newton.runtime.api.turns import unless_stuck
-from newton.runtime.wiring import carrier
 
 router = APIRouter(prefix="/v1", tags=["export"])
 
@@ -32,9 +31,9 @@ async def export(caller: Admin) -> StreamingResponse:
     with ExitStack() as stack:
         file = stack.enter_context(tempfile.TemporaryFile())
         async with unless_stuck() as moved:
-            header = await carrier(caller.newton).export(file, progress=moved)
+            header = await caller.newton.carrier().export(file, progress=moved)
         stack.pop_all()  # it goes with the last who reads it
-    named = f"{caller.newton.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
+    named = f"{caller.newton.scope.agent_id}.{header.at:%Y%m%dT%H%M%SZ}.ndjson"
     told = {"Content-Disposition": f'attachment; filename="{named}"', "Content-Length": str(file.tell())}
     return StreamingResponse(_chunks(file), media_type=MEDIA, headers=told)
 

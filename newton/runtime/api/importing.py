@@ -16,7 +16,7 @@ from newton.runtime.jobs import queue
 from newton.runtime.minds import Minds
 from newton.runtime.transfer.importing import Report
 from newton.runtime.transfer.whole import LONGEST_HEADER, is_whole
-from newton.runtime.wiring import Newton, carrier
+from newton.runtime.wiring import Newton
 
 router = APIRouter(prefix="/v1", tags=["transfer"])
 
@@ -79,9 +79,9 @@ async def import_(request: Request, caller: Admin) -> Imported | Taken:
 
 async def _taken(newton: Newton, path: Path, moved: Callable[[object], None]) -> Taken:
     with path.open("rb") as file:
-        header = await carrier(newton).take(file, progress=moved)
-    async with newton.db.work(newton.agent_id) as tx:
-        await queue.wake(tx, EMBED, agent_id=newton.agent_id)
+        header = await newton.carrier().take(file, progress=moved)
+    async with newton.scope.transaction() as tx:
+        await queue.wake(tx, EMBED, agent_id=newton.scope.agent_id)
     return Taken(memories=header.counts.get("memory.memories", 0), exported_at=header.at)
 
 

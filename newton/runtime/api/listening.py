@@ -46,8 +46,8 @@ async def events(request: Request, caller: Reader, last: After = None, start: Fr
     """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
     newton, board = caller.newton, request.app.state.board
     number = last if last is not None else start
-    async with newton.db.work(newton.agent_id) as tx:
-        latest = await telling.latest(tx, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        latest = await telling.latest(tx, agent_id=newton.scope.agent_id)
     if number is None:
         number = latest
     if number > latest:
@@ -59,7 +59,7 @@ async def events(request: Request, caller: Reader, last: After = None, start: Fr
 
 
 async def _stream(caller: Caller, board: Board, number: int) -> AsyncGenerator[str]:
-    agent_id = caller.newton.agent_id
+    agent_id = caller.newton.scope.agent_id
     yield ": newton\n\n"
     while not board.closed:
         with board.listening(agent_id) as waiting:
@@ -78,10 +78,10 @@ async def _stream(caller: Caller, board: Board, number: int) -> AsyncGenerator[s
 async def _since(caller: Caller, number: int) -> list[Told] | None:
     """What was told behind that number; None when the token is valid no more."""
     newton = caller.newton
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         if not await caller.stands(tx):
             return None
-        return await telling.since(tx, number, agent_id=newton.agent_id)
+        return await telling.since(tx, number, agent_id=newton.scope.agent_id)
 
 
 def _written(told: Told) -> str:

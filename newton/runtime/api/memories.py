@@ -128,7 +128,7 @@ async def remember(told: ToRemember, act: Writing) -> Response:
     """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
 
     async def work(newton: Newton) -> Remembered:
-        began = newton.clock.now()
+        began = newton.scope.now()
         kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
         return Remembered(memory_id=kept.memory_id, learnt=kept.learnt, at=began)
 

@@ -81,6 +81,6 @@ async def metrics(request: Request, caller: Reader) -> Response:
 
 async def _served(newton: Newton) -> Served:
     found = await newton.measuring().days(DAYS)
-    async with newton.db.work(newton.agent_id) as tx:
-        spent = await ledger.spent(tx, agent_id=newton.agent_id, now=newton.clock.now())
+    async with newton.scope.transaction() as tx:
+        spent = await ledger.spent(tx, agent_id=newton.scope.agent_id, now=newton.scope.now())
     return Served(newton.settings.agent, tuple(found.figures), spent)

@@ -11,7 +11,7 @@ from fastapi import APIRouter, Header, Request, Response
 from fastapi.responses import JSONResponse, StreamingResponse
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.agent.following import Followed, Following, Sent, sign
+from newton.agent.following import Followed, Sent, sign
 from newton.agent.turn import Answer, Said, Terms
 from newton.cognition.debug import debug_lines
 from newton.errors import InputError, NewtonError, NotFoundError
@@ -179,11 +179,11 @@ async def complete(
     if asked.model not in _names(newton):
         raise NotFoundError(f"There is no model {asked.model!r}.", hint=f"There are: {', '.join(_names(newton))}.")
     ref = hygiene.ref(session, what="session") if session else _session_of(request)
-    following = Following(agent_id=newton.agent_id, origin=ORIGIN, db=newton.db, clock=newton.clock)
+    following = newton.following(ORIGIN)
     followed = await following.place(asked.sent, ref=ref, named=session is not None)
     turns = newton.turns(request.app.state.minds.model, origin=ORIGIN)
     pieces = Taking[str | Answer]().told(turns.take(_said(asked, followed)), caller, request)
-    telling = Telling(asked, at=newton.clock.now(), debug=bool(debug))
+    telling = Telling(asked, at=newton.scope.now(), debug=bool(debug))
     if asked.stream:
         first = await _first(pieces)  # what can be refused is refused by now
         return StreamingResponse(telling.stream(first, pieces), media_type="text/event-stream")

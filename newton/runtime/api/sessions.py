@@ -176,7 +176,7 @@ async def begin(asked: ToBegin, act: Writing) -> Response:
     """Begin a session; one that there is goes on."""
 
     async def work(newton: Newton) -> Begun:
-        session_id = await newton.session(asked.session)
+        session_id = await newton.conversations(DOOR).begin(asked.session)
         return Begun(session_id=session_id)
 
     return await act.once(work)
@@ -187,7 +187,7 @@ async def append(session: str, asked: ToAppend, act: Writing) -> Response:
     """Add lines; a session that is new begins with them."""
 
     async def work(newton: Newton) -> Appended:
-        lines = [one.line(now=newton.clock.now()) for one in asked.messages]
+        lines = [one.line(now=newton.scope.now()) for one in asked.messages]
         placed = await _doors(newton).append(hygiene.ref(session, what="session"), lines)
         return Appended(positions=[one.position for one in placed])
 

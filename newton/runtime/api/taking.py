@@ -61,8 +61,8 @@ class Taking(Generic[T]):
             async with aclosing(pieces):
                 async for piece in pieces:
                     self._said.put_nowait(piece)
-            async with newton.db.work(newton.agent_id) as tx:
-                await queue.wake(tx, EMBED, agent_id=newton.agent_id)
+            async with newton.scope.transaction() as tx:
+                await queue.wake(tx, EMBED, agent_id=newton.scope.agent_id)
         except NewtonError as error:
             self._said.put_nowait(error)
         finally:

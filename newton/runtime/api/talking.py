@@ -124,9 +124,9 @@ async def close(session: str, act: Writing) -> Response:
     """Say that the conversation is over: what was said in it becomes an episode. It may go on all the same."""
 
     async def work(newton: Newton) -> Closed:
-        async with newton.db.work(newton.agent_id) as tx:
-            session_id = await sessions.known(tx, agent_id=newton.agent_id, ref=session)
-        await newton.close_session(session_id, origin=DOOR)
+        async with newton.scope.transaction() as tx:
+            session_id = await sessions.known(tx, agent_id=newton.scope.agent_id, ref=session)
+        await newton.conversations(DOOR).close(session_id)
         return Closed(session_id=session_id)
 
     return await act.once(work)

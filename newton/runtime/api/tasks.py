@@ -90,7 +90,7 @@ async def push(asked: ToPush, act: Writing) -> Response:
 
     async def work(newton: Newton) -> Worked:
         name = asked.session
-        session_id = await newton.session(name) if name is not None else None
+        session_id = await newton.conversations(DOOR).begin(name) if name is not None else None
         stack = newton.tasks(DOOR).of(session_id) if session_id else newton.tasks(DOOR)
         return await _worked(stack, await stack.push(asked.goal))
 
@@ -145,8 +145,8 @@ async def resume(asked: ToResume, act: Writing) -> Response:
 async def _stack(newton: Newton, name: str | None) -> Tasks:
     if name is None:
         return newton.tasks(DOOR)
-    async with newton.db.work(newton.agent_id) as tx:
-        return newton.tasks(DOOR).of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
+    async with newton.scope.transaction() as tx:
+        return newton.tasks(DOOR).of(await sessions.known(tx, agent_id=newton.scope.agent_id, ref=name))
 
 
 async def _worked(stack: Tasks, task: Task) -> Worked:

@@ -16,7 +16,7 @@ async def list_(*, json: AsJson = False) -> None:
     Example: newton agents list --json
     """
     async with opened(settings()) as newton:
-        known = await everyone(newton.db)
+        known = await everyone(newton.scope.db)
     if json:
         show.as_json(
             [
@@ -40,7 +40,7 @@ async def begin(
     Example: newton agents begin work
     """
     async with opened(settings(name)) as newton:
-        said = {"name": newton.settings.agent, "agent_id": str(newton.agent_id)}
+        said = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
     if json:
         show.as_json(said)
     else:

@@ -113,10 +113,10 @@ async def context(
     """
     chosen, question = settings(agent), clean(question, what="question")
     async with opened(chosen) as newton:
-        _ensure_over(as_of, newton.clock.now())
+        _ensure_over(as_of, newton.scope.now())
         bundle = await newton.contexts.build(
             Request(
-                agent_id=newton.agent_id,
+                agent_id=newton.scope.agent_id,
                 input=question,
                 tokens=chosen.context_tokens if budget is None else budget,
                 adapt=budget is None,

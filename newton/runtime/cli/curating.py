@@ -59,7 +59,7 @@ async def confirm(
     Example: newton confirm 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        curation, began = newton.curation("cli"), newton.clock.now()
+        curation, began = newton.curation("cli"), newton.scope.now()
         counted = await curation.confirm(memory)
         if core:
             await curation.mark(memory)
@@ -96,7 +96,7 @@ async def retract(memory: Memory, *, agent: Agent = None) -> None:
     Example: newton retract 3f9c2a71
     """
     async with opened(settings(agent)) as newton:
-        curation, began = newton.curation("cli"), newton.clock.now()
+        curation, began = newton.curation("cli"), newton.scope.now()
         await curation.retract(memory)
         changed = await curation.changed(began)
     print("Retracted." + shown.changes(changed))

@@ -66,7 +66,7 @@ async def decide(
         choice = Choice(
             description=description or _asked("What is decided? "),
             confidence=0.5 if confidence is None else confidence,
-            at=newton.clock.now(),
+            at=newton.scope.now(),
             context=context,
             alternatives=tuple(alternative or ()),
             reasons=tuple(reason_of(given) for given in reason or ()),

@@ -86,7 +86,7 @@ async def _findings(chosen: Settings, *, verify: bool) -> AsyncGenerator[Finding
 
 
 async def _database(newton: Newton) -> Finding:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         server = await health.server(tx)
     where = "external" if newton.settings.database_url else f"embedded, data under {_base(newton.settings.home)}"
     what = f"PostgreSQL {server.version} with pgvector {server.pgvector} ({where})"
@@ -102,7 +102,7 @@ def _base(home: Path) -> str:
 
 
 async def _words(newton: Newton) -> Finding:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         server = await health.server(tx)
     if not server.literate:
         what = "the database's locale knows only ASCII: words beside typographic quotes or with accents are not found."
@@ -112,7 +112,7 @@ async def _words(newton: Newton) -> Finding:
 
 
 async def _isolation(newton: Newton) -> Finding:
-    async with newton.db.work(newton.agent_id) as tx:
+    async with newton.scope.transaction() as tx:
         server = await health.server(tx)
     if not server.confined or server.isolated < server.tables:
         what = f"{server.tables - server.isolated} of {server.tables} tables are open across agents."
@@ -121,15 +121,15 @@ async def _isolation(newton: Newton) -> Finding:
 
 
 async def _memories(newton: Newton) -> Finding:
-    async with newton.db.work(newton.agent_id) as tx:
-        counts = await store.counts(tx, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        counts = await store.counts(tx, agent_id=newton.scope.agent_id)
     told = ", ".join(f"{number} of kind {kind}" for kind, number in counts.items()) or "none yet"
     return Finding("ok", f"memories of agent {newton.settings.agent}: {told}")
 
 
 async def _ledger(newton: Newton) -> Finding:
     try:
-        noted = newton.notes.seen(newton.agent_id)
+        noted = newton.notes.seen(newton.scope.agent_id)
         found = await newton.deciding("cli").verify()
     except ConfigError as error:
         return Finding("wrong", error.what, error.hint)
@@ -137,25 +137,27 @@ async def _ledger(newton: Newton) -> Finding:
         todo = "Restore the database from a backup; what was decided since can be told again."
         return Finding("wrong", f"the ledger of decisions is broken at record {found.seq}: {found.why}", todo)
     if noted is None and found.seq:
-        todo = f"If it was made here, somebody deleted {newton.notes.path(newton.agent_id)}."
+        todo = f"If it was made here, somebody deleted {newton.notes.path(newton.scope.agent_id)}."
         return Finding("note", f"all {found.seq} records of the ledger follow each other; no end was noted here", todo)
     return Finding("ok", f"all {found.seq} records of the ledger of decisions are as they were written")
 
 
 async def _embedder(newton: Newton) -> Finding:
-    if newton.embedder is None:
+    if newton.scope.embedder is None:
         return Finding("note", "no embedding model: memories are found by words alone", "Set NEWTON_EMBEDDING=local.")
     started = stopwatch()
     try:
-        await newton.embedder.embed(["How are you?"])
+        await newton.scope.embedder.embed(["How are you?"])
     except ProviderError as error:
         return Finding("wrong", error.what, f"{error.hint} Until then memories are found by words alone.")
-    return Finding("ok", f"embeddings by {newton.embedder.identity}, {stopwatch() - started:.0f} ms for a question")
+    return Finding(
+        "ok", f"embeddings by {newton.scope.embedder.identity}, {stopwatch() - started:.0f} ms for a question"
+    )
 
 
 async def _backlog(newton: Newton) -> Finding:
-    async with newton.db.work(newton.agent_id) as tx:
-        backlog = await outbox.backlog(tx, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        backlog = await outbox.backlog(tx, agent_id=newton.scope.agent_id)
         strangers = await _strangers(tx, newton)
     if backlog.given_up:
         what = f"{backlog.given_up} memories could not be embedded: {backlog.error}"
@@ -172,7 +174,7 @@ async def _backlog(newton: Newton) -> Finding:
 async def _strangers(tx: Tx, newton: Newton) -> int:
     if newton.configured is None:
         return 0
-    return await outbox.strangers(tx, agent_id=newton.agent_id, model_id=model_id(newton.configured.identity))
+    return await outbox.strangers(tx, agent_id=newton.scope.agent_id, model_id=model_id(newton.configured.identity))
 
 
 async def _daemon(home: Path) -> Finding:

@@ -6,12 +6,11 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.erasing import Erasing, Going
+from newton.agent.erasing import Going
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, agreed, settings
 from newton.runtime.opening import opened
-from newton.runtime.wiring import Newton
 
 SHOWN = 10
 
@@ -43,20 +42,16 @@ async def erase(
     if everything and not yes and not agreed(f"Take the agent {agent} away with all that it is?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent), as_found=True, begin=False) as newton:
-        erasing = _erasing(newton)
+        erasing = newton.erasing("cli")
         if subject is None:
             await erasing.wipe()
-            newton.notes.drop(newton.agent_id)
+            newton.notes.drop(newton.scope.agent_id)
             print(f"The agent {agent} has nothing left.")
             return
         found = await (
             erasing.going(subject) if confirm is None else erasing.erase(subject, token=confirm, because=because)
         )
     _tell(found, newton.settings.agent, subject, done=confirm is not None, json=json)
-
-
-def _erasing(newton: Newton) -> Erasing:
-    return Erasing(agent_id=newton.agent_id, origin="cli", db=newton.db, clock=newton.clock, count=newton.count)
 
 
 def _tell(found: Going, agent: str, subject: str, *, done: bool, json: bool) -> None:

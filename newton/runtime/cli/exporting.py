@@ -12,7 +12,7 @@ from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.opening import opened
 from newton.runtime.transfer.whole import Header
-from newton.runtime.wiring import Newton, carrier
+from newton.runtime.wiring import Newton
 
 File = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
 
@@ -30,7 +30,7 @@ async def export(file: File, *, force: Force = False, agent: Agent = None, json:
         raise ConflictError(f"{file} is there already.", hint="Name another file, or give --force to write over it.")
     async with opened(settings(agent), begin=False) as newton:
         if str(file) == "-":
-            await carrier(newton).export(sys.stdout.buffer)
+            await newton.carrier().export(sys.stdout.buffer)
             return
         header = await _written(newton, file)
     if json:
@@ -46,7 +46,7 @@ async def _written(newton: Newton, file: Path) -> Header:
         partial.touch(mode=0o600)
         with partial.open("wb") as out, progress_bar() as progress:
             task = progress.add_task("exporting", total=None)
-            header = await carrier(newton).export(out, progress=lambda done: progress.advance(task, done))
+            header = await newton.carrier().export(out, progress=lambda done: progress.advance(task, done))
         partial.replace(file)
     except OSError as error:
         raise InputError(f"{file} cannot be written: {error.strerror}.", hint="Name another file.") from None

@@ -14,7 +14,6 @@ from newton.runtime.cli.options import Agent, AsJson, settings
 from newton.runtime.opening import opened
 from newton.runtime.transfer.importing import Report
 from newton.runtime.transfer.whole import LONGEST_HEADER, is_whole, verified
-from newton.runtime.wiring import carrier
 
 MOST_SHOWN = 20
 CHUNK = 1024 * 1024
@@ -108,8 +107,12 @@ async def _take(file: Path, lines: int, *, agent: str | None, json: bool) -> int
         async with opened(settings(named), as_found=True) as newton:
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)
-                header = await carrier(newton).take(whole, progress=lambda done: progress.advance(task, done))
-            drained = await Outbox(newton.db, newton.embedder, newton.agent_id).drain() if newton.embedder else None
+                header = await newton.carrier().take(whole, progress=lambda done: progress.advance(task, done))
+            drained = (
+                await Outbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
+                if newton.scope.embedder
+                else None
+            )
     memories = header.counts.get("memory.memories", 0)
     if json:
         show.as_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})

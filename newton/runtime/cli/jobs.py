@@ -84,8 +84,8 @@ async def run(
         if job == "lifecycle":
             _lived(await newton.upkeep("job lifecycle").lifecycle(dry=dry_run), dry=dry_run, json=json)
             return
-        worker = Worker(newton.db, running(Minds(newton)))
-        outcome = await worker.once(agent_id=newton.agent_id, job_id=await ask(newton, job))
+        worker = Worker(newton.scope.db, running(Minds(newton)))
+        outcome = await worker.once(agent_id=newton.scope.agent_id, job_id=await ask(newton, job))
     _told(outcome, json=json)
 
 
@@ -127,8 +127,8 @@ async def dead(*, agent: Agent = None, json: AsJson = False) -> None:
 
     Example: newton jobs dead --agent ana
     """
-    async with opened(settings(agent)) as newton, newton.db.work(newton.agent_id) as tx:
-        found = await queue.dead(tx, agent_id=newton.agent_id)
+    async with opened(settings(agent)) as newton, newton.scope.transaction() as tx:
+        found = await queue.dead(tx, agent_id=newton.scope.agent_id)
     _given_up(found, json=json)
 
 
@@ -154,8 +154,8 @@ async def retry(
     Example: newton jobs retry verify
     """
     name = known(job).name if job else None
-    async with opened(settings(agent)) as newton, newton.db.work(newton.agent_id) as tx:
-        names = await queue.revive(tx, name, agent_id=newton.agent_id)
+    async with opened(settings(agent)) as newton, newton.scope.transaction() as tx:
+        names = await queue.revive(tx, name, agent_id=newton.scope.agent_id)
     if json:
         show.as_json(names)
     else:

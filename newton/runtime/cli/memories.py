@@ -42,7 +42,7 @@ async def remember(
     if fact and episode is not None:
         raise InputError("It cannot be a fact and an episode.", hint="Give --fact or --episode, not both.")
     async with opened(settings(agent)) as newton:
-        verbs, began = newton.verbs("cli"), newton.clock.now()
+        verbs, began = newton.verbs("cli"), newton.scope.now()
         if episode is not None:
             kept = await verbs.relive(content, title=episode, at=at)
         else:

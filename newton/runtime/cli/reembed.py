@@ -36,9 +36,9 @@ async def _done(newton: Newton) -> Reembedded:
     with progress_bar() as progress:
         task = progress.add_task("embedding", total=None)
         return await made_anew(
-            newton.db,
+            newton.scope.db,
             newton.configured,
-            agent_id=newton.agent_id,
-            now=newton.clock.now(),
+            agent_id=newton.scope.agent_id,
+            now=newton.scope.now(),
             seen=lambda many: progress.advance(task, many),
         )

@@ -86,7 +86,10 @@ async def view(
     if json:
         figures = {name: value for name, value in seen._asdict().items() if name != "view"}
         sent = messages(seen.view)
-        given = {"messages": [wire(one) for one in sent], "message_tokens": costs(sent, count=newton.count)}
+        given = {
+            "messages": [wire(one) for one in sent],
+            "message_tokens": costs(sent, count=newton.scope.count_tokens),
+        }
         show.as_json({**figures, **given})
         return
     print("\n".join(_shown(seen)))

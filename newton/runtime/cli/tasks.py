@@ -138,10 +138,10 @@ async def _tasks(newton: Newton, session: str | None, *, begin: bool = False) ->
             raise InputError("Which session is to begin is missing.", hint="Name it with --session.")
         return newton.tasks("cli")
     if begin:
-        return newton.tasks("cli").of(await newton.session(name))
-    async with newton.db.work(newton.agent_id) as tx:
+        return newton.tasks("cli").of(await newton.conversations("cli").begin(name))
+    async with newton.scope.transaction() as tx:
         try:
-            return newton.tasks("cli").of(await sessions.known(tx, agent_id=newton.agent_id, ref=name))
+            return newton.tasks("cli").of(await sessions.known(tx, agent_id=newton.scope.agent_id, ref=name))
         except NotFoundError as error:
             hint = "`newton sessions` lists them; `newton tasks push GOAL --session NAME --new` begins one."
             raise NotFoundError(error.what, hint=hint) from None

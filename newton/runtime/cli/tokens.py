@@ -32,10 +32,12 @@ async def create(
     """
     chosen, name = settings(agent), hygiene.name(name, what="name")
     async with opened(chosen) as newton:
-        now = newton.clock.now()
+        now = newton.scope.now()
         ends = None if days is None else now + timedelta(days=days)
-        async with newton.db.work(newton.agent_id) as tx:
-            text = await tokens.make(tx, agent_id=newton.agent_id, name=name, scope=scope, now=now, expires_at=ends)
+        async with newton.scope.transaction() as tx:
+            text = await tokens.make(
+                tx, agent_id=newton.scope.agent_id, name=name, scope=scope, now=now, expires_at=ends
+            )
     if json:
         show.as_json({"token": text, "name": name, "scope": scope, "agent": chosen.agent, "expires_at": _told(ends)})
     else:
@@ -49,9 +51,9 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
     Example: newton tokens list
     """
     async with opened(settings(agent)) as newton:
-        now = newton.clock.now()
-        async with newton.db.work(newton.agent_id) as tx:
-            known = await tokens.listed(tx, agent_id=newton.agent_id)
+        now = newton.scope.now()
+        async with newton.scope.transaction() as tx:
+            known = await tokens.listed(tx, agent_id=newton.scope.agent_id)
     if json:
         show.as_json([_plain(one) for one in known])
     elif not known:
@@ -71,8 +73,8 @@ async def revoke(
 
     Example: newton tokens revoke laptop
     """
-    async with opened(settings(agent)) as newton, newton.db.work(newton.agent_id) as tx:
-        ended = await tokens.revoke(tx, token, agent_id=newton.agent_id, now=newton.clock.now())
+    async with opened(settings(agent)) as newton, newton.scope.transaction() as tx:
+        ended = await tokens.revoke(tx, token, agent_id=newton.scope.agent_id, now=newton.scope.now())
     if json:
         show.as_json(_plain(ended))
     else:

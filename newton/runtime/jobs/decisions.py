@@ -32,15 +32,17 @@ def reminded(due: Sequence[Listed]) -> Outcome:
 
 
 async def calibrate(newton: Newton) -> Outcome:
-    async with newton.db.work(newton.agent_id) as tx:
-        judged = await reading.judged(tx, agent_id=newton.agent_id)
-        noted = await snapshots.last_judged(tx, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        judged = await reading.judged(tx, agent_id=newton.scope.agent_id)
+        noted = await snapshots.last_judged(tx, agent_id=newton.scope.agent_id)
     plan = unnoted(len(judged), noted)
     if plan is None:
         return Outcome(because="the last snapshot knows every outcome")
 
     async def write(tx: Tx) -> Did:
-        await snapshots.take(tx, agent_id=newton.agent_id, now=newton.clock.now(), count=newton.count)
+        await snapshots.take(
+            tx, agent_id=newton.scope.agent_id, now=newton.scope.now(), count=newton.scope.count_tokens
+        )
         return {"judged": len(judged)}
 
     return Outcome(because=plan, write=write)

@@ -34,8 +34,8 @@ STATES: dict[Living, str] = {
 async def embed(newton: Newton) -> Outcome:
     """A model that is away is no failure: what waits is tried again at the next slot."""
     drained = await newton.upkeep("job embed").settle(most=None)
-    async with newton.db.work(newton.agent_id) as tx:
-        left = await outbox.backlog(tx, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        left = await outbox.backlog(tx, agent_id=newton.scope.agent_id)
     return embedded(drained, left)
 
 
@@ -53,10 +53,10 @@ def embedded(drained: Drained, left: Backlog) -> Outcome:
 
 async def reembed(newton: Newton) -> Outcome:
     """The model of the settings takes over from the one by which memories are found, at most so many at a time."""
-    if newton.configured is None or newton.embedder is newton.configured:
+    if newton.configured is None or newton.scope.embedder is newton.configured:
         return Outcome(because="every vector is of the model that is set")
     done = await made_anew(
-        newton.db, newton.configured, agent_id=newton.agent_id, now=newton.clock.now(), most=EMBEDDED_ANEW
+        newton.scope.db, newton.configured, agent_id=newton.scope.agent_id, now=newton.scope.now(), most=EMBEDDED_ANEW
     )
     why = "another model is set" if done.down is None else f"another model is set, and {done.down}"
     return Outcome(because=why, did={"memories": done.embedded, "taken_over": int(done.active)})
@@ -71,7 +71,7 @@ async def summarise(newton: Newton) -> Outcome:
 
 async def generalise(newton: Newton) -> Outcome:
     told = await newton.upkeep("job generalise").generalise()
-    most = newton.thresholds.facts_per_attribute
+    most = newton.scope.thresholds.facts_per_attribute
     if not told:
         return Outcome(because=f"no attribute has more than {most} current facts")
     because = f"{counted(told, 'fact')} were of attributes with more than {most}"
@@ -101,8 +101,8 @@ async def extract(newton: Newton) -> Outcome:
     upkeep = newton.upkeep("job extract")
     if upkeep.asking is None:
         return Outcome(because=NO_MODEL)
-    async with newton.db.work(newton.agent_id) as tx:
-        unread = await conversations.unread(tx, agent_id=newton.agent_id, most=1)
+    async with newton.scope.transaction() as tx:
+        unread = await conversations.unread(tx, agent_id=newton.scope.agent_id, most=1)
     if not unread:
         return Outcome(because="a model has read every conversation")
     try:
@@ -133,9 +133,9 @@ async def compress(newton: Newton) -> Outcome:
 
 async def _cut(newton: Newton) -> bool:
     async def read(tx: Tx) -> bool:
-        return bool(await abridging.cut(tx, agent_id=newton.agent_id, most=1))
+        return bool(await abridging.cut(tx, agent_id=newton.scope.agent_id, most=1))
 
-    return await newton.db.retried(newton.agent_id, read)
+    return await newton.scope.db.retried(newton.scope.agent_id, read)
 
 
 def _job(name: str, act: Act, does: str) -> Job:

@@ -34,9 +34,9 @@ class Standing(NamedTuple):
 
 async def standings(newton: Newton) -> list[Standing]:
     """Every job of the agent, in the order of the catalogue."""
-    async with newton.db.work(newton.agent_id) as tx:
-        known = await queue.latest(tx, agent_id=newton.agent_id)
-    now = newton.clock.now()
+    async with newton.scope.transaction() as tx:
+        known = await queue.latest(tx, agent_id=newton.scope.agent_id)
+    now = newton.scope.now()
     return [Standing(one, known.get(name), _next(one, known.get(name), now)) for name, one in JOBS.items()]
 
 
@@ -48,5 +48,5 @@ def _next(one: Job, last: Entry | None, now: datetime) -> datetime:
 
 async def ask(newton: Newton, name: str) -> UUID:
     """Has a job done now, unless it waits or runs already: then it is that run. Raises NotFoundError."""
-    async with newton.db.work(newton.agent_id) as tx:
-        return await queue.add(tx, job(name).name, agent_id=newton.agent_id)
+    async with newton.scope.transaction() as tx:
+        return await queue.add(tx, job(name).name, agent_id=newton.scope.agent_id)

@@ -21,7 +21,7 @@ DEAD_SHARE, DEAD_ROWS = 0.25, 10_000  # both: autovacuum comes at a fifth, so th
 async def retain(newton: Newton) -> Outcome:
     async def write(tx: Tx) -> Did:
         released = await newton.upkeep("job retain").release(tx)
-        runs = await queue.trim(tx, agent_id=newton.agent_id, before=newton.clock.now() - KEPT)
+        runs = await queue.trim(tx, agent_id=newton.scope.agent_id, before=newton.scope.now() - KEPT)
         return {"contexts": released.contexts, "sessions": released.sessions, "runs": runs}
 
     return Outcome(because=kept_for(newton.settings.bundle_days, newton.settings.working_days), write=write)
@@ -42,8 +42,8 @@ class Table(NamedTuple):
 
 
 async def tidy(newton: Newton) -> Outcome:
-    async with newton.db.work(newton.agent_id) as tx:
-        tables = [Table(**row) for row in await SQL["tables"].all(tx, agent_id=newton.agent_id)]
+    async with newton.scope.transaction() as tx:
+        tables = [Table(**row) for row in await SQL["tables"].all(tx, agent_id=newton.scope.agent_id)]
     return untidy(tables)
 
 

@@ -98,7 +98,7 @@ async def _context(newton: Newton, form: ToGetContext) -> Told:
     if form.frame:
         frame_named(newton.frames, form.frame)
     request = Request(
-        agent_id=newton.agent_id,
+        agent_id=newton.scope.agent_id,
         input=form.input,
         tokens=form.budget or newton.settings.context_tokens,
         adapt=form.budget is None,

@@ -39,7 +39,7 @@ class Here:
     async def take(
         self, session: str, text: str, *, frame: str | None = None, whole: bool = False
     ) -> AsyncGenerator[str | Turned]:
-        said = Said(session_id=await self.newton.session(session), text=text, frame=frame)
+        said = Said(session_id=await self.newton.conversations(self.origin).begin(session), text=text, frame=frame)
         async with aclosing(self.turns.take(said)) as pieces:  # kept when nobody reads it any more, too
             async for piece in pieces:
                 yield turned(piece, whole=whole) if isinstance(piece, Answer) else piece
@@ -48,13 +48,13 @@ class Here:
         await self.newton.upkeep(self.origin).settle(most)
 
     async def begin(self, session: str) -> None:
-        await self.newton.session(session)
+        await self.newton.conversations(self.origin).begin(session)
 
     async def known(self, session: str) -> bool:
         return await self._doors.known(session)
 
     async def close(self, session: str) -> None:
-        await self.newton.close_session(await self.newton.session(session), origin=self.origin)
+        await self.newton.conversations(self.origin).close(await self.newton.conversations(self.origin).begin(session))
 
     async def frame(self, name: str) -> str:
         return frame_named(self.newton.frames, name).name
@@ -64,13 +64,13 @@ class Here:
         return explained(account, account.picked(which))
 
     async def remember(self, text: str) -> tuple[Kept, Sequence[Changed]]:
-        began = self.newton.clock.now()
+        began = self.newton.scope.now()
         kept = await self.newton.verbs(self.origin).remember(Remark(content=text))
         await self.settle()
         return kept, await self.newton.curation(self.origin).changed(began)
 
     async def tasks(self, session: str) -> Work:
-        return self.newton.tasks(self.origin).of(await self.newton.session(session))
+        return self.newton.tasks(self.origin).of(await self.newton.conversations(self.origin).begin(session))
 
     async def checkpoints(self, session: str) -> Sequence[Checkpoint]:
         return await self._doors.checkpoints(session)

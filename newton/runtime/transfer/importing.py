@@ -4,23 +4,17 @@ import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from uuid import UUID
 
-from newton.agent.telling import tell
+from newton.agent.scope import AgentScope
 from newton.brain import ledger, snapshots
 from newton.brain.headnote import HeadNotes
 from newton.brain.stating import Intent
-from newton.clock import Clock
 from newton.concurrency import together
-from newton.db.pool import Database, Tx
+from newton.db.pool import Tx
 from newton.dialogue import closing, sessions
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import ConflictError, InputError, NewtonError
-from newton.heart.lifecycle.engine import Ground
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Teller
 from newton.memory.outbox import Outbox
-from newton.memory.representations import Count
 from newton.runtime.transfer.given import Item, Said
 from newton.runtime.transfer.keeping import keep
 from newton.runtime.transfer.lines import read
@@ -67,11 +61,7 @@ class Pace:
 class Importer:
     """Imports into one agent. Each batch commits whole; a run that was killed is finished by running it again."""
 
-    db: Database
-    agent_id: UUID
-    clock: Clock
-    count: Count
-    thresholds: Thresholds
+    scope: AgentScope
     outbox: Outbox | None
     notes: HeadNotes
     sizes: Sizes = USUAL
@@ -97,19 +87,23 @@ class Importer:
             pace.more.set()
             progress(len(batch))
         await self._close(touched, report, progress)
-        async with self.db.work(self.agent_id) as tx:
+        async with self.scope.transaction() as tx:
             if decided:
-                await snapshots.take(tx, agent_id=self.agent_id, now=self.clock.now(), count=self.count)
+                await snapshots.take(
+                    tx, agent_id=self.scope.agent_id, now=self.scope.now(), count=self.scope.count_tokens
+                )
             if report.new or report.episodes:
                 about = {"new": report.new, "known": report.known, "refused": len(report.refused)}
-                tell("import.finished", about, agent_id=self.agent_id, now=self.clock.now())
+                self.scope.publish("import.finished", about)
         pace.finished = True
         pace.more.set()
 
     async def _take(self, batch: Sequence[Numbered], report: Report) -> None:
         """The batch in one unit of work; if a line of it is refused, each half in its own, until only that line is."""
         try:
-            new = await self.db.retried(self.agent_id, lambda tx: self._keep(tx, [item for _, item in batch]))
+            new = await self.scope.db.retried(
+                self.scope.agent_id, lambda tx: self._keep(tx, [item for _, item in batch])
+            )
         except (InputError, ConflictError) as error:
             if len(batch) == 1:
                 report.refused.append(Refusal(batch[0][0], str(error)))
@@ -125,27 +119,25 @@ class Importer:
     async def _note(self, batch: Sequence[Numbered]) -> None:
         """Where the ledger ends now, if decisions came in."""
         if any(isinstance(item, Intent) for _, item in batch):
-            seen = await asyncio.to_thread(self.notes.last, self.agent_id)
-            async with self.db.work(self.agent_id) as tx:
-                head = await ledger.grown(tx, seen, agent_id=self.agent_id)
-            await asyncio.to_thread(self.notes.note, self.agent_id, head)
+            seen = await asyncio.to_thread(self.notes.last, self.scope.agent_id)
+            async with self.scope.transaction() as tx:
+                head = await ledger.grown(tx, seen, agent_id=self.scope.agent_id)
+            await asyncio.to_thread(self.notes.note, self.scope.agent_id, head)
 
     async def _keep(self, tx: Tx, items: Sequence[Item]) -> int:
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="user")
-        new = await keep(
-            tx, items, ground=Ground(by=by, thresholds=self.thresholds), count=self.count, sizes=self.sizes
-        )
+        ctx = self.scope.at(ORIGIN).write_context("user")
+        new = await keep(tx, items, ctx=ctx, sizes=self.sizes)
         if new:
-            tell("import.kept", {"new": new, "known": len(items) - new}, agent_id=by.agent_id, now=by.now)
+            self.scope.publish("import.kept", {"new": new, "known": len(items) - new})
         return new
 
     async def _close(self, touched: set[str], report: Report, progress: Progress) -> None:
         """Every session of the file has been said to its end, as far as the file knows."""
-        by = Teller(agent_id=self.agent_id, now=self.clock.now(), origin=ORIGIN, trust="agent")
+        ctx = self.scope.at(ORIGIN).write_context("agent")
         for ref in sorted(touched):
-            async with self.db.work(self.agent_id) as tx:
-                session_id = await sessions.session(tx, agent_id=by.agent_id, ref=ref, now=by.now)
-                report.episodes += await closing.close(tx, session_id=session_id, by=by, count=self.count)
+            async with self.scope.transaction() as tx:
+                session_id = await sessions.session(tx, agent_id=ctx.agent_id, ref=ref, now=ctx.now)
+                report.episodes += await closing.close(tx, session_id=session_id, ctx=ctx)
             progress(0)
 
     async def _embed(self, report: Report, pace: Pace, progress: Progress) -> None:

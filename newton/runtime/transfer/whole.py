@@ -15,11 +15,10 @@ from uuid import UUID
 from pgvector import HalfVector
 from pydantic import AwareDatetime, BaseModel, ConfigDict, ValidationError
 
-from newton.agent.telling import tell
+from newton.agent.scope import AgentScope
 from newton.brain import ledger
 from newton.brain.headnote import HeadNotes
-from newton.clock import Clock
-from newton.db.pool import Database, Tx, refusing
+from newton.db.pool import Tx, refusing
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError
 from newton.ids import model_id
@@ -107,18 +106,16 @@ class Written:
 class Carrier:
     """Carries one agent out of a database, or into it."""
 
-    db: Database
-    agent_id: UUID
+    scope: AgentScope
     agent: str
-    clock: Clock
     notes: HeadNotes
 
     async def export(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> Header:
         """Writes the agent as it stands at one moment. What others write meanwhile is not in it."""
-        async with self.db.work(self.agent_id, snapshot=True) as tx:
+        async with self.scope.transaction(snapshot=True) as tx:
             parts = await _parts(tx)
             counts = {part: await self._counted(tx, part) for part in parts}
-            header = Header(format=FORMAT, agent=self.agent, at=self.clock.now(), counts=counts)
+            header = Header(format=FORMAT, agent=self.agent, at=self.scope.now(), counts=counts)
             out = Written(file)
             out.line(header.model_dump_json().encode() + b"\n")
             for part in (part for part in parts if counts[part]):
@@ -132,16 +129,16 @@ class Carrier:
 
     async def _counted(self, tx: Tx, part: str) -> int:
         if part == WORDS:
-            row = await SQL["count_words"].one(tx, agent_id=self.agent_id)
+            row = await SQL["count_words"].one(tx, agent_id=self.scope.agent_id)
         else:
-            row = await SQL["count"].one(tx, agent_id=self.agent_id, part=part)
+            row = await SQL["count"].one(tx, agent_id=self.scope.agent_id, part=part)
         return row["rows"] if row else 0
 
     async def _rows(self, tx: Tx, part: str) -> AsyncIterator[str]:
         match part:
             case "memory.embeddings":
                 models = {row["model_id"]: row for row in await SQL["models"].all(tx)}
-                async for row in SQL["vectors"].stream(tx, agent_id=self.agent_id):
+                async for row in SQL["vectors"].stream(tx, agent_id=self.scope.agent_id):
                     model, packed = models[row["model_id"]], base64.b64encode(row["embedding"].to_binary())
                     yield Vector(
                         identity=model["identity"],
@@ -150,10 +147,10 @@ class Carrier:
                         vector=packed.decode(),
                     ).model_dump_json()
             case "memory.postings":
-                async for row in SQL["words"].stream(tx, agent_id=self.agent_id):
+                async for row in SQL["words"].stream(tx, agent_id=self.scope.agent_id):
                     yield row["line"]
             case _:
-                async for row in SQL["rows"].stream(tx, agent_id=self.agent_id, part=part):
+                async for row in SQL["rows"].stream(tx, agent_id=self.scope.agent_id, part=part):
                     yield row["line"]
 
     async def take(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> Header:
@@ -163,8 +160,8 @@ class Carrier:
         agent that has begun to live.
         """
         header = await asyncio.to_thread(verified, file)
-        async with self.db.work(self.agent_id) as tx:
-            row = await SQL["begun"].one(tx, agent_id=self.agent_id)
+        async with self.scope.transaction() as tx:
+            row = await SQL["begun"].one(tx, agent_id=self.scope.agent_id)
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} has memories of its own.",
@@ -174,13 +171,13 @@ class Carrier:
             with refusing("The file holds what this database cannot keep"):
                 if strange := header.counts.keys() - set(await _parts(tx)):
                     raise InputError(f"The file has {min(strange)}, which is not known here.", hint=UPDATE)
-                await SQL["wipe"].run(tx, agent_id=self.agent_id)
+                await SQL["wipe"].run(tx, agent_id=self.scope.agent_id)
                 await SQL["in_any_order"].run(tx)
                 for part, rows in _batches(row for row in _rows(file) if row.part in header.counts):
                     await self._kept(tx, part, rows)
                     progress(len(rows))
             memories = header.counts.get("memory.memories", 0)
-            tell("agent.imported", {"memories": memories}, agent_id=self.agent_id, now=self.clock.now())
+            self.scope.publish("agent.imported", {"memories": memories})
         await self._noted()
         return header
 
@@ -189,9 +186,9 @@ class Carrier:
             case "memory.embeddings":
                 await self._take_vectors(tx, [Vector.model_validate_json(row) for row in rows])
             case "memory.postings":
-                await SQL["take_words"].run(tx, agent_id=self.agent_id, rows=_array(rows))
+                await SQL["take_words"].run(tx, agent_id=self.scope.agent_id, rows=_array(rows))
             case _:
-                await SQL["take"].run(tx, agent_id=self.agent_id, part=part, rows=_array(rows))
+                await SQL["take"].run(tx, agent_id=self.scope.agent_id, part=part, rows=_array(rows))
 
     async def _take_vectors(self, tx: Tx, vectors: Sequence[Vector]) -> None:
         models = {(one.identity, one.dimensions) for one in vectors}
@@ -203,16 +200,16 @@ class Carrier:
         )
         await SQL["take_vectors"].run(
             tx,
-            agent_id=self.agent_id,
+            agent_id=self.scope.agent_id,
             model_ids=[model_id(one.identity) for one in vectors],
             memory_ids=[one.memory_id for one in vectors],
             vectors=[HalfVector.from_binary(base64.b64decode(one.vector)) for one in vectors],
         )
 
     async def _noted(self) -> None:
-        async with self.db.work(self.agent_id) as tx:
-            head = await ledger.head(tx, agent_id=self.agent_id)
-        await asyncio.to_thread(self.notes.note, self.agent_id, head)
+        async with self.scope.transaction() as tx:
+            head = await ledger.head(tx, agent_id=self.scope.agent_id)
+        await asyncio.to_thread(self.notes.note, self.scope.agent_id, head)
 
 
 def _array(rows: list[bytes]) -> str:

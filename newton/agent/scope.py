@@ -1,0 +1,66 @@
+"""What every service of one agent needs: its database, clock, rules and the identity of the caller."""
+
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import TYPE_CHECKING
+from uuid import UUID
+
+from newton.agent import telling
+from newton.clock import Clock
+from newton.db.pool import Database, Joined, Tx
+from newton.heart.lifecycle.engine import Ground
+from newton.heart.lifecycle.thresholds import Thresholds
+from newton.memory.memory import Count, Trust
+
+if TYPE_CHECKING:
+    from newton.providers.embedding import Embedder
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentScope:
+    """One agent and whoever acts on it. The composition root makes one per agent; services narrow it with `at`.
+
+    `origin` names the interface that a call came through ("cli", "http", "mcp", "job embed"), `trust` the tier of what
+    the caller says. Code sets both; a model never does.
+    """
+
+    agent_id: UUID
+    db: Database
+    clock: Clock
+    count_tokens: Count
+    thresholds: Thresholds
+    embedder: "Embedder | None" = None
+    origin: str = "system"
+    trust: Trust = "user"
+
+    def at(self, origin: str, trust: Trust | None = None) -> "AgentScope":
+        """Return this scope for a call through another interface."""
+        return replace(self, origin=origin, trust=trust or self.trust)
+
+    def within(self, tx: Tx) -> "AgentScope":
+        """Return this scope joined to an open transaction: `transaction()` then yields `tx` and commits nothing."""
+        return replace(self, db=Joined(tx, self.agent_id))
+
+    def now(self) -> datetime:
+        return self.clock.now()
+
+    def transaction(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Tx]:
+        """Open a unit of work that sees this agent's rows only. See `Database.work`."""
+        return self.db.work(self.agent_id, snapshot=snapshot)
+
+    def write_context(self, trust: Trust | None = None) -> Ground:
+        """Return who writes, at this moment: with the trust of the scope unless another one is given."""
+        return Ground(
+            agent_id=self.agent_id,
+            now=self.clock.now(),
+            origin=self.origin,
+            trust=trust or self.trust,
+            count_tokens=self.count_tokens,
+            thresholds=self.thresholds,
+        )
+
+    def publish(self, type_: str, payload: Mapping[str, object]) -> None:
+        """Append an event when the open transaction commits. See `events.publish`."""
+        telling.tell(type_, payload, agent_id=self.agent_id, now=self.clock.now())
