@@ -103,7 +103,7 @@ async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind
     (tmp_path / "good.md").write_text("Tea is green.")
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee is black.")
     ingest = Ingest(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count=count)
-    report = await ingest.take(await ingest.found(tmp_path), trust="user")
+    report = await ingest.take((await ingest.found(tmp_path)).documents, trust="user")
     assert (report.documents, report.new) == (1, 1)
     (refused,) = report.refused
     assert "caf" in str(refused)
@@ -152,7 +152,7 @@ async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> 
     reader = Ingest(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count=count)
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
-    await reader.take(await reader.found(tmp_path), trust="user")
+    await reader.take((await reader.found(tmp_path)).documents, trust="user")
     assert await reader.miss(tmp_path) == []
     (tmp_path / "two.md").unlink()
     assert await reader.miss(tmp_path / "elsewhere") == [], "another folder says nothing of this one"
