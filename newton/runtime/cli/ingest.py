@@ -11,6 +11,7 @@ from rich.progress import Progress
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.cli.show import counted
 from newton.runtime.opening import opened
 
@@ -71,7 +72,7 @@ async def ingest(
     else:
         refused = f" Refused: {counted(len(report.refused), 'file')}." if report.refused else ""
         taken = f"{counted(report.new, 'new passage')}, {report.kept} kept, {report.replaced} replaced."
-        print(f"{counted(report.documents, 'document')}: {taken}{refused}")
+        say(f"{counted(report.documents, 'document')}: {taken}{refused}")
     return 2 if report.refused else 0
 
 
