@@ -12,6 +12,7 @@ RUN useradd --system --uid 10001 --create-home --home-dir /var/lib/newton newton
 COPY --from=build /opt/newton /opt/newton
 ENV PATH=/opt/newton/bin:$PATH \
     PYTHONUNBUFFERED=1 \
+    ORT_DISABLE_TELEMETRY=1 \
     NEWTON_DATA_DIR=/var/lib/newton/data
 USER newton
 WORKDIR /var/lib/newton

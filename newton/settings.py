@@ -16,6 +16,10 @@ from newton.errors import ConfigError
 PREFIX = "NEWTON_"
 CONFIG, TOKEN = "NEWTON_CONFIG", "NEWTON_TOKEN"  # where settings are, and a secret of who asks a daemon: no settings
 
+# ONNX Runtime would keep an id of the machine in the user's cache folder and look up a host of its vendor's; tiktoken
+# would copy its tables, which are here, into the folder of all users' temporary files.
+QUIET = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
+
 # Names that other tools use too; Newton honours them below its own.
 SHARED = {
     "DATABASE_URL": "database_url",
@@ -192,6 +196,11 @@ def token(env: Mapping[str, str] | None = None) -> SecretStr | None:
     """The token for a daemon that the environment names."""
     given = (os.environ if env is None else env).get(TOKEN, "").strip()  # noqa: TID251 (as above)
     return SecretStr(given) if given else None
+
+
+def quieten_libraries() -> None:
+    """Has libraries that read the environment neither report to their makers nor keep files of their own."""
+    os.environ.update(QUIET)  # noqa: TID251 (as above)
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:

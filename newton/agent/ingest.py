@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from newton.agent.scope import AgentScope
-from newton.content.documents import Document, documents_in, read_document
+from newton.content.documents import Document, Found, documents_in, read_document
 from newton.dialogue.condensing import USUAL, Sizes
 from newton.errors import InputError
 from newton.heart import documents
@@ -43,10 +43,11 @@ class Ingest:
     scope: AgentScope
     sizes: Sizes = USUAL
 
-    async def found(self, path: Path) -> Sequence[Path]:
-        """The documents that there are under a path. Raises InputError when there are none."""
-        found = await asyncio.to_thread(lambda: list(documents_in(path)))
-        if not found:
+    async def found(self, path: Path, *, follow: bool = False) -> Found:
+        """The documents that there are under a path, with `follow` by any link. Raises InputError when there is neither
+        a document nor a link that was not followed."""
+        found = await asyncio.to_thread(documents_in, path, follow=follow)
+        if not any(found):
             raise InputError(f"{path} holds no document.", hint="Markdown, text, HTML and PDF are read.")
         return found
 

@@ -1,17 +1,17 @@
 """Reads documents from disk: Markdown, plain text, HTML and PDF become sections of paragraphs."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from os import stat_result
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from newton.content import confined, markup
 from newton.content.sections import Reading, Section
 from newton.errors import InputError
 
-__all__ = ["Document", "Section", "Written", "documents_in", "read_document", "reading"]
+__all__ = ["Document", "Found", "Section", "Written", "documents_in", "read_document", "reading"]
 
 Format = Literal["markdown", "text", "html", "pdf"]
 
@@ -40,16 +40,25 @@ class Document:
     sections: tuple[Section, ...]
 
 
-def documents_in(path: Path) -> Iterator[Path]:
+class Found(NamedTuple):
+    """The documents of a path, and the links in it that lead out of it, which nobody asked to follow."""
+
+    documents: list[Path]
+    outside: list[Path]
+
+
+def documents_in(path: Path, *, follow: bool = False) -> Found:
     """The file itself, or each file of the folder whose suffix is known, in the order of their paths.
 
-    What is hidden is skipped, and so are links to folders, which may lead back; links to files are followed. Raises
-    InputError when the path does not exist or a folder cannot be listed.
+    What is hidden is skipped. A link may lead to any place in the folder, and with `follow` to any place at all; each
+    folder is looked through once, so none leads back. The path itself may be a link. Raises InputError when the path
+    does not exist or a folder cannot be listed.
     """
-    if S_ISDIR(_found(path).st_mode):
-        yield from _inside(path)
-    else:
-        yield path
+    if not S_ISDIR(_found(path).st_mode):
+        return Found([path], [])
+    found = Found([], [])
+    _look(path, found, within=None if follow else path.resolve(), seen=set())
+    return found
 
 
 def read_document(path: Path) -> Document:
@@ -76,7 +85,10 @@ def reading(text: str, form: Written) -> Reading:
     return read
 
 
-def _inside(folder: Path) -> Iterator[Path]:
+def _look(folder: Path, found: Found, *, within: Path | None, seen: set[Path]) -> None:
+    if (place := folder.resolve()) in seen:
+        return
+    seen.add(place)
     try:
         children = sorted(folder.iterdir())
     except OSError as error:
@@ -84,10 +96,24 @@ def _inside(folder: Path) -> Iterator[Path]:
     for child in children:
         if child.name.startswith("."):
             continue
-        if child.is_dir() and not child.is_symlink():
-            yield from _inside(child)
-        elif child.suffix.lower() in FORMATS and child.is_file():
-            yield child
+        mode = _mode(child)
+        document = child.suffix.lower() in FORMATS and S_ISREG(mode)
+        if not document and not S_ISDIR(mode):
+            continue
+        if within and child.is_symlink() and not child.resolve().is_relative_to(within):
+            found.outside.append(child)
+        elif document:
+            found.documents.append(child)
+        else:
+            _look(child, found, within=within, seen=seen)
+
+
+def _mode(path: Path) -> int:
+    """What it is, or what it leads to; 0 for a link that leads nowhere, or where we may not look."""
+    try:
+        return path.stat().st_mode
+    except OSError:
+        return 0
 
 
 def _form(path: Path) -> Format:

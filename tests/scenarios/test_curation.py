@@ -114,7 +114,7 @@ async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind
     ingest = Ingest(
         scope=agent_scope(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count_tokens=count)
     )
-    report = await ingest.take(await ingest.found(tmp_path), trust="user")
+    report = await ingest.take((await ingest.found(tmp_path)).documents, trust="user")
     assert (report.documents, report.new) == (1, 1)
     (refused,) = report.refused
     assert "caf" in str(refused)
@@ -165,7 +165,7 @@ async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> 
     )
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
-    await reader.take(await reader.found(tmp_path), trust="user")
+    await reader.take((await reader.found(tmp_path)).documents, trust="user")
     assert await reader.miss(tmp_path) == []
     (tmp_path / "two.md").unlink()
     assert await reader.miss(tmp_path / "elsewhere") == [], "another folder says nothing of this one"

@@ -363,12 +363,12 @@ def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
     (tmp_path / "loop.md").symlink_to("loop.md")
     (tmp_path / "linked.md").symlink_to("d.md")
     (tmp_path / "folder.md").mkdir()
-    found = [str(path.relative_to(tmp_path)) for path in documents_in(tmp_path)]
+    found = [str(path.relative_to(tmp_path)) for path in documents_in(tmp_path).documents]
     assert found == ["a.txt", "b/a.PDF", "b/z.md", "d.md", "linked.md"]
-    assert list(documents_in(tmp_path / "c.py")) == [tmp_path / "c.py"], "what was named is tried"
-    assert next(documents_in(tmp_path / "b" / "up" / "b")).name == "a.PDF"
+    assert documents_in(tmp_path / "c.py").documents == [tmp_path / "c.py"], "what was named is tried"
+    assert documents_in(tmp_path / "b" / "up" / "b").documents[0].name == "a.PDF"
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        list(documents_in(tmp_path / "none"))
+        documents_in(tmp_path / "none")

@@ -6,6 +6,7 @@ from cyclopts import Parameter
 
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.jobs.claiming import everyone
 from newton.runtime.opening import opened
 
@@ -27,7 +28,7 @@ async def list_(*, json: AsJson = False) -> None:
         return
     for one in known:
         given_up = f" · {show.counted(one.dead, 'run')} given up" if one.dead else ""
-        print(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.counted(one.live, 'job')} waiting{given_up}")
+        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.counted(one.live, 'job')} waiting{given_up}")
 
 
 async def begin(
@@ -44,4 +45,4 @@ async def begin(
     if json:
         show.as_json(said)
     else:
-        print(f"There is an agent {said['name']}. `newton tokens create TOKEN --agent {said['name']}` lets others in.")
+        say(f"There is an agent {said['name']}. `newton tokens create TOKEN --agent {said['name']}` lets others in.")

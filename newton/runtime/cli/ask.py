@@ -15,9 +15,10 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.failing import plain, told
+from newton.runtime.cli.failing import told
 from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
 from newton.runtime.talk.told import Turned, contents
@@ -139,7 +140,7 @@ async def context(
     if json:
         show.as_json(bundle.as_json())
     else:
-        print(bundle.text, end="")
+        say(bundle.text, end="")
         show.missing(bundle.missing)
         show.unshown(len(bundle.identity.unshown), budget=budget)
         show.emptied(bundle)
@@ -159,9 +160,9 @@ async def _printed(taken: AsyncGenerator[str | Turned]) -> Turned:
             if isinstance(piece, Turned):
                 answer = piece
             else:
-                print(plain(piece), end="", flush=True)
+                say(piece, end="", flush=True)
     assert answer is not None
-    print()
+    say()
     show.missing(answer.contents.missing)
     if not answer.quoted:  # what quotes says so itself
         show.blank(answer.contents.blank)

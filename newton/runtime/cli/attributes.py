@@ -2,6 +2,7 @@
 
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 
@@ -16,9 +17,9 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
         show.as_json(known)
         return
     for name, single in known.items():
-        print(f"{'one value' if single else 'many     '}  {name}")
+        say(f"{'one value' if single else 'many     '}  {name}")
     if not known:
-        print('No fact has one yet. `newton remember "Ana lives in Oslo" --subject Ana --attribute "lives in"`')
+        say('No fact has one yet. `newton remember "Ana lives in Oslo" --subject Ana --attribute "lives in"`')
 
 
 async def single(attribute: str, *, agent: Agent = None) -> None:
@@ -40,4 +41,4 @@ async def many(attribute: str, *, agent: Agent = None) -> None:
 async def _declare(attribute: str, *, agent: str | None, single: bool) -> None:
     async with opened(settings(agent)) as newton:
         await newton.curation("cli").declare(attribute, single=single)
-    print("Noted. Facts that are there stay as they were told.")
+    say("Noted. Facts that are there stay as they were told.")

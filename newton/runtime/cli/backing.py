@@ -11,6 +11,7 @@ from newton.content.shipped import shipped
 from newton.db import backup as backups
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.printing import say
 
 
 async def backup(
@@ -27,7 +28,7 @@ async def backup(
     if json:
         show.as_json(made.model_dump(mode="json", exclude={"files"}))
     else:
-        print(f"{folder} has {_rows(made.rows)}. `newton restore {folder}` brings them back.")
+        say(f"{folder} has {_rows(made.rows)}. `newton restore {folder}` brings them back.")
 
 
 async def restore(
@@ -57,7 +58,7 @@ async def restore(
             }
         )
         return
-    print(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_rows(done.rows)}.")
+    say(f"Restored as of {done.manifest.made_at:%Y-%m-%d %H:%M}: {_rows(done.rows)}.")
     if done.revoked:
         show.notice(
             f"{show.counted(done.revoked, 'token')} of then were revoked, for some may have been since."
@@ -65,7 +66,7 @@ async def restore(
         )
     show.notice("What was forgotten or erased since it was made is back: forget or erase it again.")
     if done.replaced:
-        print(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
+        say(f"What was there lies in {done.replaced}; delete it when all is well (`newton doctor --verify`).")
 
 
 def _rows(rows: Mapping[str, int]) -> str:

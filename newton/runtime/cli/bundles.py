@@ -12,6 +12,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.statuses import FAILED, OK
 from newton.runtime.talk.told import explained
@@ -43,12 +44,12 @@ async def bundles(
         return
     for one in listed:
         moment = f" as of {one.as_of:%Y-%m-%d %H:%M}" if one.as_of else ""
-        print(
+        say(
             f"{short(one.bundle_id)}  {one.created_at:%Y-%m-%d %H:%M}{moment}  {one.session or '-'}  {one.frame}"
             f"  {one.tokens}/{one.budget}  {show.beginning(one.input, BEGINNING)}"
         )
     if not listed:
-        print('There is no context yet: `newton context "…"` makes one.')
+        say('There is no context yet: `newton context "…"` makes one.')
 
 
 async def why(
@@ -69,7 +70,7 @@ async def why(
     if json:
         show.as_json(picked.as_json() if picked else account.as_json())
     else:
-        print(show.explanation(explained(account, picked)) if picked else show.account(account))
+        say(show.explanation(explained(account, picked)) if picked else show.account(account))
 
 
 async def replay(bundle: BundleName = LATEST, /, *, agent: Agent = None, json: AsJson = False) -> int:
@@ -103,13 +104,13 @@ async def diff(
     if json:
         show.as_json(compared.as_json())
     else:
-        print(_compared(compared))
+        say(_compared(compared))
 
 
 def _print(replayed: Replay) -> None:
     for difference in replayed.differences:
-        print(f"{difference.what}: {difference.why}")
-    print(f"{_which(replayed)}: {'identical' if replayed.identical else 'not the same'}")
+        say(f"{difference.what}: {difference.why}")
+    say(f"{_which(replayed)}: {'identical' if replayed.identical else 'not the same'}")
     for remark in replayed.since:
         show.notice(f"(Since then {remark}.)")
 

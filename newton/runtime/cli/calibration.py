@@ -13,6 +13,7 @@ from newton.brain.calibration.report import calibration as computed
 from newton.brain.choice import Judged
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.plots import page, text
 from newton.settings import Settings
@@ -41,7 +42,7 @@ async def calibration(
     if json:
         show.as_json(plain(whole))
     elif html is None:
-        print(text.calibration(whole))
+        say(text.calibration(whole))
 
 
 async def _judged(chosen: Settings) -> Sequence[Judged]:

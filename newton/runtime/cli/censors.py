@@ -9,6 +9,7 @@ from newton.memory.hygiene import clean
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton censors list` shows it.")]
@@ -25,9 +26,9 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
         show.as_json([_plain(censor) for censor in known])
         return
     for censor in known:
-        print(_told(censor))
+        say(_told(censor))
     if not known:
-        print('Nothing is forbidden. `newton censors add "push to main" --reason "releases go through review"`')
+        say('Nothing is forbidden. `newton censors add "push to main" --reason "releases go through review"`')
 
 
 async def add(
@@ -62,7 +63,7 @@ async def add(
     async with opened(settings(agent)) as newton:
         new = await newton.gate("cli").forbid(rule)
         await newton.upkeep("cli").settle()
-    print("In force." if new else "In force already; nothing changed.")
+    say("In force." if new else "In force already; nothing changed.")
 
 
 async def check(
@@ -86,7 +87,7 @@ async def check(
     if json:
         show.as_json({"blocked": ruling.blocks, "met": met, "unread": ruling.unread})
     else:
-        print("\n".join(f"{short(c.memory_id)}  {c.line}" for c in ruling.met) or "Nothing speaks against it.")
+        say("\n".join(f"{short(c.memory_id)}  {c.line}" for c in ruling.met) or "Nothing speaks against it.")
         if ruling.unread:
             show.notice(f"(Censors that go by meaning were not asked: {ruling.unread})")
     return int(ruling.blocks)
@@ -99,7 +100,7 @@ async def wrong(censor: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         await newton.gate("cli").wrong(censor)
-    print("Noted.")
+    say("Noted.")
 
 
 async def approve(censor: Which, *, agent: Agent = None) -> None:
@@ -109,7 +110,7 @@ async def approve(censor: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         waited = await newton.gate("cli").approve(censor)
-    print("In force." if waited else "It was not waiting; nothing changed.")
+    say("In force." if waited else "It was not waiting; nothing changed.")
 
 
 async def retire(censor: Which, *, agent: Agent = None) -> None:
@@ -119,7 +120,7 @@ async def retire(censor: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         await newton.gate("cli").retire(censor)
-    print("Out of force.")
+    say("Out of force.")
 
 
 def _told(censor: Listed) -> str:

@@ -17,9 +17,9 @@ from newton.errors import InputError, NewtonError
 from newton.ids import new_id
 from newton.memory.hygiene import mended, ref
 from newton.runtime.cli import show
-from newton.runtime.cli.failing import plain
 from newton.runtime.cli.meeting import Daemon, TokenFile, met
 from newton.runtime.cli.options import Agent, session_name, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.cli.sessions import places
 from newton.runtime.cli.tasks import typed
 from newton.runtime.statuses import INTERRUPTED, OK
@@ -108,7 +108,7 @@ class Conversation:
         except asyncio.CancelledError:
             if self.leaving:
                 raise
-            print(" …\n")
+            say(" …\n")
         finally:
             self.answering = None
 
@@ -132,8 +132,8 @@ class Conversation:
                         show.notice(f"\n({piece.caveat})")
                     show.proposed(piece.proposed)
                 else:
-                    print(plain(piece), end="", flush=True)
-        print("\n", flush=True)
+                    say(piece, end="", flush=True)
+        say("\n", flush=True)
 
     def _tell_unshown(self, identity: Shown) -> None:
         """What of the identity has no room; once, as long as it stays the same."""
@@ -143,7 +143,7 @@ class Conversation:
     async def _command(self, words: str) -> None:
         name, _, rest = words.partition(" ")
         commands: dict[str, Callable[[str], Awaitable[None] | None]] = {
-            "/help": lambda _: print(HELP),
+            "/help": lambda _: say(HELP),
             "/context": self._context,
             "/why": self._why,
             "/frame": self._frame,
@@ -162,30 +162,30 @@ class Conversation:
 
     def _context(self, _: str) -> None:
         given = self._given()
-        print(f"{show.bundle_summary(given.contents)}\n\n{show.came_about(given)}")
+        say(f"{show.bundle_summary(given.contents)}\n\n{show.came_about(given)}")
 
     async def _why(self, which: str) -> None:
-        print(show.explanation(await self.partner.why(self._given().contents.bundle_id, which)))
+        say(show.explanation(await self.partner.why(self._given().contents.bundle_id, which)))
 
     async def _frame(self, name: str) -> None:
         if name:
             self.frame = None if name == AUTO else await self.partner.frame(name)
-        print(f"Frame: {self.frame or 'chosen for each input'}.")
+        say(f"Frame: {self.frame or 'chosen for each input'}.")
         if not name and self.given:
             frame = self.given.contents.frame
-            print(f"The last answer: {show.framed(frame)}, because {frame.reason}.")
+            say(f"The last answer: {show.framed(frame)}, because {frame.reason}.")
 
     async def _remember(self, text: str) -> None:
-        print(show.kept(*await self.partner.remember(text)))
+        say(show.kept(*await self.partner.remember(text)))
 
     async def _task(self, words: str) -> None:
-        print(await typed(await self.partner.tasks(self.name), words))
+        say(await typed(await self.partner.tasks(self.name), words))
 
     async def _checkpoint(self, name: str) -> None:
         if name:
-            print(places([await self.partner.checkpoint(self.name, ref(name, what="checkpoint"))], self.name))
+            say(places([await self.partner.checkpoint(self.name, ref(name, what="checkpoint"))], self.name))
         else:
-            print(places(await self.partner.checkpoints(self.name), self.name))
+            say(places(await self.partner.checkpoints(self.name), self.name))
 
     async def _branch(self, words: str) -> None:
         name, _, at = words.partition(" ")
@@ -200,19 +200,19 @@ class Conversation:
             await self.partner.begin(name)
             self.name, self.given = name, None
         new = "" if known else f" It is a new conversation; /switch {left} goes back."
-        print(f"This is {self.name}.{new}")
+        say(f"This is {self.name}.{new}")
 
     async def _accept(self, which: str) -> None:
         for wish in await self._meant(which):
             stands = show.wished(await self.partner.accept(wish.tenet_id))
             self._settle(wish)
-            print(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
+            say(f"It stands: {stands} (`newton identity` shows it, and takes it out again)")
 
     async def _reject(self, which: str) -> None:
         for wish in await self._meant(which):
             await self.partner.reject(wish.tenet_id)
             self._settle(wish)
-            print(f"Dropped: {wish.words}")
+            say(f"Dropped: {wish.words}")
 
     async def _meant(self, which: str) -> Sequence[Wish]:
         """Of what was proposed last, that number, or all of it."""

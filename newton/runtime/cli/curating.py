@@ -12,6 +12,7 @@ from newton.memory.lookup import Record, short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show as shown
 from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 Memory = Annotated[str, Parameter(help="Its id, or the end of it as `newton recall` shows it.")]
@@ -27,7 +28,7 @@ async def show(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> 
     if json:
         shown.as_json(_plain(record) | told)
         return
-    print(_told(record, told))
+    say(_told(record, told))
 
 
 async def history(memory: Memory, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -40,12 +41,10 @@ async def history(memory: Memory, *, agent: Agent = None, json: AsJson = False) 
     if json:
         shown.as_json([asdict(change) | {"at": change.at.isoformat()} for change in changes])
         return
-    print(
-        f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} {short(record.memory_id)} written through {record.origin}"
-    )
+    say(f"{record.created_at:%Y-%m-%d %H:%M}  {record.kind} {short(record.memory_id)} written through {record.origin}")
     for change in changes:
-        print(_line(change))
-    print(f"it is {record.state}{' and quarantined' if record.quarantined else ''} now")
+        say(_line(change))
+    say(f"it is {record.state}{' and quarantined' if record.quarantined else ''} now")
 
 
 async def confirm(
@@ -65,7 +64,7 @@ async def confirm(
             await curation.mark(memory)
         changed = await curation.changed(began)
     said = "Confirmed." if counted else "Confirmed already today; nothing changed."
-    print(("Marked as a core fact." if core else said) + shown.changes(changed))
+    say(("Marked as a core fact." if core else said) + shown.changes(changed))
 
 
 async def supersede(
@@ -87,7 +86,7 @@ async def supersede(
     async with opened(settings(agent)) as newton:
         new = await newton.curation("cli").supersede(memory, content, at=at)
         await newton.upkeep("cli").settle()
-    print(f"Superseded by {short(new)}.")
+    say(f"Superseded by {short(new)}.")
 
 
 async def retract(memory: Memory, *, agent: Agent = None) -> None:
@@ -99,7 +98,7 @@ async def retract(memory: Memory, *, agent: Agent = None) -> None:
         curation, began = newton.curation("cli"), newton.scope.now()
         await curation.retract(memory)
         changed = await curation.changed(began)
-    print("Retracted." + shown.changes(changed))
+    say("Retracted." + shown.changes(changed))
 
 
 async def forget(
@@ -126,7 +125,7 @@ async def forget(
         raise InputError("Nothing was forgotten.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent)) as newton:
         gone = await newton.curation("cli").forget(memories, derived=derived, because=because)
-    print(f"Forgotten: {', '.join(short(memory_id) for memory_id in gone)}.")
+    say(f"Forgotten: {', '.join(short(memory_id) for memory_id in gone)}.")
 
 
 def _line(change: Transition) -> str:

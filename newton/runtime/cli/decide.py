@@ -18,6 +18,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, moment, settings
+from newton.runtime.cli.printing import say, visible
 from newton.runtime.opening import opened
 
 KINDS: tuple[str, ...] = get_args(ReasonKind)
@@ -122,7 +123,7 @@ def _shown(outlook: Outlook, *, json: bool) -> int:
     if json:
         show.as_json(_plain(outlook))
     else:
-        print("\n".join([*lines_of(outlook), _quality(outlook)]))
+        say("\n".join([*lines_of(outlook), _quality(outlook)]))
     return int(outlook.blocked)
 
 
@@ -130,8 +131,8 @@ def _told(decided: Decided, *, json: bool) -> None:
     if json:
         show.as_json({"decision_id": str(decided.decision_id), "new": decided.new, **_plain(decided.outlook)})
         return
-    print("\n".join([*lines_of(decided.outlook), _quality(decided.outlook)]))
-    print(f"Recorded as {short(decided.decision_id)}." if decided.new else "Recorded already; nothing changed.")
+    say("\n".join([*lines_of(decided.outlook), _quality(decided.outlook)]))
+    say(f"Recorded as {short(decided.decision_id)}." if decided.new else "Recorded already; nothing changed.")
     show.missing(decided.outlook.missing)
 
 
@@ -174,7 +175,7 @@ async def _walked(deciding: Deciding, choice: Choice) -> Choice:
         stakes=cast("Stakes", _asked(f"Stakes: {', '.join(get_args(Stakes))}? [{choice.stakes}] ", choice.stakes)),
         context=choice.context or _asked("In which situation? ", "") or None,
     )
-    print("\n".join(lines_of(await deciding.look(choice))))
+    say("\n".join(lines_of(await deciding.look(choice))))
     choice = replace(
         choice,
         alternatives=choice.alternatives or tuple(_several("What else was considered? (an empty line ends) ")),
@@ -184,7 +185,7 @@ async def _walked(deciding: Deciding, choice: Choice) -> Choice:
     )
     choice = replace(choice, confidence=_asked_number("How sure are you that it will succeed, from 0 to 1? "))
     ruled = await deciding.look(choice)
-    print("\n".join(f"Guardrail: {ruling.words}" for ruling in ruled.rulings if ruling.words) or _quality(ruled))
+    say("\n".join(f"Guardrail: {ruling.words}" for ruling in ruled.rulings if ruling.words) or _quality(ruled))
     if _asked("Record it? [Y/n] ", "y").lower() not in {"y", "yes"}:
         raise InputError("Nothing was recorded.", hint="Call `newton decide` again when it is clear.")
     return choice
@@ -192,7 +193,7 @@ async def _walked(deciding: Deciding, choice: Choice) -> Choice:
 
 def _asked(question: str, otherwise: str | None = None) -> str:
     """What was answered; asked again until something was, unless there is an answer otherwise."""
-    while not (answer := input(question).strip()) and otherwise is None:
+    while not (answer := input(visible(question)).strip()) and otherwise is None:
         pass
     return answer or otherwise or ""
 
@@ -207,7 +208,7 @@ def _asked_day(question: str) -> datetime | None:
         try:
             return moment(answer, now=SystemClock().now())
         except InputError as error:
-            print(f"{error.what} {error.hint} Or write nothing.")
+            say(f"{error.what} {error.hint} Or write nothing.")
     return None
 
 
@@ -216,4 +217,4 @@ def _asked_number(question: str) -> float:
         try:
             return float(_asked(question))
         except ValueError:
-            print("That is no number; write it as 0.8.")
+            say("That is no number; write it as 0.8.")

@@ -18,6 +18,7 @@ from newton.memory.lookup import short
 from newton.memory.transitions import Transition
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, agreed, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 MOST = 1_000_000  # decisions in a list
@@ -37,7 +38,7 @@ async def think(decision: Which, text: str, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         await newton.deciding("cli").think(decision, text)
-    print("Noted.")
+    say("Noted.")
 
 
 async def done(decision: Which, *, agent: Agent = None) -> None:
@@ -47,7 +48,7 @@ async def done(decision: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         await newton.deciding("cli").done(decision)
-    print("Done; its outcome is awaited.")
+    say("Done; its outcome is awaited.")
 
 
 async def review(
@@ -71,7 +72,7 @@ async def review(
             await deciding.review(decision, outcome, lesson=lesson, at=at)
         else:
             outcome = await deciding.verified(decision)
-    print(f"Reviewed: {outcome}." if outcome else "The verifier says nothing; the decision stays open.")
+    say(f"Reviewed: {outcome}." if outcome else "The verifier says nothing; the decision stays open.")
 
 
 async def list_(
@@ -99,13 +100,13 @@ async def list_(
         deciding = newton.deciding("cli")
         if categories:
             for known in await deciding.categories():
-                print(f"{known.decisions:>6} decided  {known.judged:>6} judged  {known.name}")
+                say(f"{known.decisions:>6} decided  {known.judged:>6} judged  {known.name}")
             return
         found = await deciding.listed(wanted)
     if json:
         show.as_json([_plain(one) for one in found])
         return
-    print("\n".join(map(_line, found)) or ("Nothing is due." if due else "There is no such decision."))
+    say("\n".join(map(_line, found)) or ("Nothing is due." if due else "There is no such decision."))
 
 
 async def show_(decision: Which, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -119,7 +120,7 @@ async def show_(decision: Which, *, agent: Agent = None, json: AsJson = False) -
     if json:
         show.as_json(whole.as_json())
         return
-    print("\n".join(_told(whole, history)))
+    say("\n".join(_told(whole, history)))
 
 
 async def amend(
@@ -145,7 +146,7 @@ async def amend(
     )
     async with opened(settings(agent)) as newton:
         await newton.deciding("cli").amend(decision, added)
-    print("Amended.")
+    say("Amended.")
 
 
 async def link(
@@ -170,7 +171,7 @@ async def link(
         else:
             name: ByHand = "depends_on" if depends_on else "contradicts" if contradicts else "relates"
             await deciding.link(decision, name, other)
-    print("Linked.")
+    say("Linked.")
 
 
 async def erase(
@@ -188,7 +189,7 @@ async def erase(
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent)) as newton:
         erased = await newton.deciding("cli").erase(decision, because=because)
-    print("Erased." if erased else "No word of it was left; nothing changed.")
+    say("Erased." if erased else "No word of it was left; nothing changed.")
 
 
 def _named(given: str | None, what: str) -> str | None:

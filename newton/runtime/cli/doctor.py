@@ -22,6 +22,7 @@ from newton.providers.chat import ChatMessage
 from newton.runtime import address
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.models import chat_model
 from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
@@ -54,11 +55,11 @@ async def doctor(*, verify: Verify = False, agent: Agent = None, json: AsJson = 
         show.as_json({"findings": [asdict(f) for f in findings], "settings": _plain(chosen)})
     else:
         for f in findings:
-            print(f"{MARKS[f.state]} {f.what}" + (f"\n    {f.todo}" if f.todo else ""))
-        print("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
+            say(f"{MARKS[f.state]} {f.what}" + (f"\n    {f.todo}" if f.todo else ""))
+        say("\nSettings (newton.toml, then NEWTON_… in the environment, then flags):")
         plain = _plain(chosen)
         width = max(map(len, plain)) + 2
-        print("\n".join(f"  {name:<{width}}{value}" for name, value in plain.items()))
+        say("\n".join(f"  {name:<{width}}{value}" for name, value in plain.items()))
     return 1 if any(f.state == "wrong" for f in findings) else 0
 
 

@@ -9,6 +9,7 @@ from newton.heart.entities import DEEPEST
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 
@@ -49,4 +50,4 @@ async def entities(
     if json:
         show.as_json([{key: v if isinstance(v, int | float) else str(v) for key, v in line.items()} for line in lines])
         return
-    print("\n".join(told) or "Nothing is known of that yet. `newton jobs run lifecycle` reads what is there for names.")
+    say("\n".join(told) or "Nothing is known of that yet. `newton jobs run lifecycle` reads what is there for names.")

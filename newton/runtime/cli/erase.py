@@ -10,6 +10,7 @@ from newton.agent.erasing import Going
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, agreed, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 SHOWN = 10
@@ -46,7 +47,7 @@ async def erase(
         if subject is None:
             await erasing.wipe()
             newton.notes.drop(newton.scope.agent_id)
-            print(f"The agent {agent} has nothing left.")
+            say(f"The agent {agent} has nothing left.")
             return
         found = await (
             erasing.going(subject) if confirm is None else erasing.erase(subject, token=confirm, because=because)
@@ -64,9 +65,9 @@ def _tell(found: Going, agent: str, subject: str, *, done: bool, json: bool) -> 
     told += [show.counted(number, kind) for kind, number in sorted(beside.items())]
     told += [f"the words of {show.counted(len(found.decisions), 'decision')}"] if found.decisions else []
     told += [f"{show.counted(len(found.tenets), 'line')} of the identity"] if found.tenets else []
-    print(f"{'Erased' if done else 'Would go'} ({', '.join(found.names)}): {', '.join(told)}.")
+    say(f"{'Erased' if done else 'Would go'} ({', '.join(found.names)}): {', '.join(told)}.")
     if not done:
         for _, kind, micro in found.memories[:SHOWN]:
-            print(f"  {kind:<10} {micro}")
+            say(f"  {kind:<10} {micro}")
         words = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {found.token}"
-        print(f"What was made from it goes too. `{words}` does it.")
+        say(f"What was made from it goes too. `{words}` does it.")

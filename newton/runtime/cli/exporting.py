@@ -10,6 +10,7 @@ from newton.errors import ConflictError, InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.transfer.whole import Header
 from newton.runtime.wiring import Newton
@@ -36,7 +37,7 @@ async def export(file: File, *, force: Force = False, agent: Agent = None, json:
     if json:
         show.as_json(header.model_dump(mode="json"))
     else:
-        print(f"{sum(header.counts.values())} rows of the agent {header.agent} are in {file}.")
+        say(f"{sum(header.counts.values())} rows of the agent {header.agent} are in {file}.")
 
 
 async def _written(newton: Newton, file: Path) -> Header:

@@ -10,6 +10,7 @@ from newton.content.profiles import load_profiles
 from newton.memory.hygiene import clean
 from newton.runtime.cli import show
 from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import framed
 from newton.runtime.talk.told import framing
 
@@ -45,7 +46,7 @@ async def frames(
         if json:
             show.as_json(choice.outline())
         else:
-            print(f"{show.framed(framing(choice))}\nbecause {choice.reason}")
+            say(f"{show.framed(framing(choice))}\nbecause {choice.reason}")
     else:
         known = load_outlook(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
         _list_frames(list(known.values()) if name is None else [frame_named(known, name)], full=bool(name), json=json)
@@ -55,16 +56,16 @@ def _list_frames(shown: list[Frame], *, full: bool, json: bool) -> None:
     if json:
         show.as_json([frame.model_dump(mode="json") for frame in shown])
     elif full:
-        print(_told(shown[0]))
+        say(_told(shown[0]))
     else:
-        print("\n".join(f"{frame.name:<14}{frame.description}" for frame in shown))
+        say("\n".join(f"{frame.name:<14}{frame.description}" for frame in shown))
 
 
 def _list_packs(shown: dict[str, Pack], *, json: bool) -> None:
     if json:
         show.as_json([pack.model_dump(mode="json") for pack in shown.values()])
     else:
-        print("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_split(pack)}" for pack in shown.values()))
+        say("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_split(pack)}" for pack in shown.values()))
 
 
 def _split(pack: Pack) -> str:

@@ -10,6 +10,7 @@ from newton.agent.appraising import appraised
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.plots import growth as shown
 
@@ -42,4 +43,4 @@ async def growth(
     if json:
         show.as_json(shown.plain(found, said))
     elif html is None:
-        print(shown.markdown(found, said, of=chosen.agent))
+        say(shown.markdown(found, said, of=chosen.agent))

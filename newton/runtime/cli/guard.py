@@ -13,6 +13,7 @@ from newton.content.guardrails import Severity
 from newton.runtime.cli import show
 from newton.runtime.cli.decide import reason_of
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 Name = Annotated[str, Parameter(help="The guardrail's name.")]
@@ -35,7 +36,7 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
     if json:
         show.as_json([_plain(listed) for listed in known])
     else:
-        print("\n".join(_told(listed) for listed in known) or "There are none.")
+        say("\n".join(_told(listed) for listed in known) or "There are none.")
 
 
 async def add(
@@ -66,7 +67,7 @@ async def add(
     )
     async with opened(settings(agent)) as newton:
         done = await newton.guarding("cli").add(rule)
-    print(DONE[done])
+    say(DONE[done])
 
 
 async def check(
@@ -116,7 +117,7 @@ async def check(
     if json:
         show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})
     else:
-        print("\n".join(_shown(ruling) for ruling in rulings) or "There are no guardrails.")
+        say("\n".join(_shown(ruling) for ruling in rulings) or "There are no guardrails.")
     return int(blocked)
 
 
@@ -127,7 +128,7 @@ async def retire(name: Name, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         await newton.guarding("cli").retire(name)
-    print("Out of force.")
+    say("Out of force.")
 
 
 async def restore(name: Name, *, agent: Agent = None) -> None:
@@ -137,7 +138,7 @@ async def restore(name: Name, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         changed = await newton.guarding("cli").restore(name)
-    print("In force." if changed else "In force already; nothing changed.")
+    say("In force." if changed else "In force already; nothing changed.")
 
 
 def _told(listed: Listed) -> str:

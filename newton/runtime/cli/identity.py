@@ -14,6 +14,7 @@ from newton.heart.tenets import Part, Tenet, difference
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Budget, agreed, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton identity` shows it.")]
@@ -40,7 +41,7 @@ async def show_(*, budget: Budget = None, agent: Agent = None, json: AsJson = Fa
     if json:
         show.as_json(_plain(shown, most))
         return
-    print("\n".join(_told(shown, most, total)) if identity.tenets else NONE_YET)
+    say("\n".join(_told(shown, most, total)) if identity.tenets else NONE_YET)
     if waiting:
         waits = "waits" if len(waiting) == 1 else "wait"
         show.notice(f"\n{show.counted(len(waiting), 'line')} {waits} for your yes: `newton identity proposals`")
@@ -68,7 +69,7 @@ async def add(
     """
     async with opened(settings(agent)) as newton:
         new = await newton.bearing("cli").add(part, words, because=because, beside=beside)
-    print("It stands." if new else "It stands already; nothing changed.")
+    say("It stands." if new else "It stands already; nothing changed.")
 
 
 async def change(
@@ -85,7 +86,7 @@ async def change(
     """
     async with opened(settings(agent)) as newton:
         changed = await newton.bearing("cli").change(line, words, part=part, because=because)
-    print("Changed." if changed else "These are its words already; nothing changed.")
+    say("Changed." if changed else "These are its words already; nothing changed.")
 
 
 async def remove(line: Which, *, because: Because = None, agent: Agent = None) -> None:
@@ -95,7 +96,7 @@ async def remove(line: Which, *, because: Because = None, agent: Agent = None) -
     """
     async with opened(settings(agent)) as newton:
         tenet = await newton.bearing("cli").remove(line, because=because)
-    print(f"Taken out: {tenet.words}")
+    say(f"Taken out: {tenet.words}")
 
 
 async def history(*, agent: Agent = None, json: AsJson = False) -> None:
@@ -111,9 +112,9 @@ async def history(*, agent: Agent = None, json: AsJson = False) -> None:
         show.as_json([_version(version, before, words) for before, version in steps])
         return
     for before, version in steps:
-        print("\n".join(_change(version, before, words)))
+        say("\n".join(_change(version, before, words)))
     if not versions:
-        print(NONE_YET)
+        say(NONE_YET)
 
 
 async def rollback(version: int, *, because: Because = None, agent: Agent = None) -> None:
@@ -123,7 +124,7 @@ async def rollback(version: int, *, because: Because = None, agent: Agent = None
     """
     async with opened(settings(agent)) as newton:
         changed = await newton.bearing("cli").roll_back(version, because=because)
-    print(f"As in version {version} again." if changed else f"It is as in version {version}; nothing changed.")
+    say(f"As in version {version} again." if changed else f"It is as in version {version}; nothing changed.")
 
 
 async def proposals(*, agent: Agent = None, json: AsJson = False) -> None:
@@ -140,9 +141,9 @@ async def proposals(*, agent: Agent = None, json: AsJson = False) -> None:
     for one in waiting:
         by = "you" if one.trust == "user" else f"the {one.trust}"
         words = f"{one.words}{show.instead(opposed(now, one.words or ''))}"
-        print(f"{short(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
+        say(f"{short(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
     if not waiting:
-        print("Nothing waits for your yes.")
+        say("Nothing waits for your yes.")
 
 
 async def accept(proposal: Which, *, agent: Agent = None) -> None:
@@ -152,7 +153,7 @@ async def accept(proposal: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         tenet, standing = await newton.bearing("cli").accept(proposal)
-    print(f"It stands: {tenet.words}{show.instead(standing)}")
+    say(f"It stands: {tenet.words}{show.instead(standing)}")
 
 
 async def reject(proposal: Which, *, agent: Agent = None) -> None:
@@ -162,7 +163,7 @@ async def reject(proposal: Which, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         tenet = await newton.bearing("cli").reject(proposal)
-    print(f"Dropped: {tenet.words}")
+    say(f"Dropped: {tenet.words}")
 
 
 async def erase(
@@ -180,7 +181,7 @@ async def erase(
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
     async with opened(settings(agent)) as newton:
         await newton.bearing("cli").erase(line, because=because)
-    print("Erased. What was said in a conversation stays there; `newton forget` takes that away.")
+    say("Erased. What was said in a conversation stays there; `newton forget` takes that away.")
 
 
 def _told(shown: Presence, most: int, total: int) -> list[str]:

@@ -11,6 +11,7 @@ from newton.errors import InputError
 from newton.memory.outbox import Outbox
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.transfer.importing import Report
 from newton.runtime.transfer.whole import LONGEST_HEADER, is_whole, verified
@@ -117,18 +118,18 @@ async def _take(file: Path, lines: int, *, agent: str | None, json: bool) -> int
     if json:
         show.as_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})
     else:
-        print(f"The agent {named} has {memories} memories, as on {header.at:%Y-%m-%d %H:%M}.")
+        say(f"The agent {named} has {memories} memories, as on {header.at:%Y-%m-%d %H:%M}.")
     return 0
 
 
 def progress_bar() -> Progress:
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
+    columns = (TextColumn("{task.description}", markup=False), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
 def _tell(report: Report) -> None:
     made = f", {report.episodes} episodes made from sessions" if report.episodes else ""
-    print(f"{report.new} new, {report.known} known already{made}.")
+    say(f"{report.new} new, {report.known} known already{made}.")
     if report.down:
         show.notice(f"(No vectors yet, {report.down}; all is found by its words. Import again to make them.)")
     for refusal in report.refused[:MOST_SHOWN]:

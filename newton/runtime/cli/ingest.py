@@ -1,5 +1,6 @@
 """`newton ingest`: documents become passages."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -10,8 +11,11 @@ from rich.progress import Progress
 from newton.errors import InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.cli.show import counted
 from newton.runtime.opening import opened
+
+MOST_NAMED = 5  # links in a remark
 
 
 async def ingest(
@@ -20,6 +24,9 @@ async def ingest(
     trust: Annotated[
         Literal["user", "web"], Parameter(help="Whose words they are; those of the web are found only on request.")
     ] = "user",
+    follow_links: Annotated[
+        bool, Parameter(negative=(), help="Also take in what links in the folder lead to outside of it.")
+    ] = False,
     agent: Agent = None,
     json: AsJson = False,
 ) -> int:
@@ -36,15 +43,17 @@ async def ingest(
         raise InputError("The path is empty.", hint="Name a document or a folder; '.' is the current one.")
     async with opened(settings(agent)) as newton:
         reader = newton.ingest("ingest")
-        paths = await reader.found(Path(path))
+        found = await reader.found(Path(path), follow=follow_links)
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
-            task = bar.add_task("Reading", total=len(paths))
-            report = await reader.take(paths, trust=trust, progress=lambda _: bar.advance(task))
+            task = bar.add_task("Reading", total=len(found.documents))
+            report = await reader.take(found.documents, trust=trust, progress=lambda _: bar.advance(task))
             gone = await reader.miss(Path(path))
             bar.update(task, description="Embedding", total=None)
             settled = await newton.upkeep("ingest").settle(most=None)
     for missed in gone:
         show.notice(f"{missed} is gone; what it said is not held to be so any more.")
+    if found.outside:
+        show.notice(_unfollowed(found.outside, path))
     for error in report.refused:
         show.notice(f"newton: {error.what}\n  {error.hint}")
     if json:
@@ -56,11 +65,18 @@ async def ingest(
                 "replaced": report.replaced,
                 "gone": gone,
                 "refused": [error.what for error in report.refused],
+                "links_skipped": [str(link) for link in found.outside],
                 "embedder_down": settled.down,
             }
         )
     else:
         refused = f" Refused: {counted(len(report.refused), 'file')}." if report.refused else ""
         taken = f"{counted(report.new, 'new passage')}, {report.kept} kept, {report.replaced} replaced."
-        print(f"{counted(report.documents, 'document')}: {taken}{refused}")
+        say(f"{counted(report.documents, 'document')}: {taken}{refused}")
     return 2 if report.refused else 0
+
+
+def _unfollowed(links: Sequence[Path], path: str) -> str:
+    named = ", ".join(map(str, links[:MOST_NAMED])) + (" …" if len(links) > MOST_NAMED else "")
+    why = "was not followed: it leads" if len(links) == 1 else "were not followed: they lead"
+    return f"{counted(len(links), 'link')} {why} out of {path} ({named}).\n  Give --follow-links to take that in, too."

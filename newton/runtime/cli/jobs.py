@@ -11,6 +11,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.jobs import queue
 from newton.runtime.jobs.catalogue import job as known
 from newton.runtime.jobs.catalogue import running
@@ -36,7 +37,7 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
         show.as_json([_plain(one) for one in found])
         return
     for one in found:
-        print(f"{one.job.name:<20} {one.job.schedule.said:<24} next {one.next_at:%Y-%m-%d %H:%M} · {_went(one.last)}")
+        say(f"{one.job.name:<20} {one.job.schedule.said:<24} next {one.next_at:%Y-%m-%d %H:%M} · {_went(one.last)}")
 
 
 def _plain(one: Standing) -> dict[str, object]:
@@ -97,9 +98,9 @@ def _told(outcome: Outcome, *, json: bool) -> None:
         f"{name.replace('_', ' ')}: {value if isinstance(value, str | int | float) else ', '.join(value)}"
         for name, value in (outcome.did or {}).items()
     )
-    print(f"{'Done' if did else 'Nothing to do'}: {outcome.because}.")
+    say(f"{'Done' if did else 'Nothing to do'}: {outcome.because}.")
     if did:
-        print(did)
+        say(did)
 
 
 def _lived(lived: Lived, *, dry: bool, json: bool) -> None:
@@ -113,13 +114,13 @@ def _lived(lived: Lived, *, dry: bool, json: bool) -> None:
         )
         return
     for step in steps[:SHOWN]:
-        print(f"{short(step.memory_id)}  {step.before:<11} → {step.after:<11} {step.event}: {step.because}")
+        say(f"{short(step.memory_id)}  {step.before:<11} → {step.after:<11} {step.event}: {step.because}")
     if len(steps) > SHOWN:
-        print(f"… and {len(steps) - SHOWN} more")
+        say(f"… and {len(steps) - SHOWN} more")
     done = ", ".join(f"{count} {event}" for event, count in Counter(step.event for step in steps).most_common())
-    print(f"{'Due' if dry else 'Done'}: {done or 'nothing'}.")
+    say(f"{'Due' if dry else 'Done'}: {done or 'nothing'}.")
     if lived.expired:
-        print(f"{show.counted(lived.expired, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
+        say(f"{show.counted(lived.expired, 'context')} let go: older than NEWTON_BUNDLE_DAYS.")
 
 
 async def dead(*, agent: Agent = None, json: AsJson = False) -> None:
@@ -138,9 +139,9 @@ def _given_up(found: Sequence[Entry], *, json: bool) -> None:
         show.as_json(told)
         return
     for one in found:
-        print(f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, {show.counted(one.attempts, 'attempt')}: {one.error}")
+        say(f"{one.name:<20} due {one.slot:%Y-%m-%d %H:%M}, {show.counted(one.attempts, 'attempt')}: {one.error}")
     if not found:
-        print("Nothing was given up.")
+        say("Nothing was given up.")
 
 
 async def retry(
@@ -159,4 +160,4 @@ async def retry(
     if json:
         show.as_json(names)
     else:
-        print(f"Queued again: {', '.join(names) or 'nothing'}. `newton serve` does it, or `newton jobs run NAME`.")
+        say(f"Queued again: {', '.join(names) or 'nothing'}. `newton serve` does it, or `newton jobs run NAME`.")

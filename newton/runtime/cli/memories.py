@@ -13,6 +13,7 @@ from newton.memory.memory import RECALLED, Kind, past
 from newton.memory.recall import Found
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, Until, When, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 
@@ -72,7 +73,7 @@ async def remember(
             }
         )
         return
-    print(show.kept(kept, changed))
+    say(show.kept(kept, changed))
     if settled.down:
         show.notice(f"(No vector yet, {settled.down}; it is found by its words until there is one.)")
 
@@ -111,9 +112,9 @@ async def recall(
     for f in found.found:
         gone = past(f.kind, f.state)
         shown = briefly(f, f.summary)
-        print(f"{short(f.memory_id)}  {f.evidence:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
+        say(f"{short(f.memory_id)}  {f.evidence:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
     if not found.found:
-        print(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
+        say(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
     show.missing(found.missing)
 
 

@@ -8,6 +8,7 @@ from cyclopts import Parameter
 from newton.cognition.metrics import Figure, Group, Metrics
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 # What helps when a target is missed, on which side.
@@ -46,7 +47,7 @@ async def metrics(
     if json:
         show.as_json(plain(found))
     else:
-        print("\n".join(text(found)))
+        say("\n".join(text(found)))
 
 
 def text(found: Metrics) -> Iterator[str]:

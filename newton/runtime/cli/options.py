@@ -11,6 +11,7 @@ from newton.clock import SystemClock
 from newton.errors import InputError
 from newton.memory import hygiene
 from newton.memory.spans import spans
+from newton.runtime.cli.printing import visible
 from newton.settings import Settings, load
 
 Agent = Annotated[str | None, Parameter("--agent", help="Whose memory to use; each name is a mind of its own.")]
@@ -78,4 +79,4 @@ def agreed(question: str) -> bool:
     """Whether the person at the terminal says yes to what has no way back. Raises InputError where there is none."""
     if not sys.stdin.isatty():
         raise InputError("This has no way back, and nobody can be asked here.", hint="Give --yes.")
-    return input(f"{question} [y/N] ").strip().lower() in {"y", "yes"}
+    return input(visible(f"{question} [y/N] ")).strip().lower() in {"y", "yes"}

@@ -8,6 +8,7 @@ from newton.heart.procedures import Listed
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 Name = Annotated[str, Parameter(help="The procedure's name.")]
@@ -33,7 +34,7 @@ async def list_(
         show.as_json([_plain(procedure) for procedure in listed])
         return
     for procedure in listed:
-        print(_told(procedure))
+        say(_told(procedure))
 
 
 async def show_(name: Name, *, agent: Agent = None) -> None:
@@ -43,11 +44,11 @@ async def show_(name: Name, *, agent: Agent = None) -> None:
     """
     async with opened(settings(agent)) as newton:
         procedure = await newton.practice("cli").named(name)
-    print(_told(procedure))
-    print("\n".join(f"  goal   {goal}" for goal in procedure.goals))
-    print("\n".join(f"  {place:>4}.  {step}" for place, step in enumerate(procedure.core, 1)))
+    say(_told(procedure))
+    say("\n".join(f"  goal   {goal}" for goal in procedure.goals))
+    say("\n".join(f"  {place:>4}.  {step}" for place, step in enumerate(procedure.core, 1)))
     if procedure.details.strip():
-        print(f"\n{procedure.details.strip()}")
+        say(f"\n{procedure.details.strip()}")
 
 
 async def used(
@@ -62,7 +63,7 @@ async def used(
     """
     async with opened(settings(agent)) as newton:
         await newton.practice("cli").used(name, result)
-    print("Noted.")
+    say("Noted.")
 
 
 async def judged(name: Name, result: Literal["success", "failure", "neutral"], *, agent: Agent = None) -> None:
@@ -72,7 +73,7 @@ async def judged(name: Name, result: Literal["success", "failure", "neutral"], *
     """
     async with opened(settings(agent)) as newton:
         await newton.practice("cli").judged(name, result)
-    print("Noted.")
+    say("Noted.")
 
 
 def _told(procedure: Listed) -> str:

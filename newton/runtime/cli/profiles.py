@@ -11,6 +11,7 @@ from newton.content.profiles import Decay, Profile, load_profiles, profile_named
 from newton.errors import ConfigError
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 
@@ -23,7 +24,7 @@ def list_(*, json: AsJson = False) -> None:
     if json:
         show.as_json([profile.model_dump(mode="json") for profile in known.values()])
     else:
-        print("\n".join(f"{profile.name:<12}{profile.description}" for profile in known.values()))
+        say("\n".join(f"{profile.name:<12}{profile.description}" for profile in known.values()))
 
 
 def show_(name: Annotated[str, Parameter(help="The profile.")], *, json: AsJson = False) -> None:
@@ -35,7 +36,7 @@ def show_(name: Annotated[str, Parameter(help="The profile.")], *, json: AsJson 
     if json:
         show.as_json(profile.model_dump(mode="json"))
     else:
-        print("\n".join([f"{profile.name}: {profile.description}", "", *_told(profile)]))
+        say("\n".join([f"{profile.name}: {profile.description}", "", *_told(profile)]))
 
 
 async def fit(
@@ -66,7 +67,7 @@ async def fit(
     if json:
         show.as_json({"from": base, **_plain(made)})
     else:
-        print("\n".join(_compared(made, base, newton.profiles[base])))
+        say("\n".join(_compared(made, base, newton.profiles[base])))
     if save is not None and folder is not None:
         show.notice(f"Written to {learning.save(made, base, save, folder)}.")
 

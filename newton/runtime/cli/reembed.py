@@ -6,6 +6,7 @@ from newton.memory.reembedding import reembed as made_anew
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.wiring import Newton
 
@@ -23,9 +24,9 @@ async def reembed(*, agent: Agent = None, json: AsJson = False) -> int:
     if json:
         show.as_json({"embedded": done.embedded, "active": done.active, "down": done.down})
     elif done.active:
-        print(f"{show.counted(done.embedded, 'memory', 'memories')} embedded anew. The model of your settings answers.")
+        say(f"{show.counted(done.embedded, 'memory', 'memories')} embedded anew. The model of your settings answers.")
     else:
-        print(f"{show.counted(done.embedded, 'memory', 'memories')} embedded anew, then: {done.down}")
+        say(f"{show.counted(done.embedded, 'memory', 'memories')} embedded anew, then: {done.down}")
         show.notice("The old model answers as before. Run it again to go on.")
     return 0 if done.active else 1
 

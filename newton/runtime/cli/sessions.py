@@ -19,6 +19,7 @@ from newton.memory.representations import one_line
 from newton.providers.chat import wire
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 WIDTH = 100  # characters of a line in a list
@@ -49,7 +50,7 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
     if json:
         show.as_json([_plain_branch(one) for one in known])
         return
-    print("\n".join(map(_told_of, known)) or "There is no conversation yet. `newton chat` begins one.")
+    say("\n".join(map(_told_of, known)) or "There is no conversation yet. `newton chat` begins one.")
 
 
 async def log(session: Session, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -63,7 +64,7 @@ async def log(session: Session, *, agent: Agent = None, json: AsJson = False) ->
         show.as_json([_plain_line(placed) for placed in lines])
         return
     for placed in lines:
-        print(f"{placed.position:>5}  {placed.line.said_at:%Y-%m-%d %H:%M}  {_said(placed.line)}")
+        say(f"{placed.position:>5}  {placed.line.said_at:%Y-%m-%d %H:%M}  {_said(placed.line)}")
 
 
 async def view(
@@ -92,7 +93,7 @@ async def view(
         }
         show.as_json({**figures, **given})
         return
-    print("\n".join(_shown(seen)))
+    say("\n".join(_shown(seen)))
 
 
 async def compact(session: Session, *, most: Most = None, agent: Agent = None) -> None:
@@ -104,9 +105,9 @@ async def compact(session: Session, *, most: Most = None, agent: Agent = None) -
         doors = newton.conversations("cli", progress)
         before, after = await doors.compact(checked(session, what="session"), most=most)
     if saved := before.tokens - after.tokens:
-        print(f"{session} is shown in {after.tokens:,} tokens from now on, {saved:,} fewer.")
+        say(f"{session} is shown in {after.tokens:,} tokens from now on, {saved:,} fewer.")
     else:
-        print(f"Nothing of {session} is due to be made shorter: it is shown in {after.tokens:,} tokens.")
+        say(f"Nothing of {session} is due to be made shorter: it is shown in {after.tokens:,} tokens.")
 
 
 async def entries(session: Session, *, agent: Agent = None, json: AsJson = False) -> None:
@@ -119,7 +120,7 @@ async def entries(session: Session, *, agent: Agent = None, json: AsJson = False
     if json:
         show.as_json([_plain_entry(one) for one in made])
         return
-    print("\n".join(map(_entry, made, _depths(made))) or "Nothing of it was made shorter.")
+    say("\n".join(map(_entry, made, _depths(made))) or "Nothing of it was made shorter.")
 
 
 async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
@@ -135,9 +136,9 @@ async def restore(session: Session, entry: str, *, agent: Agent = None) -> None:
     async with opened(settings(agent)) as newton:
         dropped = await newton.conversations("cli").restore(checked(session, what="session"), entry)
     if dropped:
-        print(f"{show.counted(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
+        say(f"{show.counted(dropped, 'entry', 'entries')} dropped. What stood there before is shown again.")
     else:
-        print("Nothing to drop: it was dropped before.")
+        say("Nothing to drop: it was dropped before.")
 
 
 async def checkpoint(
@@ -158,7 +159,7 @@ async def checkpoint(
         known = (
             [await doors.checkpoint(ref, checked(name, what="checkpoint"))] if name else await doors.checkpoints(ref)
         )
-    print(places(known, session))
+    say(places(known, session))
 
 
 async def branch(
@@ -174,7 +175,7 @@ async def branch(
     """
     async with opened(settings(agent)) as newton:
         await newton.conversations("cli").branch(checked(session, what="session"), checked(new, what="session"), at=at)
-    print(f"{new} goes on from {session}. `newton chat --session {new}` talks there.")
+    say(f"{new} goes on from {session}. `newton chat --session {new}` talks there.")
 
 
 async def inject(
@@ -195,8 +196,8 @@ async def inject(
             checked(session, what="session"), checked(other, what="session"), first=first, last=last
         )
     lines = made.last - made.first + 1
-    print(f"{show.counted(lines, 'line')} of {other} {'is' if lines == 1 else 'are'} shown in {session} from now on.")
-    print(f"`newton sessions eject {session} {short(made.injection_id)}` takes them out again.")
+    say(f"{show.counted(lines, 'line')} of {other} {'is' if lines == 1 else 'are'} shown in {session} from now on.")
+    say(f"`newton sessions eject {session} {short(made.injection_id)}` takes them out again.")
 
 
 async def eject(
@@ -216,9 +217,9 @@ async def eject(
         doors = newton.conversations("cli")
         if injection is not None:
             gone = await doors.eject(ref, injection)
-            print(f"Lines {gone.first}-{gone.last} of {gone.ref} are not shown in {session} any more.")
+            say(f"Lines {gone.first}-{gone.last} of {gone.ref} are not shown in {session} any more.")
         else:
-            print("\n".join(map(_injection, await doors.injections(ref))) or "Nothing was injected into it.")
+            say("\n".join(map(_injection, await doors.injections(ref))) or "Nothing was injected into it.")
 
 
 async def stats(
@@ -237,10 +238,10 @@ async def stats(
         show.as_json([{**one._asdict(), "last_at": one.last_at.isoformat()} for one in tallies])
         return
     if not tallies:
-        print("Nothing was made shorter yet.")
+        say("Nothing was made shorter yet.")
     for one in tallies:
         failed = f", {one.failed} changed nothing" if one.failed else ""
-        print(
+        say(
             f"{one.strategy:<14}{show.counted(one.runs, 'run')} in {show.counted(one.sessions, 'conversation')}{failed}"
             f"; {one.saved:,} tokens saved; {one.mean_ms:,.0f} ms each, {one.most_ms:,.0f} ms at most;"
             f" last {one.last_at:%Y-%m-%d %H:%M}"

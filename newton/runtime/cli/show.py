@@ -1,6 +1,5 @@
 """How answers look to a person: plain text that also reads well when it is piped."""
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -16,7 +15,7 @@ from newton.errors import InputError
 from newton.heart.tenets import Tenet
 from newton.memory.lookup import short
 from newton.memory.transitions import Changed
-from newton.runtime.cli.failing import plain
+from newton.runtime.cli.printing import json_of, say
 from newton.runtime.talk.told import Contents, Explained, Framing, Line, Listed, Turned, Wish, framing
 
 LEARNT = {
@@ -27,7 +26,7 @@ LEARNT = {
 
 
 def as_json(value: object) -> None:
-    print(json.dumps(value, ensure_ascii=False, indent=2))
+    say(json_of(value))
 
 
 def counted(number: int, what: str, many: str | None = None) -> str:
@@ -52,13 +51,13 @@ def changes(changed: Sequence[Changed]) -> str:
 def notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
     sys.stdout.flush()  # where both go to one file, they stand in their order
-    print(plain(text), file=sys.stderr)
+    say(text, aside=True)
 
 
 def status(text: str) -> None:
     """What is going on, in a line of its own that the next one takes the place of; only where a person watches."""
     if watched():
-        print(f"\r\x1b[K{text}", end="", file=sys.stderr, flush=True)
+        say(text, start="\r\x1b[K", end="", aside=True, flush=True)
 
 
 def watched() -> bool:

@@ -12,6 +12,7 @@ from newton.errors import InputError, NotFoundError
 from newton.memory.representations import one_line
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 from newton.runtime.talk.partner import Work
 from newton.runtime.wiring import Newton
@@ -36,7 +37,7 @@ async def list_(*, session: Session = None, agent: Agent = None, json: AsJson = 
     if json:
         show.as_json([as_plain(task, current=task == tree.current) for task in tree.tasks])
     else:
-        print("\n".join(drawn(tree)) or NONE_YET)
+        say("\n".join(drawn(tree)) or NONE_YET)
 
 
 async def path(*, session: Session = None, agent: Agent = None, json: AsJson = False) -> None:
@@ -49,7 +50,7 @@ async def path(*, session: Session = None, agent: Agent = None, json: AsJson = F
     if json:
         show.as_json([as_plain(task, current=task == way[-1]) for task in way])
     else:
-        print("\n".join(told(way)))
+        say("\n".join(told(way)))
 
 
 async def push(
@@ -67,7 +68,7 @@ async def push(
         acts = await _tasks(newton, session, begin=new)
         task = await acts.push(goal)
         name = await acts.ref()
-    print(f"Task {task.number} of {name}, {_where(task)}: {task.goal}")
+    say(f"Task {task.number} of {name}, {_where(task)}: {task.goal}")
 
 
 async def pop(result: Words = "", *, session: Session = None, agent: Agent = None) -> None:
@@ -79,7 +80,7 @@ async def pop(result: Words = "", *, session: Session = None, agent: Agent = Non
         acts = await _tasks(newton, session)
         task = await acts.pop(result)
         way = (await acts.tree()).path
-    print("\n".join([f"Task {task.number} is complete: {task.goal}", *told(way)]))
+    say("\n".join([f"Task {task.number} is complete: {task.goal}", *told(way)]))
 
 
 async def block(reason: Words, *, session: Session = None, agent: Agent = None) -> None:
@@ -91,7 +92,7 @@ async def block(reason: Words, *, session: Session = None, agent: Agent = None) 
         acts = await _tasks(newton, session)
         task = await acts.block(reason)
         way = (await acts.tree()).path
-    print("\n".join([f"Task {task.number} waits; `newton tasks resume {task.number}` takes it up.", *told(way)]))
+    say("\n".join([f"Task {task.number} waits; `newton tasks resume {task.number}` takes it up.", *told(way)]))
 
 
 async def resume(
@@ -108,7 +109,7 @@ async def resume(
         acts = await _tasks(newton, session)
         await acts.resume(task)
         way = (await acts.tree()).path
-    print("\n".join(told(way)))
+    say("\n".join(told(way)))
 
 
 async def fail(
@@ -126,7 +127,7 @@ async def fail(
         acts = await _tasks(newton, session)
         failed, _ = await acts.fail(reason, instead=instead)
         way = (await acts.tree()).path
-    print("\n".join([f"Task {failed.number} is a dead end: {failed.goal}", *told(way)]))
+    say("\n".join([f"Task {failed.number} is a dead end: {failed.goal}", *told(way)]))
 
 
 async def _tasks(newton: Newton, session: str | None, *, begin: bool = False) -> Tasks:

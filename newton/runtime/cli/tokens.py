@@ -11,6 +11,7 @@ from newton.runtime.access import tokens
 from newton.runtime.access.tokens import Scope, Token
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 LAST = 8  # characters of an id: its beginning is the time it was made, and tells tokens of one day apart poorly
@@ -41,7 +42,7 @@ async def create(
     if json:
         show.as_json({"token": text, "name": name, "scope": scope, "agent": chosen.agent, "expires_at": _told(ends)})
     else:
-        print(text)
+        say(text)
         show.notice(f"It speaks for {chosen.agent} and may {scope}. Keep it: it is not shown again.")
 
 
@@ -57,10 +58,10 @@ async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
     if json:
         show.as_json([_plain(one) for one in known])
     elif not known:
-        print("No tokens. `newton tokens create NAME` makes one.")
+        say("No tokens. `newton tokens create NAME` makes one.")
     for one in () if json else known:
         used = f"used {one.used_at:%Y-%m-%d %H:%M}" if one.used_at else "never used"
-        print(f"{one.token_id.hex[-LAST:]}  {one.name:<20} {one.scope:<6} {_state(one, now):<22} {used}")
+        say(f"{one.token_id.hex[-LAST:]}  {one.name:<20} {one.scope:<6} {_state(one, now):<22} {used}")
 
 
 async def revoke(
@@ -78,7 +79,7 @@ async def revoke(
     if json:
         show.as_json(_plain(ended))
     else:
-        print(f"{ended.name} speaks for nobody any more.")
+        say(f"{ended.name} speaks for nobody any more.")
 
 
 def _state(one: Token, now: datetime) -> str:

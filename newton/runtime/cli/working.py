@@ -14,6 +14,7 @@ from newton.errors import InputError
 from newton.memory.lookup import short
 from newton.runtime.cli import show
 from newton.runtime.cli.options import Agent, AsJson, session_name, settings
+from newton.runtime.cli.printing import say
 from newton.runtime.opening import opened
 
 
@@ -46,9 +47,9 @@ async def working(
     if json:
         show.as_json(_plain(made, strategy))
     elif why:
-        print("\n".join(_reasons(made)) or "Nothing is at hand.")
+        say("\n".join(_reasons(made)) or "Nothing is at hand.")
     else:
-        print(made.text, end="")
+        say(made.text, end="")
         whole = len(made.items) + len(made.left_out)
         show.notice(f"\n{strategy}: {len(made.items)} of {whole} items, {made.tokens:,} of {made.limit:,} tokens")
 
@@ -58,12 +59,12 @@ def _print_figures(figures: Figures, *, json: bool) -> None:
         used = [{**asdict(one), "last_at": one.last_at.isoformat()} for one in figures.strategies]
         show.as_json({**asdict(figures), "strategies": used})
         return
-    print(f"{show.counted(figures.items, 'item')}, {figures.tokens:,} of {figures.capacity:,} tokens")
-    print(f"hours since they came, in quarters:      {_listed(figures.hours_since_added)}")
-    print(f"hours since they were used, in quarters: {_listed(figures.hours_since_accessed)}")
+    say(f"{show.counted(figures.items, 'item')}, {figures.tokens:,} of {figures.capacity:,} tokens")
+    say(f"hours since they came, in quarters:      {_listed(figures.hours_since_added)}")
+    say(f"hours since they were used, in quarters: {_listed(figures.hours_since_accessed)}")
     for one in figures.strategies:
         age = f", mean age {one.hours / one.items:.2f} hours" if one.items else ""
-        print(f"{one.strategy:<12}{show.counted(one.contexts, 'context')}, {show.counted(one.items, 'item')}{age}")
+        say(f"{one.strategy:<12}{show.counted(one.contexts, 'context')}, {show.counted(one.items, 'item')}{age}")
 
 
 def _listed(hours: tuple[float, ...]) -> str:

@@ -1,0 +1,9 @@
+"""ONNX Runtime, loaded after it was told to report nothing; nobody else imports it."""
+
+from newton.settings import quieten_libraries
+
+quieten_libraries()
+
+import onnxruntime as ort  # noqa: E402, TID251 (it reads the environment as it is loaded)
+
+__all__ = ["ort"]
