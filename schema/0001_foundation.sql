@@ -3,6 +3,7 @@ create extension if not exists vector;
 
 create schema memory;
 create schema heart;
+create schema brain;
 create schema dialogue;
 create schema cognition;
 
@@ -21,7 +22,35 @@ begin
 end
 $$;
 
-grant usage on schema memory, heart, dialogue, cognition, runtime to newton_app;
+grant usage on schema memory, heart, brain, dialogue, cognition, runtime to newton_app;
+
+-- What is due is claimed for every agent by a role that sees the queue and the names of the agents, and nothing else. The
+-- work itself is done as newton_app, for one agent.
+do $$
+begin
+    create role newton_worker login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
+exception
+    when duplicate_object or unique_violation then null; -- another database of this server has made it
+end
+$$;
+
+do $$
+declare
+    member name;
+begin
+    execute format('grant newton_worker to %I', current_user);
+    for member in
+        select u.rolname
+        from pg_auth_members as m
+        join pg_roles as u on u.oid = m.member
+        where m.roleid = 'newton_app'::regrole and u.rolname <> current_user
+    loop
+        execute format('grant newton_worker to %I', member);
+    end loop;
+end
+$$;
+
+grant usage on schema runtime to newton_worker;
 
 -- Closes a table to all but the agent in scope. Unset scope is NULL, and NULL equals no agent.
 create procedure runtime.isolate(target regclass)
@@ -47,3 +76,5 @@ comment on table runtime.agents is 'One mind. agent_id is derived from the name,
 
 call runtime.isolate('runtime.agents');
 grant select, insert on runtime.agents to newton_app;
+create policy worker on runtime.agents for select to newton_worker using (true);
+grant select on runtime.agents to newton_worker;

@@ -1,3 +1,11 @@
+-- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
+-- details. Its body is read into the statements that call it, so indexes on it serve them.
+create function memory.is_past(kind text, state text) returns boolean
+language sql
+immutable
+parallel safe
+return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
+
 -- The spine: what every kind of memory has. Kind tables hold only what is theirs and share the id.
 create table memory.memories (
     agent_id uuid not null references runtime.agents (agent_id),
@@ -39,6 +47,7 @@ create table memory.memories (
         or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
         or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED', 'ARCHIVED'))
         or (kind = 'decision' and state in ('RECORDED', 'PENDING', 'REVIEWED'))
+        or (kind = 'artifact' and state in ('ACTIVE', 'SUPERSEDED'))
     )
 );
 
@@ -54,18 +63,11 @@ comment on column memory.memories.trust is 'Tier of who said it; the lowest of i
 comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
 comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
 
--- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
--- details. Its body is read into the statements that call it, so indexes on it serve them.
-create function memory.is_past(kind text, state text) returns boolean
-language sql
-immutable
-parallel safe
-return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
-
 create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
 nulls not distinct
 where ref is not null;
-create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
+-- An artifact only says again what is there already, so it does not count among the texts in which words are rare.
+create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0 and kind <> 'artifact';
 create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
 where quarantined or memory.is_past(kind, state);
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
@@ -78,6 +80,13 @@ grant update (
     micro, summary, micro_tokens, summary_tokens
 )
 on memory.memories to newton_app;
+
+-- Decisions that are being made.
+create index memories_open_idx on memory.memories (agent_id, occurred_at desc)
+where kind = 'decision' and state = 'RECORDED';
+
+-- What happened or was said in a span.
+create index memories_when_idx on memory.memories (agent_id, kind, occurred_at);
 
 -- What a derived memory was made from. Its trust is never above theirs.
 create table memory.sources (
@@ -253,3 +262,67 @@ comment on column memory.outbox.text is 'What to embed; gone when the vector is 
 call runtime.isolate('memory.outbox');
 grant select, insert, delete on memory.outbox to newton_app;
 grant update (attempts, error) on memory.outbox to newton_app;
+
+-- Forgetting is explicit, and what was forgotten when, why and through which door stays known; its words do not.
+create table memory.forgotten (
+    agent_id uuid not null references runtime.agents (agent_id),
+    memory_id uuid not null,
+    kind text not null,
+    at timestamptz not null,
+    because text not null check (because <> ''),
+    origin text not null check (origin <> ''),
+    primary key (agent_id, memory_id)
+);
+
+call runtime.isolate('memory.forgotten');
+grant select, insert on memory.forgotten to newton_app;
+
+-- Long words told shorter by a model: the same words are never told shorter twice.
+create table memory.compressions (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    content_hash bytea not null check (length(content_hash) = 32),
+    most integer not null check (most > 0),
+    words text check (words <> '' and words !~ '[\n\r]'),
+    at timestamptz not null,
+    primary key (agent_id, memory_id, most),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+create index compressions_content_idx on memory.compressions (agent_id, content_hash, most);
+
+comment on column memory.compressions.memory_id is 'The memory that it was made for, with which it is forgotten.';
+comment on column memory.compressions.most is 'So many tokens it may have.';
+comment on column memory.compressions.words is 'Null when what the model gave was of no use: empty, or not short enough.';
+
+call runtime.isolate('memory.compressions');
+grant select, insert on memory.compressions to newton_app;
+
+-- The times other than its own that a memory speaks of: what was said on 8 May of yesterday is of 7 May too.
+create table memory.times (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    starts timestamptz not null,
+    ends timestamptz not null,
+    primary key (agent_id, starts, memory_id, ends),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    check (starts < ends and ends - starts <= interval '366 days')
+);
+
+comment on table memory.times is
+'Resolved against the memory''s own time when it is written. None is longer than a year, so that a span has a first one.';
+
+create index times_memory_idx on memory.times (agent_id, memory_id);
+
+call runtime.isolate('memory.times');
+grant select, insert on memory.times to newton_app;
+
+-- By which model's vectors an agent's memories are found. Another model's are made beside them, and then it is flipped.
+create table memory.active_models (
+    agent_id uuid primary key references runtime.agents (agent_id),
+    model_id uuid not null references memory.models (model_id),
+    at timestamptz not null
+);
+
+call runtime.isolate('memory.active_models');
+grant select, insert, update (model_id, at) on memory.active_models to newton_app;

@@ -18,7 +18,7 @@ create table heart.facts (
     holds boolean not null,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
-    foreign key (agent_id, same_as) references heart.facts (agent_id, memory_id),
+    foreign key (agent_id, same_as) references heart.facts (agent_id, memory_id) deferrable,
     check ((subject is null) = (subject_key is null)),
     check (not single or (subject_key is not null and attribute is not null)),
     constraint one_value exclude using btree (agent_id with =, subject_key with =, attribute with =)
@@ -249,6 +249,8 @@ create table heart.events (
 call runtime.isolate('heart.events');
 grant select, insert on heart.events to newton_app;
 
+create index events_session_idx on heart.events (agent_id, session_id, memory_id) where session_id is not null;
+
 -- Documents that were taken in, each as passages.
 create table heart.documents (
     agent_id uuid not null references runtime.agents (agent_id),
@@ -285,3 +287,149 @@ create index passages_document_idx on heart.passages (agent_id, document_id, pos
 call runtime.isolate('heart.passages');
 grant select, insert on heart.passages to newton_app;
 grant update (position) on heart.passages to newton_app;
+
+-- Who the agent is and what holds always, line by line, in versions that are only ever added. A person changes it; an agent
+-- proposes.
+create table heart.tenets (
+    agent_id uuid not null references runtime.agents (agent_id),
+    tenet_id uuid not null,
+    part text not null check (part in ('boundary', 'instruction', 'protocol', 'value', 'preference', 'character')),
+    words text check (words <> '' and words !~ '[\n\r]'),
+    tokens integer check (tokens > 0),
+    at timestamptz not null,
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user', 'agent')),
+    session_id uuid,
+    position integer,
+    primary key (agent_id, tenet_id),
+    foreign key (agent_id, session_id, position) references dialogue.messages (agent_id, session_id, position),
+    check ((words is null) = (tokens is null)),
+    check ((session_id is null) = (position is null))
+);
+
+comment on table heart.tenets is 'Every line that was ever in the identity or proposed for it. What tools and the web say is neither.';
+comment on column heart.tenets.words is 'Null when they were erased.';
+comment on column heart.tenets.tokens is 'Of the line as a context shows it, counted when it was written.';
+comment on column heart.tenets.position is 'The line of dialogue that it was heard in, if it was.';
+
+call runtime.isolate('heart.tenets');
+grant select, insert on heart.tenets to newton_app;
+
+create table heart.identity (
+    agent_id uuid not null references runtime.agents (agent_id),
+    version integer not null check (version >= 1),
+    at timestamptz not null,
+    origin text not null check (origin <> ''),
+    trust text not null check (trust in ('operator', 'user')),
+    change text not null check (change in ('added', 'changed', 'removed', 'accepted', 'rolled back', 'erased')),
+    tenet_id uuid,
+    restored integer check (restored between 1 and version - 1),
+    because text check (because <> ''),
+    standing uuid[] not null,
+    primary key (agent_id, version),
+    foreign key (agent_id, tenet_id) references heart.tenets (agent_id, tenet_id),
+    foreign key (agent_id, restored) references heart.identity (agent_id, version),
+    check ((change = 'rolled back') = (restored is not null)),
+    check ((change = 'rolled back') = (tenet_id is null))
+);
+
+comment on table heart.identity is 'Each change is a version; the last one holds. A roll-back is a version too.';
+comment on column heart.identity.tenet_id is 'What was added, changed into, removed, accepted or erased.';
+comment on column heart.identity.standing is 'The tenets of this version in order.';
+
+call runtime.isolate('heart.identity');
+grant select, insert on heart.identity to newton_app;
+
+-- Tenets that wait, or waited, for a person's yes.
+create table heart.proposals (
+    agent_id uuid not null,
+    tenet_id uuid not null,
+    state text not null check (state in ('PROPOSED', 'ACCEPTED', 'REJECTED')),
+    gist bytea check (length(gist) = 32),
+    primary key (agent_id, tenet_id),
+    foreign key (agent_id, tenet_id) references heart.tenets (agent_id, tenet_id),
+    check ((state = 'PROPOSED') = (gist is not null))
+);
+
+create unique index proposals_open_key on heart.proposals (agent_id, gist) where state = 'PROPOSED';
+
+comment on column heart.proposals.gist is 'Of its words without case and punctuation, while it waits: the same is not proposed twice.';
+
+call runtime.isolate('heart.proposals');
+grant select, insert on heart.proposals to newton_app;
+grant update (state, gist) on heart.proposals to newton_app;
+
+-- The words by which an entity may be meant: its names, and its first and last name alone. An input is looked up here,
+-- so that a context reads only the entities that it may name.
+create table heart.names (
+    agent_id uuid not null,
+    spelling text not null check (spelling <> ''),
+    entity_id uuid not null,
+    primary key (agent_id, spelling, entity_id),
+    foreign key (agent_id, entity_id) references heart.entities (agent_id, memory_id)
+);
+
+create index names_entity_idx on heart.names (agent_id, entity_id);
+
+call runtime.isolate('heart.names');
+grant select, insert on heart.names to newton_app;
+
+-- Whether a relation was held to be so at a moment: a person had said so, or a fact that is evidence for it was current
+-- knowledge. Row level security holds in it as everywhere.
+create function heart.is_held(own uuid, relation uuid, moment timestamptz) returns boolean
+language sql
+stable
+set search_path = pg_catalog
+as $$
+    select exists (
+        select
+        from memory.confirmations as c
+        where c.agent_id = own and c.memory_id = relation and c.at <= moment
+    )
+    or exists (
+        select
+        from memory.links as l
+        join memory.memories as f on f.agent_id = own and f.memory_id = l.memory_id
+        where
+            l.agent_id = own
+            and l.other_id = relation
+            and l.link = 'evidence'
+            and l.at <= moment
+            and not memory.is_past(
+                f.kind,
+                coalesce(
+                    (
+                        select t.from_state
+                        from memory.transitions as t
+                        where t.agent_id = own and t.memory_id = f.memory_id and t.at > moment
+                        order by t.at, t.transition_id
+                        limit 1
+                    ),
+                    f.state
+                )
+            )
+    )
+$$;
+
+-- The words by which the meaning of a memory is known.
+create view memory.cues with (security_invoker = true) as
+select
+    m.agent_id,
+    m.memory_id,
+    m.kind,
+    regexp_replace(
+        case m.kind
+            when 'exchange' then coalesce(d.name, initcap(d.role)) || ': ' || d.content
+            when 'episode' then e.title || ': ' || coalesce(m.full_text, m.summary)
+            when 'censor' then c.trigger
+            else coalesce(m.full_text, m.summary)
+        end,
+        '\s+', ' ', 'g'
+    ) as text
+from memory.memories as m
+left join dialogue.messages as d
+    on d.agent_id = m.agent_id and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+left join heart.episodes as e on e.agent_id = m.agent_id and e.memory_id = m.memory_id
+left join heart.censors as c on c.agent_id = m.agent_id and c.memory_id = m.memory_id;
+
+grant select on memory.cues to newton_app;

@@ -1,6 +1,4 @@
 -- Decisions as a ledger: rows that are only ever added, each carrying the hash of the one before.
-create schema brain;
-grant usage on schema brain to newton_app;
 
 -- Times in a body are ISO 8601 with their offset, so what they mean depends on no setting.
 create function brain.moment(written text) returns timestamptz
@@ -99,12 +97,15 @@ grant select, insert on brain.texts to newton_app;
 create table brain.heads (
     agent_id uuid primary key references runtime.agents (agent_id),
     seq bigint not null check (seq >= 0),
-    hash bytea not null check (length(hash) = 32)
+    hash bytea not null check (length(hash) = 32),
+    began uuid not null
 );
 
 call runtime.isolate('brain.heads');
 grant select, insert on brain.heads to newton_app;
 grant update (seq, hash) on brain.heads to newton_app;
+
+comment on column brain.heads.began is 'The id of the agent with which its first record begins.';
 
 -- A decision as it stands: as it was recorded, with the last amendment of each part, and its outcome. One scan without a
 -- join: how long it takes does not depend on what the planner knows of a table that was just filled.
@@ -134,61 +135,46 @@ group by agent_id, decision_id;
 
 grant select on brain.decisions to newton_app;
 
--- Takes away the words of the decisions of which the chain says that they are erased, of the agent in scope. The
--- application may delete nothing by itself. The rows and their hashes stay, so the chain verifies as before.
-create procedure brain.erase(agent uuid)
-language plpgsql
-security definer
-set search_path = pg_catalog
-as $$
-declare
-    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
-    gone uuid[];
-    part text;
-begin
-    delete from brain.texts as t
-    using brain.records as e
-    where
-        own = agent
-        and t.agent_id = own
-        and e.agent_id = own
-        and e.kind = 'erasure'
-        and e.body -> 'erased' ? t.record_id::text;
+-- What a person has changed about the guardrails of an agent. Those that ship as files are not copied: the last change of
+-- a name says whether the agent's own expression holds, the file's, or none.
+create table brain.guardrails (
+    agent_id uuid not null references runtime.agents (agent_id),
+    name text not null check (name ~ '^[a-z][a-z0-9_-]*$' and length(name) <= 60),
+    version integer not null check (version >= 1),
+    at timestamptz not null,
+    origin text not null check (origin <> ''),
+    change text not null check (change in ('added', 'retired', 'restored')),
+    expression text check (expression <> ''),
+    severity text check (severity in ('warn', 'block')),
+    message text check (message <> ''),
+    description text,
+    primary key (agent_id, name, version),
+    check (num_nulls(expression, severity, message, description) = case change when 'added' then 0 else 4 end)
+);
 
-    -- of the words of a decision everything on the spine is made
-    select array_agg(d.record_id) into gone
-    from brain.records as d
-    where
-        own = agent
-        and d.agent_id = own
-        and d.kind = 'decision'
-        and exists (
-            select
-            from brain.records as e
-            where
-                e.agent_id = own
-                and e.kind = 'erasure'
-                and e.decision_id = d.record_id
-                and e.body -> 'erased' ? d.record_id::text
-        );
+comment on column brain.guardrails.expression is 'CEL; true when a choice breaks the rule.';
+comment on column brain.guardrails.change is 'added: this expression holds; retired: none; restored: the file''s again.';
 
-    if gone is null then
-        return;
-    end if;
+call runtime.isolate('brain.guardrails');
+grant select, insert on brain.guardrails to newton_app;
 
-    update memory.memories
-    set micro = '[erased]', summary = '[erased]', full_text = '[erased]', words = 0
-    where agent_id = own and memory_id = any(gone) and full_text <> '[erased]';
+-- What the record of decisions said at a moment, so that no context has to work it out.
+create table brain.snapshots (
+    agent_id uuid not null references runtime.agents (agent_id),
+    seq bigint not null check (seq > 0),
+    at timestamptz not null,
+    judged integer not null check (judged > 0),
+    brier double precision not null check (brier between 0 and 1),
+    bias double precision not null check (bias between -1 and 1),
+    note text check (note <> '' and note !~ '[\n\r]'),
+    note_tokens integer check (note_tokens > 0),
+    primary key (agent_id, seq),
+    check ((note is null) = (note_tokens is null))
+);
 
-    call cognition.let_go(own, gone);
+comment on column brain.snapshots.seq is 'The end of the ledger at that moment.';
+comment on column brain.snapshots.bias is 'What was stated on average, less what came true.';
+comment on column brain.snapshots.note is 'The calibration note, as a context shows it; null while too little was judged.';
 
-    foreach part in array array[
-        'memory.cold', 'memory.former_forms', 'memory.postings', 'memory.embeddings', 'memory.outbox'
-    ] loop
-        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
-    end loop;
-end
-$$;
-
-revoke execute on procedure brain.erase(uuid) from public;
-grant execute on procedure brain.erase(uuid) to newton_app;
+call runtime.isolate('brain.snapshots');
+grant select, insert on brain.snapshots to newton_app;

@@ -1,16 +1,33 @@
--- Forgetting is explicit, and what was forgotten when, why and through which door stays known; its words do not.
-create table memory.forgotten (
-    agent_id uuid not null references runtime.agents (agent_id),
-    memory_id uuid not null,
-    kind text not null,
-    at timestamptz not null,
-    because text not null check (because <> ''),
-    origin text not null check (origin <> ''),
-    primary key (agent_id, memory_id)
-);
+-- A context that held one of these memories goes as a whole: its text cannot be taken apart. Only procedures that erase
+-- may call it; row level security holds in it as everywhere.
+create procedure cognition.let_go(own uuid, gone uuid[])
+language sql
+set search_path = pg_catalog
+as $$
+    delete from cognition.bundles
+    where agent_id = own and memory_ids && gone;
+$$;
 
-call runtime.isolate('memory.forgotten');
-grant select, insert on memory.forgotten to newton_app;
+revoke execute on procedure cognition.let_go(uuid, uuid[]) from public;
+
+-- Contexts that were made before a moment go, of the agent in scope.
+create function cognition.expire(agent uuid, moment timestamptz) returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    gone bigint;
+begin
+    delete from cognition.bundles where own = agent and agent_id = own and created_at < moment;
+    get diagnostics gone = row_count;
+    return gone;
+end
+$$;
+
+revoke execute on function cognition.expire(uuid, timestamptz) from public;
+grant execute on function cognition.expire(uuid, timestamptz) to newton_app;
 
 -- Takes away the memories that are in memory.forgotten. The application may delete nothing by itself, and through this
 -- only what it has written down first, of the agent in scope.
@@ -228,3 +245,177 @@ $$;
 
 revoke execute on procedure memory.forget(uuid) from public;
 grant execute on procedure memory.forget(uuid) to newton_app;
+
+-- Takes away the words of the decisions of which the chain says that they are erased, of the agent in scope. The
+-- application may delete nothing by itself. The rows and their hashes stay, so the chain verifies as before.
+create procedure brain.erase(agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    gone uuid[];
+    part text;
+begin
+    delete from brain.texts as t
+    using brain.records as e
+    where
+        own = agent
+        and t.agent_id = own
+        and e.agent_id = own
+        and e.kind = 'erasure'
+        and e.body -> 'erased' ? t.record_id::text;
+
+    -- of the words of a decision everything on the spine is made
+    select array_agg(d.record_id) into gone
+    from brain.records as d
+    where
+        own = agent
+        and d.agent_id = own
+        and d.kind = 'decision'
+        and exists (
+            select
+            from brain.records as e
+            where
+                e.agent_id = own
+                and e.kind = 'erasure'
+                and e.decision_id = d.record_id
+                and e.body -> 'erased' ? d.record_id::text
+        );
+
+    if gone is null then
+        return;
+    end if;
+
+    update memory.memories
+    set micro = '[erased]', summary = '[erased]', full_text = '[erased]', words = 0
+    where agent_id = own and memory_id = any(gone) and full_text <> '[erased]';
+
+    call cognition.let_go(own, gone);
+
+    foreach part in array array[
+        'memory.cold', 'memory.former_forms', 'memory.postings', 'memory.embeddings', 'memory.outbox'
+    ] loop
+        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', part) using own, gone;
+    end loop;
+end
+$$;
+
+revoke execute on procedure brain.erase(uuid) from public;
+grant execute on procedure brain.erase(uuid) to newton_app;
+
+-- Takes away the words of these tenets, and what was said about changing them. Only procedures that erase may call it;
+-- row level security holds in it as everywhere.
+create procedure heart.unsay(own uuid, gone uuid[])
+language sql
+set search_path = pg_catalog
+as $$
+    update heart.tenets set words = null, tokens = null where agent_id = own and tenet_id = any(gone);
+    update heart.identity set because = null where agent_id = own and tenet_id = any(gone) and change <> 'erased';
+    update heart.proposals set state = 'REJECTED', gist = null
+    where agent_id = own and tenet_id = any(gone) and state = 'PROPOSED';
+    call cognition.let_go(own, gone);
+$$;
+
+revoke execute on procedure heart.unsay(uuid, uuid[]) from public;
+
+-- Of the tenets that some version says were erased, of the agent in scope. The application may take nothing away by itself.
+create procedure heart.erase_tenets(agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    gone uuid[];
+begin
+    select array_agg(t.tenet_id) into gone
+    from heart.tenets as t
+    join heart.identity as i on i.agent_id = own and i.tenet_id = t.tenet_id and i.change = 'erased'
+    where t.agent_id = own and own = agent and t.words is not null;
+
+    if gone is not null then
+        call heart.unsay(own, gone);
+    end if;
+end
+$$;
+
+revoke execute on procedure heart.erase_tenets(uuid) from public;
+grant execute on procedure heart.erase_tenets(uuid) to newton_app;
+
+-- Takes an agent away with all that it was, of the agent in scope; what was told of it goes by `runtime.silence`, which is
+-- for the end. Who calls it says so first, outside.
+create procedure runtime.wipe(agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    part regclass;
+begin
+    if own is distinct from agent then
+        return;
+    end if;
+    for part in select p from runtime.parts() with ordinality as t (p, place) order by place desc loop
+        continue when part in ('runtime.agents'::regclass, 'runtime.tokens'::regclass, 'runtime.events'::regclass);
+        execute format('delete from %s where agent_id = $1', part) using own;
+    end loop;
+end
+$$;
+
+revoke execute on procedure runtime.wipe(uuid) from public;
+grant execute on procedure runtime.wipe(uuid) to newton_app;
+
+-- Vectors of models that are not active any more go, of the agent in scope.
+create procedure memory.drop_old_vectors(agent uuid)
+language sql
+security definer
+set search_path = pg_catalog
+as $$
+    delete from memory.embeddings as e
+    using memory.active_models as a
+    where
+        a.agent_id = agent
+        and agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = agent
+        and e.model_id <> a.model_id;
+$$;
+
+revoke execute on procedure memory.drop_old_vectors(uuid) from public;
+grant execute on procedure memory.drop_old_vectors(uuid) to newton_app;
+
+-- Words about somebody stand in what is no memory, too: the goals of tasks, the titles of documents, contexts, which hold
+-- the input that they were made for, and, where they match the pattern, the names of sessions and of places in them and
+-- the reasons why something was forgotten. Of the agent in scope, only what is in memory.forgotten.
+create procedure memory.unsay(agent uuid, ids uuid[], pattern text)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    own uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    noted uuid[];
+begin
+    select array_agg(f.memory_id) into noted
+    from memory.forgotten as f
+    where f.agent_id = own and own = agent and f.memory_id = any(ids);
+
+    delete from cognition.bundles where agent_id = own and bundle_id = any(noted);
+    update dialogue.tasks set goal = '[forgotten]' where agent_id = own and task_id = any(noted);
+    update dialogue.task_steps set words = '[forgotten]'
+    where agent_id = own and task_id = any(noted) and words is not null;
+    update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id
+    where agent_id = own and document_id = any(noted);
+    update dialogue.sessions set ref = '[forgotten] ' || session_id
+    where agent_id = own and session_id = any(noted) and ref ~* pattern;
+    update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
+    where agent_id = own and session_id = any(noted) and name ~* pattern;
+    update memory.forgotten set because = '[forgotten]'
+    where agent_id = own and memory_id = any(noted) and because ~* pattern;
+end
+$$;
+
+revoke execute on procedure memory.unsay(uuid, uuid[], text) from public;
+grant execute on procedure memory.unsay(uuid, uuid[], text) to newton_app;

@@ -1,0 +1,204 @@
+-- What models cost, as they reported it. The daily ceiling is checked against the sum.
+create table runtime.usage (
+    agent_id uuid not null references runtime.agents (agent_id),
+    usage_id uuid not null,
+    at timestamptz not null,
+    model text not null,
+    purpose text not null,
+    input_tokens integer not null check (input_tokens >= 0),
+    output_tokens integer not null check (output_tokens >= 0),
+    estimated boolean not null,
+    counted integer check (counted >= 0),
+    messages integer check (messages >= 0),
+    primary key (agent_id, usage_id)
+);
+
+create index usage_day_idx on runtime.usage (agent_id, at) include (input_tokens, output_tokens);
+
+create index usage_samples_idx on runtime.usage (agent_id, model, usage_id) where counted is not null and not estimated;
+
+comment on column runtime.usage.counted is 'Tokens of what was sent by our own count, to learn how the model counts.';
+comment on column runtime.usage.estimated is 'The endpoint reported nothing and the tokens were counted here.';
+
+call runtime.isolate('runtime.usage');
+grant select, insert on runtime.usage to newton_app;
+
+-- Who may speak to the daemon for an agent. A token's own words are kept nowhere; what is stored cannot be turned back
+-- into them.
+create table runtime.tokens (
+    agent_id uuid not null references runtime.agents (agent_id),
+    token_id uuid not null,
+    name text not null check (name <> ''),
+    scope text not null check (scope in ('read', 'write', 'admin')),
+    hash bytea not null check (length(hash) = 32),
+    created_at timestamptz not null,
+    expires_at timestamptz,
+    revoked_at timestamptz,
+    used_at timestamptz,
+    primary key (agent_id, token_id)
+);
+
+comment on column runtime.tokens.hash is 'SHA-256 of the token, which is random and long, so that it needs no salt.';
+comment on column runtime.tokens.scope is 'read: ask; write: also remember, decide and talk; admin: also forget, erase and run jobs.';
+
+call runtime.isolate('runtime.tokens');
+grant select, insert on runtime.tokens to newton_app;
+grant update (revoked_at, used_at) on runtime.tokens to newton_app;
+
+-- For whom a token speaks, and how far; no row when it is unknown, expired or revoked. Every request begins with this, so it
+-- is one statement: it opens the agent's scope itself and leaves scope and role as they were. What is compared are hashes, of
+-- which nobody can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the
+-- minute: a write for each request would cost more than it says.
+create function runtime.bearer(own uuid, token uuid, digest bytea, moment timestamptz)
+returns table (agent text, scope text)
+language plpgsql
+as $$
+declare
+    scope_before constant text := coalesce(current_setting('newton.agent_id', true), '');
+    role_before constant text := current_setting('role');
+    held runtime.tokens;
+begin
+    perform set_config('role', 'newton_app', true), set_config('newton.agent_id', own::text, true);
+    select t.* into held
+    from runtime.tokens as t
+    where
+        t.agent_id = own
+        and t.token_id = token
+        and t.hash = digest
+        and t.revoked_at is null
+        and (t.expires_at is null or t.expires_at > moment);
+    if found then
+        if held.used_at is null or moment - held.used_at > interval '1 minute' then
+            update runtime.tokens set used_at = moment where agent_id = own and token_id = token;
+        end if;
+        return query select a.name, held.scope from runtime.agents as a where a.agent_id = own;
+    end if;
+    perform set_config('newton.agent_id', scope_before, true), set_config('role', role_before, true);
+end
+$$;
+
+grant execute on function runtime.bearer(uuid, uuid, bytea, timestamptz) to newton_app;
+
+-- The queue of what is due: one row for each run of a job for an agent. A slot is the moment that a schedule names.
+create table runtime.jobs (
+    agent_id uuid not null references runtime.agents (agent_id),
+    job_id uuid not null,
+    name text not null check (name <> ''),
+    slot timestamptz not null,
+    state text not null default 'queued' check (state in ('queued', 'running', 'done', 'dead')),
+    attempts integer not null default 0 check (attempts >= 0),
+    due_at timestamptz not null,
+    epoch bigint not null default 0,
+    holder text check (holder <> ''),
+    leased_until timestamptz,
+    started_at timestamptz,
+    finished_at timestamptz,
+    result jsonb,
+    because text,
+    error text,
+    primary key (agent_id, job_id),
+    unique (agent_id, name, slot),
+    check ((state = 'running') = (leased_until is not null)),
+    check ((state in ('done', 'dead')) = (finished_at is not null)),
+    check (state <> 'running' or (holder is not null and started_at is not null)),
+    check (state <> 'dead' or error is not null)
+);
+
+comment on table runtime.jobs is 'All times are by the clock of the database, so that several machines agree on them.';
+comment on column runtime.jobs.epoch is 'Raised by each claim. Who ends a run names the epoch of their claim, so that nobody ends what another has taken over.';
+comment on column runtime.jobs.result is 'What a run did, in numbers and ids and never in words of a memory; null when nothing was done.';
+
+-- A job waits or runs once for an agent: slots that were missed meanwhile are one. It is small, for it holds no run that
+-- has ended, and what is due for any agent is found in it.
+create unique index jobs_live_idx on runtime.jobs (agent_id, name) include (job_id, due_at, state, leased_until)
+where state in ('queued', 'running');
+
+call runtime.isolate('runtime.jobs');
+grant select, delete on runtime.jobs to newton_app;
+grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_app;
+grant update (state, attempts, due_at, leased_until, finished_at, result, because, error) on runtime.jobs to newton_app;
+
+create policy worker on runtime.jobs to newton_worker using (true);
+grant select on runtime.jobs to newton_worker;
+grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_worker;
+grant update (state, attempts, due_at, epoch, holder, leased_until, started_at, finished_at, error)
+on runtime.jobs to newton_worker;
+
+-- What the daemon tells those who listen, and what it answered to requests that may come again.
+create table runtime.events (
+    agent_id uuid not null references runtime.agents (agent_id),
+    number bigint not null check (number > 0),
+    type text not null check (type ~ '^[a-z_]+\.[a-z_]+$'),
+    at timestamptz not null,
+    payload jsonb not null check (jsonb_typeof(payload) = 'object'),
+    primary key (agent_id, number)
+);
+
+comment on table runtime.events is 'What happened to an agent, in order. A payload has ids and counts, and no words of anybody.';
+comment on column runtime.events.number is 'Counts one up with each; given under a lock, so that none appears behind one that was read.';
+
+call runtime.isolate('runtime.events');
+grant select, insert, delete on runtime.events to newton_app;
+
+-- Adds an event and lets go of a few that are older than `before`. Who tells next waits until this one has committed, so
+-- that numbers become visible in their order; then those who listen on the channel are told whose events to look at.
+create procedure runtime.tell(own uuid, type text, at timestamptz, payload jsonb, before timestamptz)
+language plpgsql
+set search_path = pg_catalog
+as $$
+begin
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
+    insert into runtime.events (agent_id, number, type, at, payload)
+    select own, coalesce(max(e.number), 0) + 1, tell.type, tell.at, tell.payload
+    from runtime.events as e
+    where e.agent_id = own;
+    -- the one that was just added stays whatever its time, or numbers would begin again
+    delete from runtime.events as e
+    where
+        e.agent_id = own
+        and e.at < tell.before
+        and e.number in (select o.number from runtime.events as o where o.agent_id = own order by o.number limit 3)
+        and e.number < (select max(o.number) from runtime.events as o where o.agent_id = own);
+    perform pg_notify('newton_told', own::text);
+end
+$$;
+
+grant execute on procedure runtime.tell(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
+
+-- Lets go of all that was told. Who listens hears that, and the numbers that they resume behind are not given again.
+create procedure runtime.silence(own uuid, at timestamptz)
+language plpgsql
+set search_path = pg_catalog
+as $$
+declare
+    told bigint;
+begin
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
+    select max(e.number) into told from runtime.events as e where e.agent_id = own;
+    if told is not null then
+        delete from runtime.events as e where e.agent_id = own;
+        insert into runtime.events (agent_id, number, type, at, payload) values (own, told + 1, 'agent.erased', at, '{}');
+        perform pg_notify('newton_told', own::text);
+    end if;
+end
+$$;
+
+grant execute on procedure runtime.silence(uuid, timestamptz) to newton_app;
+
+create table runtime.answers (
+    agent_id uuid not null references runtime.agents (agent_id),
+    key text not null check (key <> ''),
+    request bytea not null check (length(request) = 32),
+    status smallint not null check (status between 200 and 299),
+    answer text not null,
+    at timestamptz not null,
+    primary key (agent_id, key)
+);
+
+create index answers_at on runtime.answers (agent_id, at);
+
+comment on table runtime.answers is 'The answers to POSTs with an Idempotency-Key, kept for a day. They hold ids, and no words of anybody.';
+comment on column runtime.answers.request is 'SHA-256 of method, address and body.';
+
+call runtime.isolate('runtime.answers');
+grant select, insert, delete on runtime.answers to newton_app;
