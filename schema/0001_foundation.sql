@@ -78,3 +78,4 @@ call runtime.isolate('runtime.agents');
 grant select, insert on runtime.agents to newton_app;
 create policy worker on runtime.agents for select to newton_worker using (true);
 grant select on runtime.agents to newton_worker;
+

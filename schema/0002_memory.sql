@@ -1,6 +1,6 @@
 -- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
 -- details. Its body is read into the statements that call it, so indexes on it serve them.
-create function memory.is_past(kind text, state text) returns boolean
+create function memory.is_obsolete(kind text, state text) returns boolean
 language sql
 immutable
 parallel safe
@@ -17,7 +17,7 @@ create table memory.memories (
     full_text text,
     micro_tokens integer not null check (micro_tokens > 0),
     summary_tokens integer not null check (summary_tokens > 0),
-    words integer not null check (words >= 0),
+    word_count integer not null check (word_count >= 0),
     confidence real check (confidence between 0 and 1),
     importance real check (importance between 0 and 1),
     outcome text check (outcome in ('success', 'partial', 'failure', 'pending')),
@@ -30,15 +30,15 @@ create table memory.memories (
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
     ref text check (ref <> ''),
-    thread uuid,
-    place integer check (place >= 0),
+    thread_id uuid,
+    position integer check (position >= 0),
     quarantined boolean not null,
     content_hash bytea not null check (length(content_hash) = 32),
     primary key (agent_id, memory_id),
     unique (agent_id, kind, content_hash),
-    unique (agent_id, kind, thread, place),
-    check ((thread is null) = (place is null)),
-    constraint states check (
+    unique (agent_id, kind, thread_id, position),
+    check ((thread_id is null) = (position is null)),
+    constraint memories_state_check check (
         (kind = 'exchange' and state = 'ACTIVE')
         or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
         or (kind = 'fact' and state in ('NEW', 'CONFIRMED', 'CORE', 'SUPERSEDED', 'INACTIVE'))
@@ -54,22 +54,22 @@ create table memory.memories (
 comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written; of a decision again with its outcome.';
 comment on column memory.memories.summary is 'One line of at most about 100 tokens, made with the micro.';
 comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
-comment on column memory.memories.thread is 'What it is a piece of, and there its place: an exchange is a line of its session.';
+comment on column memory.memories.thread_id is 'What it is a piece of, and there its place: an exchange is a line of its session.';
 comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
-comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
+comment on column memory.memories.word_count is 'Indexed words, repeats included: the document length of BM25.';
 comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
 comment on column memory.memories.importance is 'As a person gave it; null where it follows from the memory''s record.';
 comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
 comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
 comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
 
-create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
+create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread_id)
 nulls not distinct
 where ref is not null;
 -- An artifact only says again what is there already, so it does not count among the texts in which words are rare.
-create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0 and kind <> 'artifact';
-create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
-where quarantined or memory.is_past(kind, state);
+create index memories_corpus_idx on memory.memories (agent_id) include (word_count) where word_count > 0 and kind <> 'artifact';
+create index memories_hidden_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
+where quarantined or memory.is_obsolete(kind, state);
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');
@@ -82,11 +82,11 @@ grant update (
 on memory.memories to newton_app;
 
 -- Decisions that are being made.
-create index memories_open_idx on memory.memories (agent_id, occurred_at desc)
+create index memories_open_decisions_idx on memory.memories (agent_id, occurred_at desc)
 where kind = 'decision' and state = 'RECORDED';
 
 -- What happened or was said in a span.
-create index memories_when_idx on memory.memories (agent_id, kind, occurred_at);
+create index memories_occurred_idx on memory.memories (agent_id, kind, occurred_at);
 
 -- What a derived memory was made from. Its trust is never above theirs.
 create table memory.sources (
@@ -108,7 +108,7 @@ create table memory.confirmations (
     agent_id uuid not null,
     memory_id uuid not null,
     ref text not null check (ref <> ''),
-    at timestamptz not null,
+    confirmed_at timestamptz not null,
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
     source text not null check (source <> ''),
@@ -134,7 +134,7 @@ create table memory.links (
         )
     ),
     other_id uuid not null check (other_id <> memory_id),
-    at timestamptz not null,
+    created_at timestamptz not null,
     primary key (agent_id, memory_id, link, other_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, other_id) references memory.memories (agent_id, memory_id)
@@ -154,11 +154,11 @@ create table memory.transitions (
     agent_id uuid not null,
     memory_id uuid not null,
     transition_id uuid not null,
-    at timestamptz not null,
+    changed_at timestamptz not null,
     event text not null check (event <> ''),
     from_state text not null check (from_state <> ''),
     to_state text not null check (to_state <> ''),
-    because text not null check (because <> ''),
+    reason text not null check (reason <> ''),
     origin text not null check (origin <> ''),
     primary key (agent_id, memory_id, transition_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
@@ -168,39 +168,39 @@ call runtime.isolate('memory.transitions');
 grant select, insert on memory.transitions to newton_app;
 
 -- Full texts that are rarely read: compressed, and given back whole.
-create table memory.cold (
+create table memory.archived_texts (
     agent_id uuid not null,
     memory_id uuid not null,
-    packed bytea not null,
+    compressed bytea not null,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.cold.packed is 'zlib of the UTF-8 text.';
+comment on column memory.archived_texts.compressed is 'zlib of the UTF-8 text.';
 
-call runtime.isolate('memory.cold');
-grant select, insert on memory.cold to newton_app;
+call runtime.isolate('memory.archived_texts');
+grant select, insert on memory.archived_texts to newton_app;
 
 -- The short forms that a memory had before: a stored context replays, and a past one is rebuilt, in the words of then.
 -- The form after the last one that ended by a moment was the form then. Whatever takes words away empties it too.
-create table memory.former_forms (
+create table memory.memory_versions (
     agent_id uuid not null,
     memory_id uuid not null,
-    form_id uuid not null,
-    until timestamptz not null,
+    version_id uuid not null,
+    replaced_at timestamptz not null,
     micro text not null,
     summary text not null,
     micro_tokens integer not null,
     summary_tokens integer not null,
     outcome text,
-    primary key (agent_id, memory_id, form_id),
+    primary key (agent_id, memory_id, version_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.former_forms.outcome is 'What the memory had turned out until then: it changes with the forms that tell of it.';
+comment on column memory.memory_versions.outcome is 'What the memory had turned out until then: it changes with the forms that tell of it.';
 
-call runtime.isolate('memory.former_forms');
-grant select, insert on memory.former_forms to newton_app;
+call runtime.isolate('memory.memory_versions');
+grant select, insert on memory.memory_versions to newton_app;
 
 -- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (
@@ -209,8 +209,8 @@ create table memory.postings (
     memory_id uuid not null,
     kind text not null,
     tf integer not null check (tf > 0),
-    words integer not null check (words > 0),
-    primary key (agent_id, lexeme, memory_id) include (kind, tf, words)
+    word_count integer not null check (word_count > 0),
+    primary key (agent_id, lexeme, memory_id) include (kind, tf, word_count)
 );
 
 comment on table memory.postings is
@@ -268,8 +268,8 @@ create table memory.forgotten (
     agent_id uuid not null references runtime.agents (agent_id),
     memory_id uuid not null,
     kind text not null,
-    at timestamptz not null,
-    because text not null check (because <> ''),
+    forgotten_at timestamptz not null,
+    reason text not null check (reason <> ''),
     origin text not null check (origin <> ''),
     primary key (agent_id, memory_id)
 );
@@ -278,51 +278,52 @@ call runtime.isolate('memory.forgotten');
 grant select, insert on memory.forgotten to newton_app;
 
 -- Long words told shorter by a model: the same words are never told shorter twice.
-create table memory.compressions (
+create table memory.line_summaries (
     agent_id uuid not null,
     memory_id uuid not null,
     content_hash bytea not null check (length(content_hash) = 32),
-    most integer not null check (most > 0),
-    words text check (words <> '' and words !~ '[\n\r]'),
-    at timestamptz not null,
-    primary key (agent_id, memory_id, most),
+    max_tokens integer not null check (max_tokens > 0),
+    text text check (text <> '' and text !~ '[\n\r]'),
+    created_at timestamptz not null,
+    primary key (agent_id, memory_id, max_tokens),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-create index compressions_content_idx on memory.compressions (agent_id, content_hash, most);
+create index line_summaries_content_idx on memory.line_summaries (agent_id, content_hash, max_tokens);
 
-comment on column memory.compressions.memory_id is 'The memory that it was made for, with which it is forgotten.';
-comment on column memory.compressions.most is 'So many tokens it may have.';
-comment on column memory.compressions.words is 'Null when what the model gave was of no use: empty, or not short enough.';
+comment on column memory.line_summaries.memory_id is 'The memory that it was made for, with which it is forgotten.';
+comment on column memory.line_summaries.max_tokens is 'So many tokens it may have.';
+comment on column memory.line_summaries.text is 'Null when what the model gave was of no use: empty, or not short enough.';
 
-call runtime.isolate('memory.compressions');
-grant select, insert on memory.compressions to newton_app;
+call runtime.isolate('memory.line_summaries');
+grant select, insert on memory.line_summaries to newton_app;
 
 -- The times other than its own that a memory speaks of: what was said on 8 May of yesterday is of 7 May too.
-create table memory.times (
+create table memory.mentioned_times (
     agent_id uuid not null,
     memory_id uuid not null,
-    starts timestamptz not null,
-    ends timestamptz not null,
-    primary key (agent_id, starts, memory_id, ends),
+    starts_at timestamptz not null,
+    ends_at timestamptz not null,
+    primary key (agent_id, starts_at, memory_id, ends_at),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
-    check (starts < ends and ends - starts <= interval '366 days')
+    check (starts_at < ends_at and ends_at - starts_at <= interval '366 days')
 );
 
-comment on table memory.times is
+comment on table memory.mentioned_times is
 'Resolved against the memory''s own time when it is written. None is longer than a year, so that a span has a first one.';
 
-create index times_memory_idx on memory.times (agent_id, memory_id);
+create index mentioned_times_memory_idx on memory.mentioned_times (agent_id, memory_id);
 
-call runtime.isolate('memory.times');
-grant select, insert on memory.times to newton_app;
+call runtime.isolate('memory.mentioned_times');
+grant select, insert on memory.mentioned_times to newton_app;
 
 -- By which model's vectors an agent's memories are found. Another model's are made beside them, and then it is flipped.
 create table memory.active_models (
     agent_id uuid primary key references runtime.agents (agent_id),
     model_id uuid not null references memory.models (model_id),
-    at timestamptz not null
+    activated_at timestamptz not null
 );
 
 call runtime.isolate('memory.active_models');
-grant select, insert, update (model_id, at) on memory.active_models to newton_app;
+grant select, insert, update (model_id, activated_at) on memory.active_models to newton_app;
+

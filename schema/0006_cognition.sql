@@ -33,13 +33,13 @@ call runtime.isolate('cognition.bundles');
 grant select, insert on cognition.bundles to newton_app;
 
 -- What a session has at hand: a cache over memories. A memory that leaves it is as it was.
-create table cognition.working (
+create table cognition.working_set (
     agent_id uuid not null,
     session_id uuid not null,
     memory_id uuid not null,
     added_at timestamptz not null,
     accessed_at timestamptz not null,
-    accesses integer not null default 1 check (accesses > 0),
+    access_count integer not null default 1 check (access_count > 0),
     primary key (agent_id, session_id, memory_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
     -- what is forgotten is at hand no more
@@ -47,33 +47,33 @@ create table cognition.working (
     check (accessed_at >= added_at)
 );
 
-create index working_memory_idx on cognition.working (agent_id, memory_id);
-create index working_accessed_idx on cognition.working (agent_id, accessed_at);
+create index working_set_memory_idx on cognition.working_set (agent_id, memory_id);
+create index working_set_accessed_idx on cognition.working_set (agent_id, accessed_at);
 
-comment on column cognition.working.added_at is 'When it came into the set of this session.';
-comment on column cognition.working.accesses is 'How often it was said, shown or read in the session.';
+comment on column cognition.working_set.added_at is 'When it came into the set of this session.';
+comment on column cognition.working_set.access_count is 'How often it was said, shown or read in the session.';
 
-call runtime.isolate('cognition.working');
-grant select, insert, delete on cognition.working to newton_app;
-grant update (accessed_at, accesses) on cognition.working to newton_app;
+call runtime.isolate('cognition.working_set');
+grant select, insert, delete on cognition.working_set to newton_app;
+grant update (accessed_at, access_count) on cognition.working_set to newton_app;
 
 -- How often each strategy made a context of a working set, and how old what it chose was: what its decay is judged by.
-create table cognition.strategies (
+create table cognition.profile_stats (
     agent_id uuid not null references runtime.agents (agent_id),
-    strategy text not null check (strategy <> ''),
-    contexts integer not null check (contexts > 0),
-    items bigint not null check (items >= 0),
-    tokens bigint not null check (tokens >= 0),
-    hours double precision not null check (hours >= 0),
-    last_at timestamptz not null,
-    primary key (agent_id, strategy)
+    profile text not null check (profile <> ''),
+    context_count integer not null check (context_count > 0),
+    item_count bigint not null check (item_count >= 0),
+    token_count bigint not null check (token_count >= 0),
+    total_age_hours double precision not null check (total_age_hours >= 0),
+    last_used_at timestamptz not null,
+    primary key (agent_id, profile)
 );
 
-comment on column cognition.strategies.hours is 'The ages of all chosen items together.';
+comment on column cognition.profile_stats.total_age_hours is 'The ages of all chosen items together.';
 
-call runtime.isolate('cognition.strategies');
-grant select, insert on cognition.strategies to newton_app;
-grant update (contexts, items, tokens, hours, last_at) on cognition.strategies to newton_app;
+call runtime.isolate('cognition.profile_stats');
+grant select, insert on cognition.profile_stats to newton_app;
+grant update (context_count, item_count, token_count, total_age_hours, last_used_at) on cognition.profile_stats to newton_app;
 
 -- One turn: which context was given with which line, how that context came about, and which line answered.
 create table cognition.turns (
@@ -81,27 +81,28 @@ create table cognition.turns (
     turn_id uuid not null,
     session_id uuid not null,
     bundle_id uuid,
-    at timestamptz not null,
-    how text not null check (how in ('built', 'updated', 'evicted', 'stood')),
-    because text not null check (because <> ''),
+    created_at timestamptz not null,
+    method text not null check (method in ('built', 'updated', 'evicted', 'stood')),
+    reason text not null check (reason <> ''),
     answered_by text not null check (answered_by in ('model', 'memory', 'censor')),
-    asked integer not null,
-    replied integer not null check (replied > asked),
+    input_position integer not null,
+    reply_position integer not null check (reply_position > input_position),
     primary key (agent_id, turn_id),
     foreign key (agent_id, bundle_id) references cognition.bundles (agent_id, bundle_id) on delete set null (bundle_id),
-    foreign key (agent_id, session_id, asked) references dialogue.messages (agent_id, session_id, position),
-    foreign key (agent_id, session_id, replied) references dialogue.messages (agent_id, session_id, position)
+    foreign key (agent_id, session_id, input_position) references dialogue.messages (agent_id, session_id, position),
+    foreign key (agent_id, session_id, reply_position) references dialogue.messages (agent_id, session_id, position)
 );
 
-create index turns_at_idx on cognition.turns (agent_id, at);
+create index turns_created_idx on cognition.turns (agent_id, created_at);
 create index turns_bundle_idx on cognition.turns (agent_id, bundle_id);
 
 comment on column cognition.turns.bundle_id is 'Null once a memory that the context had looked at was forgotten.';
-comment on column cognition.turns.how is
+comment on column cognition.turns.method is
 'built from scratch; stood, as it was made for an earlier line; updated with what is new; evicted: made smaller.';
-comment on column cognition.turns.because is 'Why it stood, or did not; no words of anybody.';
+comment on column cognition.turns.reason is 'Why it stood, or did not; no words of anybody.';
 comment on column cognition.turns.answered_by is 'memory: the reply only quotes the context; censor: it says what forbids it.';
-comment on column cognition.turns.asked is 'The position of the line that was answered in its session; of the reply: replied.';
+comment on column cognition.turns.input_position is 'The position of the line that was answered in its session; of the reply: replied.';
 
 call runtime.isolate('cognition.turns');
 grant select, insert on cognition.turns to newton_app;
+

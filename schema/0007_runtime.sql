@@ -2,22 +2,22 @@
 create table runtime.usage (
     agent_id uuid not null references runtime.agents (agent_id),
     usage_id uuid not null,
-    at timestamptz not null,
+    created_at timestamptz not null,
     model text not null,
     purpose text not null,
     input_tokens integer not null check (input_tokens >= 0),
     output_tokens integer not null check (output_tokens >= 0),
     estimated boolean not null,
-    counted integer check (counted >= 0),
-    messages integer check (messages >= 0),
+    counted_tokens integer check (counted_tokens >= 0),
+    message_count integer check (message_count >= 0),
     primary key (agent_id, usage_id)
 );
 
-create index usage_day_idx on runtime.usage (agent_id, at) include (input_tokens, output_tokens);
+create index usage_day_idx on runtime.usage (agent_id, created_at) include (input_tokens, output_tokens);
 
-create index usage_samples_idx on runtime.usage (agent_id, model, usage_id) where counted is not null and not estimated;
+create index usage_samples_idx on runtime.usage (agent_id, model, usage_id) where counted_tokens is not null and not estimated;
 
-comment on column runtime.usage.counted is 'Tokens of what was sent by our own count, to learn how the model counts.';
+comment on column runtime.usage.counted_tokens is 'Tokens of what was sent by our own count, to learn how the model counts.';
 comment on column runtime.usage.estimated is 'The endpoint reported nothing and the tokens were counted here.';
 
 call runtime.isolate('runtime.usage');
@@ -49,35 +49,35 @@ grant update (revoked_at, used_at) on runtime.tokens to newton_app;
 -- is one statement: it opens the agent's scope itself and leaves scope and role as they were. What is compared are hashes, of
 -- which nobody can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the
 -- minute: a write for each request would cost more than it says.
-create function runtime.bearer(own uuid, token uuid, digest bytea, moment timestamptz)
+create function runtime.authenticate_token(target_agent uuid, presented_id uuid, presented_hash bytea, moment timestamptz)
 returns table (agent text, scope text)
 language plpgsql
 as $$
 declare
     scope_before constant text := coalesce(current_setting('newton.agent_id', true), '');
     role_before constant text := current_setting('role');
-    held runtime.tokens;
+    stored runtime.tokens;
 begin
-    perform set_config('role', 'newton_app', true), set_config('newton.agent_id', own::text, true);
-    select t.* into held
+    perform set_config('role', 'newton_app', true), set_config('newton.agent_id', target_agent::text, true);
+    select t.* into stored
     from runtime.tokens as t
     where
-        t.agent_id = own
-        and t.token_id = token
-        and t.hash = digest
+        t.agent_id = target_agent
+        and t.token_id = presented_id
+        and t.hash = presented_hash
         and t.revoked_at is null
         and (t.expires_at is null or t.expires_at > moment);
     if found then
-        if held.used_at is null or moment - held.used_at > interval '1 minute' then
-            update runtime.tokens set used_at = moment where agent_id = own and token_id = token;
+        if stored.used_at is null or moment - stored.used_at > interval '1 minute' then
+            update runtime.tokens set used_at = moment where agent_id = target_agent and token_id = presented_id;
         end if;
-        return query select a.name, held.scope from runtime.agents as a where a.agent_id = own;
+        return query select a.name, stored.scope from runtime.agents as a where a.agent_id = target_agent;
     end if;
     perform set_config('newton.agent_id', scope_before, true), set_config('role', role_before, true);
 end
 $$;
 
-grant execute on function runtime.bearer(uuid, uuid, bytea, timestamptz) to newton_app;
+grant execute on function runtime.authenticate_token(uuid, uuid, bytea, timestamptz) to newton_app;
 
 -- The queue of what is due: one row for each run of a job for an agent. A slot is the moment that a schedule names.
 create table runtime.jobs (
@@ -94,7 +94,7 @@ create table runtime.jobs (
     started_at timestamptz,
     finished_at timestamptz,
     result jsonb,
-    because text,
+    reason text,
     error text,
     primary key (agent_id, job_id),
     unique (agent_id, name, slot),
@@ -116,7 +116,7 @@ where state in ('queued', 'running');
 call runtime.isolate('runtime.jobs');
 grant select, delete on runtime.jobs to newton_app;
 grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_app;
-grant update (state, attempts, due_at, leased_until, finished_at, result, because, error) on runtime.jobs to newton_app;
+grant update (state, attempts, due_at, leased_until, finished_at, result, reason, error) on runtime.jobs to newton_app;
 
 create policy worker on runtime.jobs to newton_worker using (true);
 grant select on runtime.jobs to newton_worker;
@@ -129,7 +129,7 @@ create table runtime.events (
     agent_id uuid not null references runtime.agents (agent_id),
     number bigint not null check (number > 0),
     type text not null check (type ~ '^[a-z_]+\.[a-z_]+$'),
-    at timestamptz not null,
+    occurred_at timestamptz not null,
     payload jsonb not null check (jsonb_typeof(payload) = 'object'),
     primary key (agent_id, number)
 );
@@ -142,63 +142,65 @@ grant select, insert, delete on runtime.events to newton_app;
 
 -- Adds an event and lets go of a few that are older than `before`. Who tells next waits until this one has committed, so
 -- that numbers become visible in their order; then those who listen on the channel are told whose events to look at.
-create procedure runtime.tell(own uuid, type text, at timestamptz, payload jsonb, before timestamptz)
+create procedure runtime.publish_event(target_agent uuid, type text, occurred_at timestamptz, payload jsonb, keep_after timestamptz)
 language plpgsql
 set search_path = pg_catalog
 as $$
 begin
-    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
-    insert into runtime.events (agent_id, number, type, at, payload)
-    select own, coalesce(max(e.number), 0) + 1, tell.type, tell.at, tell.payload
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0));
+    insert into runtime.events (agent_id, number, type, occurred_at, payload)
+    select target_agent, coalesce(max(e.number), 0) + 1, publish_event.type, publish_event.occurred_at, publish_event.payload
     from runtime.events as e
-    where e.agent_id = own;
+    where e.agent_id = target_agent;
     -- the one that was just added stays whatever its time, or numbers would begin again
     delete from runtime.events as e
     where
-        e.agent_id = own
-        and e.at < tell.before
-        and e.number in (select o.number from runtime.events as o where o.agent_id = own order by o.number limit 3)
-        and e.number < (select max(o.number) from runtime.events as o where o.agent_id = own);
-    perform pg_notify('newton_told', own::text);
+        e.agent_id = target_agent
+        and e.occurred_at < publish_event.keep_after
+        and e.number in (select o.number from runtime.events as o where o.agent_id = target_agent order by o.number limit 3)
+        and e.number < (select max(o.number) from runtime.events as o where o.agent_id = target_agent);
+    perform pg_notify('newton_events', target_agent::text);
 end
 $$;
 
-grant execute on procedure runtime.tell(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
+grant execute on procedure runtime.publish_event(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
 
 -- Lets go of all that was told. Who listens hears that, and the numbers that they resume behind are not given again.
-create procedure runtime.silence(own uuid, at timestamptz)
+create procedure runtime.clear_events(target_agent uuid, cleared_at timestamptz)
 language plpgsql
 set search_path = pg_catalog
 as $$
 declare
-    told bigint;
+    last_number bigint;
 begin
-    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || own::text, 0));
-    select max(e.number) into told from runtime.events as e where e.agent_id = own;
-    if told is not null then
-        delete from runtime.events as e where e.agent_id = own;
-        insert into runtime.events (agent_id, number, type, at, payload) values (own, told + 1, 'agent.erased', at, '{}');
-        perform pg_notify('newton_told', own::text);
+    perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0));
+    select max(e.number) into last_number from runtime.events as e where e.agent_id = target_agent;
+    if last_number is not null then
+        delete from runtime.events as e where e.agent_id = target_agent;
+        insert into runtime.events (agent_id, number, type, occurred_at, payload)
+        values (target_agent, last_number + 1, 'agent.erased', cleared_at, '{}');
+        perform pg_notify('newton_events', target_agent::text);
     end if;
 end
 $$;
 
-grant execute on procedure runtime.silence(uuid, timestamptz) to newton_app;
+grant execute on procedure runtime.clear_events(uuid, timestamptz) to newton_app;
 
-create table runtime.answers (
+create table runtime.idempotency_keys (
     agent_id uuid not null references runtime.agents (agent_id),
     key text not null check (key <> ''),
-    request bytea not null check (length(request) = 32),
-    status smallint not null check (status between 200 and 299),
-    answer text not null,
-    at timestamptz not null,
+    request_hash bytea not null check (length(request_hash) = 32),
+    status_code smallint not null check (status_code between 200 and 299),
+    response_body text not null,
+    created_at timestamptz not null,
     primary key (agent_id, key)
 );
 
-create index answers_at on runtime.answers (agent_id, at);
+create index idempotency_keys_created_idx on runtime.idempotency_keys (agent_id, created_at);
 
-comment on table runtime.answers is 'The answers to POSTs with an Idempotency-Key, kept for a day. They hold ids, and no words of anybody.';
-comment on column runtime.answers.request is 'SHA-256 of method, address and body.';
+comment on table runtime.idempotency_keys is 'The answers to POSTs with an Idempotency-Key, kept for a day. They hold ids, and no words of anybody.';
+comment on column runtime.idempotency_keys.request_hash is 'SHA-256 of method, address and body.';
 
-call runtime.isolate('runtime.answers');
-grant select, insert, delete on runtime.answers to newton_app;
+call runtime.isolate('runtime.idempotency_keys');
+grant select, insert, delete on runtime.idempotency_keys to newton_app;
+

@@ -1,10 +1,10 @@
 -- The tables of agents in an order in which rows can be written: what is referred to comes first.
-create function runtime.parts() returns setof regclass
+create function runtime.agent_tables() returns setof regclass
 language sql
 stable
 set search_path = pg_catalog
 as $$
-    with recursive part as (
+    with recursive agent_table as (
         select c.oid
         from pg_class as c
         join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
@@ -15,7 +15,7 @@ as $$
     ),
     depth as (
         select oid, 0 as steps
-        from part
+        from agent_table
         union
         select k.conrelid, d.steps + 1
         from depth as d
@@ -28,21 +28,21 @@ as $$
     order by max(steps), oid::regclass::text
 $$;
 
-grant execute on function runtime.parts() to newton_app;
+grant execute on function runtime.agent_tables() to newton_app;
 
 -- What a file carries of a table: not the agent's id, which is that of whoever takes it in, nor what is generated.
-create function runtime.carried(part regclass) returns text[]
+create function runtime.exported_columns(target_table regclass) returns text[]
 language sql
 stable
 set search_path = pg_catalog
 as $$
     select array_agg(attname::text order by attnum)
     from pg_attribute
-    where attrelid = part and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'agent_id'
+    where attrelid = target_table and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'agent_id'
 $$;
 
 -- The rows of an agent in the order of their key, one JSON object each. Row level security holds in it as everywhere.
-create function runtime.rows_of(own uuid, part regclass) returns setof text
+create function runtime.export_rows(target_agent uuid, target_table regclass) returns setof text
 language plpgsql
 stable
 set timezone = 'UTC'
@@ -50,31 +50,31 @@ set search_path = pg_catalog, public
 as $$
 declare
     keys text;
-    left_out text[];
+    skipped_columns text[];
 begin
     select string_agg(
         format(case when a.atttypid = 'text'::regtype then 't.%I collate "C"' else 't.%I' end, a.attname), ', '
-        order by k.place
+        order by k.ordinal
     ) into keys
     from pg_index as i
-    cross join unnest(i.indkey::smallint[]) with ordinality as k (attnum, place)
-    join pg_attribute as a on a.attrelid = part and a.attnum = k.attnum
-    where i.indrelid = part and i.indisprimary and k.place <= i.indnkeyatts;
+    cross join unnest(i.indkey::smallint[]) with ordinality as k (attnum, ordinal)
+    join pg_attribute as a on a.attrelid = target_table and a.attnum = k.attnum
+    where i.indrelid = target_table and i.indisprimary and k.ordinal <= i.indnkeyatts;
 
-    select array_agg(attname::text) into left_out
+    select array_agg(attname::text) into skipped_columns
     from pg_attribute
-    where attrelid = part and attnum > 0 and not attisdropped and not attname = any(runtime.carried(part));
+    where attrelid = target_table and attnum > 0 and not attisdropped and not attname = any(runtime.exported_columns(target_table));
 
     return query execute format(
-        'select (to_jsonb(t) - $2)::text from %s as t where t.agent_id = $1 order by %s', part, keys
-    ) using own, left_out;
+        'select (to_jsonb(t) - $2)::text from %s as t where t.agent_id = $1 order by %s', target_table, keys
+    ) using target_agent, skipped_columns;
 end
 $$;
 
-grant execute on function runtime.rows_of(uuid, regclass) to newton_app;
-grant execute on function runtime.carried(regclass) to newton_app;
+grant execute on function runtime.export_rows(uuid, regclass) to newton_app;
+grant execute on function runtime.exported_columns(regclass) to newton_app;
 
-create function runtime.count_of(own uuid, part regclass) returns bigint
+create function runtime.count_rows(target_agent uuid, target_table regclass) returns bigint
 language plpgsql
 stable
 set search_path = pg_catalog
@@ -82,48 +82,49 @@ as $$
 declare
     found bigint;
 begin
-    execute format('select count(*) from %s where agent_id = $1', part) into found using own;
+    execute format('select count(*) from %s where agent_id = $1', target_table) into found using target_agent;
     return found;
 end
 $$;
 
-grant execute on function runtime.count_of(uuid, regclass) to newton_app;
+grant execute on function runtime.count_rows(uuid, regclass) to newton_app;
 
--- Writes rows as `rows_of` gave them. A column that they do not name gets its default; one that is not known is refused.
-create procedure runtime.take_rows(own uuid, part regclass, given jsonb)
+-- Writes rows as `export_rows` gave them. A column that they do not name gets its default; one that is not known is refused.
+create procedure runtime.import_rows(target_agent uuid, target_table regclass, new_rows jsonb)
 language plpgsql
 set timezone = 'UTC'
 set search_path = pg_catalog, public
 as $$
 declare
-    named text[] := array(select jsonb_object_keys(given -> 0));
+    column_names text[] := array(select jsonb_object_keys(new_rows -> 0));
     columns text;
 begin
-    if not named <@ runtime.carried(part) then
-        raise data_exception using message = format('%s has columns that are not known here', part);
+    if not column_names <@ runtime.exported_columns(target_table) then
+        raise data_exception using message = format('%s has columns that are not known here', target_table);
     end if;
-    select string_agg(format('%I', name), ', ') into columns from unnest(named) as name;
+    select string_agg(format('%I', name), ', ') into columns from unnest(column_names) as name;
     execute format(
         'insert into %s (agent_id, %s) select $1, %s from jsonb_populate_recordset(null::%s, $2)',
-        part, columns, columns, part
-    ) using own, given;
+        target_table, columns, columns, target_table
+    ) using target_agent, new_rows;
 end
 $$;
 
-grant execute on procedure runtime.take_rows(uuid, regclass, jsonb) to newton_app;
+grant execute on procedure runtime.import_rows(uuid, regclass, jsonb) to newton_app;
 
 -- How many rows there are of every table, as far as whoever asks may see them.
-create function runtime.census() returns table (part text, rows bigint)
+create function runtime.row_counts() returns table (table_name text, row_count bigint)
 language plpgsql
 stable
 set search_path = pg_catalog
 as $$
 begin
-    for part in select p::text from runtime.parts() as p loop
-        execute format('select count(*) from %s', part) into rows;
+    for table_name in select p::text from runtime.agent_tables() as p loop
+        execute format('select count(*) from %s', table_name) into row_count;
         return next;
     end loop;
 end
 $$;
 
-revoke execute on function runtime.census() from public;
+revoke execute on function runtime.row_counts() from public;
+

@@ -35,7 +35,7 @@ grant insert on public.effects to newton_app;
 UNFENCED = """
 update runtime.jobs
 set state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
-    because = $6
+    reason = $6
 where agent_id = $1 and job_id = $2 and ($3::text is null or $4::bigint >= 0)
 returning name, slot
 """

@@ -27,10 +27,10 @@ found as (
     select m.memory_id
     from dialogue.messages as d
     join memory.memories as m
-        on m.agent_id = $1 and m.kind = 'exchange' and m.thread = d.session_id and m.place = d.position
+        on m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = d.session_id and m.position = d.position
     where
         d.agent_id = $1
-        and (lower(d.name) = any($2::text[]) or d.content ~* $3 or d.calls::text ~* $3)
+        and (lower(d.name) = any($2::text[]) or d.content ~* $3 or d.tool_calls::text ~* $3)
     union
     select memory_id
     from memory.memories
@@ -38,10 +38,10 @@ found as (
     union
     select memory_id
     from heart.procedures
-    where agent_id = $1 and concat_ws(' ', description, details, core::text, goals::text, triggers::text) ~* $3
+    where agent_id = $1 and concat_ws(' ', description, details, steps::text, goals::text, triggers::text) ~* $3
     union
     select memory_id
-    from memory.former_forms
+    from memory.memory_versions
     where agent_id = $1 and concat_ws(' ', micro, summary) ~* $3
     union
     select p.memory_id
@@ -50,13 +50,13 @@ found as (
     where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~* $3
     union
     select decision_id
-    from brain.records as r
+    from brain.decision_records as r
     where
         r.agent_id = $1
         and exists (
             select
-            from brain.texts as t
-            where t.agent_id = $1 and t.record_id = r.record_id and t.words::text ~* $3
+            from brain.decision_texts as t
+            where t.agent_id = $1 and t.record_id = r.record_id and t.texts::text ~* $3
         )
 )
 select m.memory_id, m.kind, m.micro
@@ -68,7 +68,7 @@ order by m.kind, m.memory_id;
 -- name: tenets(agent_id, pattern)
 select tenet_id
 from heart.tenets
-where agent_id = $1 and words ~* $2
+where agent_id = $1 and text ~* $2
 order by tenet_id;
 
 -- name: beside(agent_id, pattern)
@@ -82,8 +82,8 @@ where
         t.goal ~* $2
         or exists (
             select
-            from dialogue.task_steps as s
-            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.words ~* $2
+            from dialogue.task_transitions as s
+            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.text ~* $2
         )
     )
 union all
@@ -105,17 +105,17 @@ where agent_id = $1 and name ~* $2
 union all
 select memory_id, 'reason'
 from memory.forgotten
-where agent_id = $1 and because ~* $2
+where agent_id = $1 and reason ~* $2
 order by kind, id;
 
 -- name: note(agent_id, ids, kinds, now, because, origin)
-insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)
+insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, g.id, g.kind, $4, $5, $6
 from unnest($2::uuid[], $3::text[]) as g (id, kind)
 on conflict do nothing;
 
 -- name: unsay(agent_id, ids, pattern)
-call memory.unsay($1, $2, $3);
+call memory.redact_references($1, $2, $3);
 
 -- name: wipe(agent_id)
-call runtime.wipe($1);
+call runtime.erase_agent($1);

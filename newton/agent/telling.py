@@ -12,7 +12,7 @@ from newton.db.queries import load
 SQL = load("newton.agent", "telling.sql")
 
 KEPT = timedelta(days=7)  # a reader who was away for longer begins anew
-CHANNEL = "newton_told"  # on which PostgreSQL says whose events there are more of
+CHANNEL = "newton_events"  # on which PostgreSQL says whose events there are more of
 
 
 class Told(NamedTuple):

@@ -1,11 +1,11 @@
 -- name: tell(agent_id, type, at, payload, before)
-call runtime.tell($1, $2, $3, $4::text::jsonb, $5);
+call runtime.publish_event($1, $2, $3, $4::text::jsonb, $5);
 
 -- name: silence(agent_id, at)
-call runtime.silence($1, $2);
+call runtime.clear_events($1, $2);
 
 -- name: since(agent_id, number, most)
-select number, type, at, payload::text as payload
+select number, type, occurred_at as at, payload::text as payload
 from runtime.events
 where agent_id = $1 and number > $2
 order by number

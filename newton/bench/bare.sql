@@ -13,12 +13,12 @@ cross join lateral (
 -- name: lexical(agent_id, input, kinds, limits, k1, b)
 -- The best of each kind by exact BM25, with their scores and nothing else of them.
 with corpus as materialized (
-    select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
+    select count(*)::float8 as texts, greatest(avg(word_count), 1)::float8 as mean
     from memory.memories
-    where agent_id = $1 and words > 0 and kind <> 'artifact'
+    where agent_id = $1 and word_count > 0 and kind <> 'artifact'
 ),
 hit as materialized (
-    select p.lexeme, p.memory_id, p.kind, p.tf, p.words
+    select p.lexeme, p.memory_id, p.kind, p.tf, p.word_count
     from memory.postings as p
     where
         p.agent_id = $1
@@ -37,7 +37,7 @@ scored as materialized (
         h.kind,
         sum(
             w.idf * h.tf * ($5::float8 + 1)
-            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.words / c.mean))
+            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.word_count / c.mean))
         ) as score
     from hit as h
     join weight as w on w.lexeme = h.lexeme

@@ -23,16 +23,16 @@ delete from memory.outbox
 where agent_id = $1 and memory_id = $2;
 
 -- name: erase(agent_id)
-call brain.erase($1);
+call brain.erase_decisions($1);
 
 -- name: sharing(agent_id, memory_id, memory_ids)
 -- Those of the decisions that have a tag in common with one.
 select t.record_id as decision_id
-from brain.texts as t
-join brain.texts as own on own.agent_id = $1 and own.record_id = $2
+from brain.decision_texts as t
+join brain.decision_texts as own on own.agent_id = $1 and own.record_id = $2
 where
     t.agent_id = $1
     and t.record_id = any($3::uuid[])
     and t.record_id <> $2
-    and t.words -> 'tags' ?| array(select jsonb_array_elements_text(own.words -> 'tags'))
+    and t.texts -> 'tags' ?| array(select jsonb_array_elements_text(own.texts -> 'tags'))
 order by t.record_id;

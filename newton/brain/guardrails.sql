@@ -11,5 +11,5 @@ order by g.name, g.version desc;
 
 -- name: change_guardrail(agent_id, name, version, at, origin, change, expression, severity, message, description)
 insert into brain.guardrails
-    (agent_id, name, version, at, origin, change, expression, severity, message, description)
+    (agent_id, name, version, changed_at, origin, change, expression, severity, message, description)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

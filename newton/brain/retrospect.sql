@@ -23,12 +23,12 @@ where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any(
 -- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
 -- are enough to name a decision. A link without a record was made because it was shown.
 select
-    d.words ->> 'description' as description,
-    f.words ->> 'description' as failed,
-    coalesce(d.words -> 'tags' ?| array(select jsonb_array_elements_text(f.words -> 'tags')), false) as sharing,
+    d.texts ->> 'description' as description,
+    f.texts ->> 'description' as failed,
+    coalesce(d.texts -> 'tags' ?| array(select jsonb_array_elements_text(f.texts -> 'tags')), false) as sharing,
     exists (
         select
-        from brain.records as r
+        from brain.decision_records as r
         where
             r.agent_id = $1
             and r.decision_id = p.decision_id
@@ -37,7 +37,7 @@ select
     )
     or exists (
         select
-        from brain.records as r
+        from brain.decision_records as r
         where
             r.agent_id = $1
             and r.decision_id = p.failed_id
@@ -46,13 +46,13 @@ select
     )
     or exists (
         select
-        from brain.records as r
-        join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+        from brain.decision_records as r
+        join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
         where
             r.agent_id = $1
             and r.decision_id = p.decision_id
             and r.kind in ('decision', 'thought')
-            and position(right(p.failed_id::text, 6) in lower(t.words::text)) > 0
+            and position(right(p.failed_id::text, 6) in lower(t.texts::text)) > 0
     ) as answered,
     exists (
         select
@@ -60,8 +60,8 @@ select
         where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
     ) as shown
 from unnest($2::uuid[], $3::uuid[]) with ordinality as p (decision_id, failed_id, place)
-left join brain.texts as d on d.agent_id = $1 and d.record_id = p.decision_id
-left join brain.texts as f on f.agent_id = $1 and f.record_id = p.failed_id
+left join brain.decision_texts as d on d.agent_id = $1 and d.record_id = p.decision_id
+left join brain.decision_texts as f on f.agent_id = $1 and f.record_id = p.failed_id
 order by p.place;
 
 -- name: overdue(agent_id, now)
@@ -71,5 +71,5 @@ from brain.decisions
 where
     agent_id = $1
     and decided_at <= $2
-    and look_again_at <= $2
+    and review_due_at <= $2
     and (reviewed_at is null or reviewed_at > $2);

@@ -17,7 +17,7 @@ limit 1;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
 -- Without the bundle, when it was let go of while the model spoke.
-insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 select
     $1, $2, $3, (select b.bundle_id from cognition.bundles as b where b.agent_id = $1 and b.bundle_id = $4),
     $5, $6, $7, $8, $9, $10;
@@ -80,4 +80,4 @@ where l.agent_id = $1 and l.link = 'part_of' and l.memory_id = any($2::uuid[])
 order by 1, 2;
 
 -- name: expire(agent_id, moment)
-select cognition.expire($1, $2);
+select cognition.delete_expired_bundles($1, $2) as expire;

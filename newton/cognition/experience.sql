@@ -6,8 +6,8 @@ select
     b.trace, b.memory_ids, b.candidates
 from cognition.turns as t
 join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
-join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.replied
-where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.how = 'built'
+join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.reply_position
+where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.method = 'built'
 order by b.created_at desc, b.bundle_id
 limit $3;
 
@@ -16,9 +16,9 @@ limit $3;
 select b.profile
 from cognition.turns as t
 join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
-where t.agent_id = $1 and t.answered_by = 'model' and t.how = 'built'
+where t.agent_id = $1 and t.answered_by = 'model' and t.method = 'built'
 group by b.profile
-order by count(*) desc, max(t.at) desc, b.profile
+order by count(*) desc, max(t.created_at) desc, b.profile
 limit 1;
 
 -- name: forms(agent_id, memory_ids)

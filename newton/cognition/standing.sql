@@ -13,10 +13,10 @@ left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where
     m.memory_id is null
     or (m.quarantined and m.kind <> 'artifact')
-    or memory.is_past(m.kind, m.state)
+    or memory.is_obsolete(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary
-    or (m.kind = 'relation' and not heart.is_held($1, m.memory_id, 'infinity'));
+    or (m.kind = 'relation' and not heart.is_relation_current($1, m.memory_id, 'infinity'));
 
 -- name: nearest(agent_id, model_id, embedding, memory_ids)
 -- The highest cosine of a vector to any of these.
@@ -35,8 +35,8 @@ where
     and m.memory_id > $2
     and m.memory_id <> all($3::uuid[])
     and m.kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
-    and m.thread is distinct from $4
-    and not memory.is_past(m.kind, m.state)
+    and m.thread_id is distinct from $4
+    and not memory.is_obsolete(m.kind, m.state)
     and not m.quarantined
 order by m.memory_id desc
 limit $5;

@@ -1,11 +1,11 @@
 -- name: next_place(agent_id, session_id)
-select coalesce(max(place) + 1, 0)::integer as place
+select coalesce(max(position) + 1, 0)::integer as place
 from memory.memories
-where agent_id = $1 and kind = 'artifact' and thread = $2;
+where agent_id = $1 and kind = 'artifact' and thread_id = $2;
 
 -- name: insert_artifacts(agent_id, session_id, artifacts, now)
 insert into dialogue.artifacts (
-    agent_id, memory_id, session_id, type, chunk_index, first_position, last_position, source, made_at
+    agent_id, memory_id, session_id, type, chunk_index, first_position, last_position, source, created_at
 )
 select $1, d.memory_id, $2, d.type, d.chunk_index, d.first_position, d.last_position, d.source, $4
 from jsonb_to_recordset($3::jsonb) as d (
@@ -36,14 +36,14 @@ limit 1;
 -- What a branch begins with is read where it was said.
 select coalesce(greatest(n.last_position, s.parent_position), -1) as position
 from dialogue.sessions as s
-left join dialogue.noted as n on n.agent_id = $1 and n.session_id = $2
+left join dialogue.fact_watermarks as n on n.agent_id = $1 and n.session_id = $2
 where s.agent_id = $1 and s.session_id = $2;
 
 -- name: facts_read(agent_id, session_id, position)
-insert into dialogue.noted (agent_id, session_id, last_position)
+insert into dialogue.fact_watermarks (agent_id, session_id, last_position)
 values ($1, $2, $3)
 on conflict (agent_id, session_id) do update
-set last_position = greatest(noted.last_position, excluded.last_position);
+set last_position = greatest(fact_watermarks.last_position, excluded.last_position);
 
 -- name: lines_after(agent_id, session_id, position, most)
 -- The last so many lines of a conversation behind a position, with the memory each became. Nobody reads more of a line.
@@ -61,7 +61,7 @@ join dialogue.messages as m
     and m.session_id = o.session_id
     and m.position between greatest(o.first_position, $3::integer + 1) and o.last_position
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 order by m.position desc
 limit $4;
 
@@ -97,7 +97,7 @@ where
         select
         from dialogue.messages as m
         join memory.memories as x
-            on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+            on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
         where m.agent_id = $1 and m.session_id = s.session_id and m.position > told.position and m.role <> 'tool'
     )
 order by s.created_at desc, s.session_id
@@ -139,8 +139,8 @@ known as materialized (
     left join lateral (
         select t.from_state
         from memory.transitions as t
-        where t.agent_id = $1 and t.memory_id = a.memory_id and t.at > $6::timestamptz
-        order by t.at, t.transition_id
+        where t.agent_id = $1 and t.memory_id = a.memory_id and t.changed_at > $6::timestamptz
+        order by t.changed_at, t.transition_id
         limit 1
     ) as moved on true
     where

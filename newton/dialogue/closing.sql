@@ -3,7 +3,7 @@
 select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
 from dialogue.messages as m
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where
     m.agent_id = $1
     and m.session_id = $2

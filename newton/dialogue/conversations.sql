@@ -11,7 +11,7 @@ limit $2;
 select m.role, m.name, m.content, x.memory_id, x.trust
 from dialogue.messages as m
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where m.agent_id = $1 and m.session_id = $2 and m.position between $3 and $4
 order by m.position;
 

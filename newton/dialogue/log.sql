@@ -1,7 +1,7 @@
 -- name: about(agent_id, session_id)
 -- What there is to be read beside lines and entries, of most sessions nothing; and how much the agent was told to forget.
 select
-    exists (select from dialogue.restorations where agent_id = $1 and session_id = $2) as restored,
+    exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
     exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
     (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
 
@@ -11,16 +11,16 @@ select
 with recursive shown as (
     (
         select e.*
-        from dialogue.entries as e
+        from dialogue.compaction_entries as e
         where
             e.agent_id = $1
             and e.session_id = $2
             and not exists (
                 select
-                from dialogue.restorations as r
+                from dialogue.entry_restorations as r
                 where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
             )
-        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        order by e.first_position, e.last_position desc, e.created_at desc, e.entry_id desc
         limit 1
     )
     union all
@@ -28,29 +28,29 @@ with recursive shown as (
     from shown as s
     cross join lateral (
         select e.*
-        from dialogue.entries as e
+        from dialogue.compaction_entries as e
         where
             e.agent_id = $1
             and e.session_id = $2
             and e.first_position > s.last_position
             and not exists (
                 select
-                from dialogue.restorations as r
+                from dialogue.entry_restorations as r
                 where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
             )
-        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        order by e.first_position, e.last_position desc, e.created_at desc, e.entry_id desc
         limit 1
     ) as n
 )
 select
-    entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model, made_at
+    entry_id, kind, first_position, last_position, text, tokens, tokens_before as before, strategy, prompt, model, created_at as made_at
 from shown
 order by first_position;
 
 -- name: restored(agent_id, session_id)
 select e.first_position, e.last_position
-from dialogue.restorations as r
-join dialogue.entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
+from dialogue.entry_restorations as r
+join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $2 and r.pinned;
 
 -- name: stretches(agent_id, session_id, firsts, lasts, bare)
@@ -63,8 +63,8 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.aside, m.tokens,
-    m.said_at, m.calls, m.answers
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice as aside, m.tokens,
+    m.said_at, m.tool_calls as calls, m.tool_call_id as answers
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
 cross join lateral (
@@ -86,18 +86,18 @@ where agent_id = $1 and session_id = $2;
 
 -- name: injections(agent_id, session_id)
 -- Those that are shown.
-select i.injection_id, i.place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.at, i.other_id
+select i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.created_at as at, i.source_session_id as other_id
 from dialogue.injections as i
-join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
+join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.source_session_id
 where
     i.agent_id = $1
     and i.session_id = $2
     and not exists (
         select
-        from dialogue.ejections as e
+        from dialogue.injection_removals as e
         where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
     )
-order by i.place, i.injection_id;
+order by i.position, i.injection_id;
 
 -- name: end(agent_id, session_id)
 -- The last place of a conversation; a branch without lines of its own ends where it begins.
@@ -127,15 +127,15 @@ with shown as (
     select $2::uuid as session_id, s.first, s.last
     from unnest($3::integer[], $4::integer[]) as s (first, last)
     union all
-    select i.other_id, i.first_position, i.last_position
+    select i.source_session_id, i.first_position, i.last_position
     from dialogue.injections as i
     where
         i.agent_id = $1
         and i.session_id = $2
-        and i.place = any($5::integer[])
+        and i.position = any($5::integer[])
         and not exists (
             select
-            from dialogue.ejections as e
+            from dialogue.injection_removals as e
             where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
         )
 ),
@@ -156,7 +156,7 @@ cross join lateral (
     offset 0
 ) as m
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where coalesce(x.quarantined, m.role = 'tool');
 
 -- name: lock(agent_id, session_id)

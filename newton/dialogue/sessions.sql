@@ -14,7 +14,7 @@ from dialogue.sessions
 where agent_id = $1 and session_id = $2;
 
 -- name: known_lines(agent_id, session_id, refs)
-select position, ref, role, name, content, aside, tokens, said_at, calls, answers
+select position, ref, role, name, content, is_notice as aside, tokens, said_at, tool_calls as calls, tool_call_id as answers
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
@@ -37,7 +37,7 @@ select
         from stretch as s
         join dialogue.messages as a on a.agent_id = $1 and a.session_id = s.session_id
         where
-            a.answers = c.value ->> 'id'
+            a.tool_call_id = c.value ->> 'id'
             and a.position > m.position
             and a.position between s.first_position and s.last_position
     ) as answered
@@ -46,13 +46,13 @@ join dialogue.messages as m
     on m.agent_id = $1
     and m.session_id = s.session_id
     and m.position between s.first_position and s.last_position
-    and m.calls is not null
-cross join lateral jsonb_array_elements(m.calls) as c
+    and m.tool_calls is not null
+cross join lateral jsonb_array_elements(m.tool_calls) as c
 where c.value ->> 'id' = any($3::text[]);
 
 -- name: insert_lines(agent_id, session_id, lines)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, aside, calls, answers, tokens, said_at, recorded_at
+    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, tokens, said_at, recorded_at
 )
 select
     $1, $2, d.position, d.ref, d.role, d.name, d.content, d.aside, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens,

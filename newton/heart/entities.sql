@@ -15,7 +15,7 @@ select
     f.subject, f.attribute
 from memory.memories as m
 left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread_id and d.position = m.position
 left join heart.facts as f on f.agent_id = $1 and m.kind = 'fact' and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id > $2 and m.kind in ('exchange', 'fact') and not m.quarantined
 order by m.memory_id
@@ -40,7 +40,7 @@ from jsonb_to_recordset($2::jsonb) as d (
 );
 
 -- name: spell(agent_id, spellings, entity_ids)
-insert into heart.names (agent_id, spelling, entity_id)
+insert into heart.entity_names (agent_id, spelling, entity_id)
 select $1, n.spelling, n.entity_id
 from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
 on conflict do nothing;

@@ -7,9 +7,9 @@ with crowded as (
     join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id and m.trust not in ('tool', 'web')
     where
         f.agent_id = $1
-        and f.holds
-        and not f.single
-        and not f.generalises
+        and f.is_current
+        and not f.single_valued
+        and not f.is_generalization
         and f.valid_to is null
         and f.subject_key is not null
         and f.attribute is not null
@@ -23,9 +23,9 @@ join heart.facts as f
         f.agent_id = $1
         and f.subject_key = c.subject_key
         and f.attribute = c.attribute
-        and f.holds
-        and not f.single
-        and not f.generalises
+        and f.is_current
+        and not f.single_valued
+        and not f.is_generalization
         and f.valid_to is null
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id and m.trust not in ('tool', 'web')
 order by f.subject_key, f.attribute, f.valid_from, f.memory_id;

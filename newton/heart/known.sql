@@ -7,7 +7,7 @@ where
     e.agent_id = $1
     and e.memory_id in (
         select entity_id
-        from heart.names
+        from heart.entity_names
         where agent_id = $1 and spelling = any($2::text[])
     )
 order by e.memory_id;
@@ -44,12 +44,12 @@ where
         (
             select t.from_state
             from memory.transitions as t
-            where t.agent_id = $1 and t.memory_id = r.memory_id and t.at > $3
-            order by t.at, t.transition_id
+            where t.agent_id = $1 and t.memory_id = r.memory_id and t.changed_at > $3
+            order by t.changed_at, t.transition_id
             limit 1
         ),
         m.state
     ) = 'ACTIVE'
-    and heart.is_held($1, r.memory_id, $3)
+    and heart.is_relation_current($1, r.memory_id, $3)
 order by r.weight desc, r.memory_id
 limit $5;

@@ -19,7 +19,7 @@ with recursive gone as (
         union all
         select f.memory_id
         from heart.facts as f
-        where f.agent_id = $1 and f.same_as = g.memory_id
+        where f.agent_id = $1 and f.duplicate_of = g.memory_id
         union all
         select r.memory_id
         from heart.relations as r
@@ -28,7 +28,7 @@ with recursive gone as (
         select e.memory_id
         from memory.memories as x
         join heart.episodes as e
-            on e.agent_id = $1 and e.session_id = x.thread and x.place between e.first_position and e.last_position
+            on e.agent_id = $1 and e.session_id = x.thread_id and x.position between e.first_position and e.last_position
         where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
     ) as d
 )
@@ -94,7 +94,7 @@ where
     );
 
 -- name: note(agent_id, memory_ids, now, because, origin)
-insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)
+insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, memory_id, kind, $3, $4, $5
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);

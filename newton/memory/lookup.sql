@@ -13,20 +13,20 @@ where
 limit $4;
 
 -- name: forgotten(agent_id, ending)
-select kind, at, because
+select kind, forgotten_at as at, reason as because
 from memory.forgotten
 where agent_id = $1 and right(replace(memory_id::text, '-', ''), length($2)) = $2
 limit 1;
 
 -- name: record(agent_id, memory_id)
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.packed,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.compressed as packed,
     m.confidence, m.importance, m.outcome, m.confirmations, m.uses, m.occurred_at, m.created_at, m.confirmed_at,
     m.origin, m.trust, m.quarantined, m.ref
 from memory.memories as m
-left join memory.cold as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join memory.archived_texts as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread_id and d.position = m.position
 where m.agent_id = $1 and m.memory_id = $2;
 
 -- name: relatives(agent_id, memory_id)

@@ -46,7 +46,7 @@ on conflict do nothing;
 
 -- name: begin_with(agent_id, model_id)
 -- The first model to make a vector is the active one.
-insert into memory.active_models (agent_id, model_id, at)
+insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, now())
 on conflict do nothing;
 

@@ -6,13 +6,13 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or memory.is_past(kind, state))
+        and (quarantined or memory.is_obsolete(kind, state))
         and (
             (quarantined and not $6::boolean)
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 )
-select hit.memory_id, wanted.kind, m.words, m.thread, m.place, m.speaker, -hit.distance as similarity
+select hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, most)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
@@ -29,9 +29,9 @@ cross join lateral (
 -- one look-up each: the planner expects more and would read the agent's whole table for a join
 cross join lateral (
     select
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = hit.memory_id
@@ -45,7 +45,7 @@ with past as materialized (
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or memory.is_past(kind, state))
+        and (quarantined or memory.is_obsolete(kind, state))
         and (
             (quarantined and not $7::boolean)
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
@@ -53,18 +53,18 @@ with past as materialized (
 ),
 -- what came later than the moment that is asked about is no part of what was known
 later as (
-    select count(*) as texts, coalesce(sum(words), 0) as words
+    select count(*) as texts, coalesce(sum(word_count), 0) as word_count
     from memory.memories
-    where agent_id = $1 and memory_id = any($10::uuid[]) and words > 0 and kind <> 'artifact'
+    where agent_id = $1 and memory_id = any($10::uuid[]) and word_count > 0 and kind <> 'artifact'
 ),
 corpus as materialized (
     select
         (m.texts - l.texts)::float8 as texts,
-        greatest((m.words - l.words)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
+        greatest((m.word_count - l.word_count)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
     from (
-        select count(*) as texts, sum(words) as words
+        select count(*) as texts, sum(word_count) as word_count
         from memory.memories
-        where agent_id = $1 and words > 0 and kind <> 'artifact'
+        where agent_id = $1 and word_count > 0 and kind <> 'artifact'
     ) as m
     cross join later as l
 ),
@@ -95,7 +95,7 @@ scored as materialized (
     select
         p.memory_id,
         p.kind,
-        sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.words)) as score
+        sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.word_count)) as score
     from weight as w
     join memory.postings as p on p.agent_id = $1 and p.lexeme = w.lexeme
     where
@@ -103,7 +103,7 @@ scored as materialized (
         and p.memory_id not in (select memory_id from past) and p.memory_id <> all($9::uuid[])
     group by p.memory_id, p.kind
 )
-select r.memory_id, r.kind, m.words, m.thread, m.place, m.speaker, r.score / b.score as share
+select r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, r.score / b.score as share
 from unnest($3::text[], $4::integer[]) as wanted (kind, most)
 cross join best as b
 -- the best of each kind without sorting the rest
@@ -116,9 +116,9 @@ cross join lateral (
 ) as r
 cross join lateral (
     select
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
@@ -135,22 +135,22 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 
 -- name: beside(agent_id, model_id, embedding, threads, places, quarantined, hidden)
 -- The lines at those places, with how near they are. A line has no state that is past.
-select m.memory_id, m.kind, m.words, m.thread, m.place, m.speaker, coalesce(e.similarity, 0) as similarity
-from unnest($4::uuid[], $5::integer[]) as wanted (thread, place)
+select m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, coalesce(e.similarity, 0) as similarity
+from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
     select
         memory_id,
         kind,
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         substring(micro from '^\[[0-9-]+\] ([^:]+): ') as speaker
     from memory.memories
     where
         agent_id = $1
         and kind = 'exchange'
-        and thread = wanted.thread
-        and place = wanted.place
+        and thread_id = wanted.thread_id
+        and position = wanted.position
         and ($6::boolean or not quarantined)
         and memory_id <> all($7::uuid[])
     limit 1
@@ -164,29 +164,29 @@ left join lateral (
 
 -- name: details(agent_id, memory_ids)
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: before(agent_id, thread, place, most)
 -- What is quarantined does not stand among what was said.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and not quarantined
-order by place desc
+where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position < $3 and not quarantined
+order by position desc
 limit $4;
 
 -- name: being_made(agent_id, since, most)
 -- The latest decisions that were recorded and not carried out yet.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
 where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at >= $2 and not quarantined
 order by occurred_at desc, memory_id
@@ -195,15 +195,15 @@ limit $3;
 -- name: being_made_at(agent_id, since, moment, most)
 -- The same at a moment that is over: of what was known then, what had not been carried out by then.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
-    m.quarantined, m.ref, m.thread, m.place
+    m.quarantined, m.ref, m.thread_id as thread, m.position as place
 from memory.memories as m
 left join lateral (
     select t.from_state
     from memory.transitions as t
-    where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $3
-    order by t.at, t.transition_id
+    where t.agent_id = $1 and t.memory_id = m.memory_id and t.changed_at > $3
+    order by t.changed_at, t.transition_id
     limit 1
 ) as moved on true
 where
@@ -232,8 +232,8 @@ with was as (
             t.from_state,
             bool_or(t.event = 'released') over (partition by t.memory_id) as released
         from memory.transitions as t
-        where t.agent_id = $1 and t.at > $2
-        order by t.memory_id, t.at, t.transition_id
+        where t.agent_id = $1 and t.changed_at > $2
+        order by t.memory_id, t.changed_at, t.transition_id
     ) as later on later.memory_id = m.memory_id
     where m.agent_id = $1
 )

@@ -11,7 +11,7 @@ on conflict do nothing;
 -- name: lacking(agent_id, model_id, most)
 -- What has a vector of another model and none of this, with the words that stand for it.
 select c.memory_id, c.text
-from memory.cues as c
+from memory.embedding_texts as c
 where
     c.agent_id = $1
     and exists (
@@ -51,9 +51,9 @@ where agent_id = $1
 for update;
 
 -- name: flip(agent_id, model_id, now)
-insert into memory.active_models (agent_id, model_id, at)
+insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, $3)
-on conflict (agent_id) do update set model_id = excluded.model_id, at = excluded.at;
+on conflict (agent_id) do update set model_id = excluded.model_id, activated_at = excluded.activated_at;
 
 -- name: drop_old(agent_id)
-call memory.drop_old_vectors($1);
+call memory.delete_inactive_embeddings($1);

@@ -17,19 +17,19 @@ lexed as materialized (
     cross join lateral unnest(to_tsvector('english', left(d.indexed, 200000))) as w
 ),
 sized as (
-    select memory_id, sum(tf)::integer as words
+    select memory_id, sum(tf)::integer as word_count
     from lexed
     group by memory_id
 ),
 written as (
     insert into memory.memories (
-        agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread,
-        place, content_hash
+        agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, word_count,
+        confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread_id,
+        position, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.words, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
+        coalesce(s.word_count, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
         d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
@@ -37,14 +37,14 @@ written as (
     returning memory_id, kind
 ),
 posted as (
-    insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, words)
-    select $1, l.lexeme, l.memory_id, w.kind, l.tf, s.words
+    insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)
+    select $1, l.lexeme, l.memory_id, w.kind, l.tf, s.word_count
     from lexed as l
     join written as w on w.memory_id = l.memory_id
     join sized as s on s.memory_id = l.memory_id
 ),
 timed as (
-    insert into memory.times (agent_id, memory_id, starts, ends)
+    insert into memory.mentioned_times (agent_id, memory_id, starts_at, ends_at)
     select $1, w.memory_id, t.starts, t.ends
     from draft as d
     join written as w on w.memory_id = d.memory_id
@@ -81,13 +81,13 @@ where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[])
 union all
 select c.ref, m.content_hash
 from memory.confirmations as c
-join heart.facts as f on f.agent_id = $1 and f.same_as = c.memory_id
+join heart.facts as f on f.agent_id = $1 and f.duplicate_of = c.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
 -- name: confirm(agent_id, memory_ids, refs, sources, now, origin, trust)
 with met as (
-    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust, source)
+    insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, g.memory_id, g.ref, $5, $6, $7, g.source
     from unnest($2::uuid[], $3::text[], $4::text[]) as g (memory_id, ref, source)
     on conflict do nothing
@@ -114,7 +114,7 @@ select ref
 from met;
 
 -- name: link(agent_id, memory_ids, link, other_ids, now)
-insert into memory.links (agent_id, memory_id, link, other_id, at)
+insert into memory.links (agent_id, memory_id, link, other_id, created_at)
 select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
@@ -125,21 +125,21 @@ with told as materialized (
     select *
     from unnest(
         $2::uuid[], $4::uuid[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::text[], $10::text[]
-    ) as t (form_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
+    ) as t (version_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
 ),
 was as materialized (
     select
-        t.form_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
+        t.version_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
         (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
     from told as t
     join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
     for update of m
 ),
 kept as (
-    insert into memory.former_forms (
-        agent_id, memory_id, form_id, until, micro, summary, micro_tokens, summary_tokens, outcome
+    insert into memory.memory_versions (
+        agent_id, memory_id, version_id, replaced_at, micro, summary, micro_tokens, summary_tokens, outcome
     )
-    select $1, memory_id, form_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
+    select $1, memory_id, version_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
     from was
     where changes
 )

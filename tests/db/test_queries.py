@@ -81,7 +81,7 @@ def _scoped(query: Query) -> bool:
             and re.search(r"(values \(|select\s+)\$1\b", query.sql) is not None
         )
     reads = re.findall(r"(?:from|join|update) (?:memory|heart|brain|dialogue|cognition|runtime)\.\w+", query.sql)
-    scopes = re.findall(r"\bagent_id = \$1|from runtime\.bearer\(\$1", query.sql)
+    scopes = re.findall(r"\bagent_id = \$1|from runtime\.authenticate_token\(\$1", query.sql)
     inserts = re.findall(r"insert into [\w.]+ \(\s*agent_id\b", query.sql)
     bound = re.findall(r"select\s+\$1\b", query.sql)
     return len(scopes) >= len(reads) and len(bound) >= len(inserts)

@@ -33,15 +33,15 @@ async def said(mind: Mind, content: str, *, role: Role = "user", session: str = 
         session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Line(role=role, content=content, said_at=mind.clock.now())
         await sessions.append(tx, [line], session_id=session_id, by=by, count=count)
-        return await tx.fetchval("select memory_id from memory.memories where thread = $1", session_id)
+        return await tx.fetchval("select memory_id from memory.memories where thread_id = $1", session_id)
 
 
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:
     async with mind.db.work(mind.agent_id) as tx:
         found = await tx.fetchrow("select * from memory.memories where memory_id = $1", memory_id)
-        kept = await tx.fetch("select words from memory.compressions")
+        kept = await tx.fetch("select text from memory.line_summaries")
     assert found is not None
-    return {**dict(found), "kept": [one["words"] for one in kept]}
+    return {**dict(found), "kept": [one["text"] for one in kept]}
 
 
 async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -> None:
@@ -119,4 +119,4 @@ async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) 
     await shorten(asking(mind, SHORT), teller(mind.agent_id), most=10)
     async with mind.db.work(mind.agent_id) as tx:
         await forget(tx, [line], derived=False, because="a test", by=teller(mind.agent_id))
-        assert await tx.fetchval("select count(*) from memory.compressions") == 0
+        assert await tx.fetchval("select count(*) from memory.line_summaries") == 0

@@ -65,8 +65,8 @@ async def talk(mind: Mind) -> Talk:
 
 async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
     async with mind.db.work(mind.agent_id) as tx:
-        rows = await tx.fetch("select how, bundle_id from cognition.turns order by turn_id")
-    return [(row["how"], row["bundle_id"]) for row in rows]
+        rows = await tx.fetch("select method, bundle_id from cognition.turns order by turn_id")
+    return [(row["method"], row["bundle_id"]) for row in rows]
 
 
 async def replays(mind: Mind, given: Refreshed) -> bool:

@@ -5,7 +5,7 @@
 with held as materialized (
     select memory_id, state, uses, accessed_at, occurred_at, created_at
     from memory.memories
-    where agent_id = $1 and kind = $2 and (state = 'ARCHIVED' or not memory.is_past(kind, state))
+    where agent_id = $1 and kind = $2 and (state = 'ARCHIVED' or not memory.is_obsolete(kind, state))
 ),
 tried as (
     select

@@ -1,10 +1,10 @@
 -- name: ids(agent_id, kind)
 -- Facts of one subject and attribute stand together, so that a batch can end between them.
-select m.memory_id, f.subject_key, f.attribute, coalesce(f.single, false) as single
+select m.memory_id, f.subject_key, f.attribute, coalesce(f.single_valued, false) as single
 from memory.memories as m
 left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = $2
-order by f.subject_key, f.attribute, f.single, m.memory_id;
+order by f.subject_key, f.attribute, f.single_valued, m.memory_id;
 
 -- name: lock(agent_id, keys)
 -- Who writes values of one single-valued attribute does so alone. In order, so that no two wait for each other; and of
@@ -21,11 +21,11 @@ from (
 with general as (
     select g.memory_id
     from heart.facts as g
-    where g.agent_id = $1 and g.generalises and g.memory_id = any($2::uuid[])
+    where g.agent_id = $1 and g.is_generalization and g.memory_id = any($2::uuid[])
     union
     select g.memory_id
     from memory.sources as s
-    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization
     where s.agent_id = $1 and s.source_id = any($2::uuid[])
 ),
 touched as (
@@ -43,7 +43,7 @@ touched as (
     from general as g
     join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
 )
-select f.memory_id, f.subject_key, f.attribute, f.single
+select f.memory_id, f.subject_key, f.attribute, f.single_valued as single
 from touched as t
 join heart.facts as f on f.agent_id = $1 and f.memory_id = t.memory_id;
 
@@ -60,8 +60,8 @@ with own as materialized (
             other.agent_id = $1
             and other.subject_key = f.subject_key
             and other.attribute = f.attribute
-            and other.single
-    where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single
+            and other.single_valued
+    where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single_valued
 ),
 told as materialized (
     select
@@ -82,33 +82,33 @@ told as materialized (
 ),
 again as materialized (
     -- what tells it in other words tells that it holds, unless it is quarantined or was said to be wrong
-    select g.same_as as memory_id, max(greatest(g.valid_from, g.again_from)) as at
+    select g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at
     from own as o
-    join heart.facts as g on g.agent_id = $1 and g.same_as = o.memory_id and not g.retracted
+    join heart.facts as g on g.agent_id = $1 and g.duplicate_of = o.memory_id and not g.is_retracted
     join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id and not m.quarantined
-    group by g.same_as
+    group by g.duplicate_of
 ),
 superseded as materialized (
     -- a link counts as long as the fact it comes from was not said to be wrong; of the two the one told last holds
-    select l.other_id as memory_id, max(greatest(l.at, f.again_from)) as at
+    select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
-    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.retracted
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
     group by l.other_id
 ),
 told_in_one as materialized (
     select s.source_id, s.memory_id
     from own as o
     join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
-    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises and not g.retracted
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization and not g.is_retracted
 ),
 spoilt as materialized (
     -- what tells one in one with others that was said to be wrong, or of which another took the place
-    select s.memory_id, bool_or(f.retracted) as wrong
+    select s.memory_id, bool_or(f.is_retracted) as wrong
     from (
         select o.memory_id
         from own as o
-        join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.generalises
+        join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.is_generalization
         union
         select memory_id
         from told_in_one
@@ -116,11 +116,11 @@ spoilt as materialized (
     join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
     join heart.facts as f on f.agent_id = $1 and f.memory_id = s.source_id
     where
-        f.retracted
+        f.is_retracted
         or exists (
             select
             from memory.links as l
-            join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and not n.retracted
+            join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and not n.is_retracted
             where l.agent_id = $1 and l.other_id = f.memory_id and l.link = 'supersedes'
         )
     group by s.memory_id
@@ -131,18 +131,18 @@ general as materialized (
     where memory_id not in (select memory_id from spoilt)
 )
 select
-    m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single,
-    greatest(f.valid_from, f.again_from, a.at) as since, f.valid_to, m.created_at, f.marked, f.same_as,
+    m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single_valued as single,
+    greatest(f.valid_from, f.reconfirmed_at, a.at) as since, f.valid_to, m.created_at, f.is_core as marked, f.duplicate_of as same_as,
     case
-        when f.generalises then (
+        when f.is_generalization then (
             select count(*) from memory.sources as s where s.agent_id = $1 and s.memory_id = m.memory_id
         )
         else 0
     end::integer as generalises,
     g.memory_id is not null as generalised,
-    f.retracted or coalesce(p.wrong, false) as wrong,
+    f.is_retracted or coalesce(p.wrong, false) as wrong,
     p.memory_id is not null
-    or (s.at is not null and s.at >= coalesce(greatest(f.again_from, a.at), '-infinity')) as superseded,
+    or (s.at is not null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity')) as superseded,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,
     coalesce(t.outside, 0) as outside,
@@ -160,14 +160,14 @@ order by o.memory_id;
 -- name: hold(agent_id, memory_ids)
 -- What is current knowledge follows from the state; the database allows one value only where one is allowed.
 update heart.facts as f
-set holds = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
+set is_current = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
 from memory.memories as m
 where
     f.agent_id = $1
     and f.memory_id = any($2::uuid[])
     and m.agent_id = $1
     and m.memory_id = f.memory_id
-    and f.holds <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
+    and f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
 
 -- name: episodes(agent_id, memory_ids)
 select m.memory_id, m.state, e.ended_at
@@ -182,9 +182,9 @@ where agent_id = $1 and memory_id = any($2::uuid[]) and full_text is not null;
 
 -- name: chill(agent_id, memory_ids, packed)
 -- The first pack of a text is the whole of it; a later one would be of what was left.
-insert into memory.cold (agent_id, memory_id, packed)
-select $1, c.memory_id, c.packed
-from unnest($2::uuid[], $3::bytea[]) as c (memory_id, packed)
+insert into memory.archived_texts (agent_id, memory_id, compressed)
+select $1, c.memory_id, c.compressed
+from unnest($2::uuid[], $3::bytea[]) as c (memory_id, compressed)
 on conflict do nothing;
 
 -- name: shorten(agent_id, memory_ids, texts)
@@ -205,7 +205,7 @@ with record as materialized (
     group by memory_id
 )
 select
-    m.memory_id, m.state, p.retired,
+    m.memory_id, m.state, p.is_retired as retired,
     coalesce(r.activations, 0) as activations,
     coalesce(r.successes, 0) as successes,
     coalesce(r.failures, 0) as failures
@@ -225,7 +225,7 @@ with record as materialized (
     group by memory_id
 )
 select
-    m.memory_id, m.state, c.retired, c.threshold,
+    m.memory_id, m.state, c.is_retired as retired, c.threshold,
     coalesce(r.activations, 0) as activations,
     coalesce(r.false_positives, 0) as false_positives
 from memory.memories as m

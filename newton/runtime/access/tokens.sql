@@ -9,7 +9,7 @@ returning token_id;
 
 -- name: bearer(agent_id, token_id, hash, now)
 select agent, scope
-from runtime.bearer($1, $2, $3, $4);
+from runtime.authenticate_token($1, $2, $3, $4);
 
 -- name: listed(agent_id)
 select token_id, name, scope, created_at, expires_at, revoked_at, used_at

@@ -16,7 +16,7 @@ returning job_id;
 update runtime.jobs
 set
     state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
-    because = $6, error = null
+    reason = $6, error = null
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning finished_at;
 
@@ -40,14 +40,14 @@ returning state;
 -- name: latest(agent_id)
 -- The last run of each job, and whether it waits or is at work.
 select distinct on (name)
-    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, because, error
+    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason as because, error
 from runtime.jobs
 where agent_id = $1
 order by name, slot desc, job_id;
 
 -- name: dead(agent_id)
 -- Those that no later run has made up for.
-select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.because, j.error
+select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.reason as because, j.error
 from runtime.jobs as j
 where
     j.agent_id = $1

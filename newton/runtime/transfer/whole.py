@@ -35,7 +35,7 @@ LEFT_OUT = {
     "runtime.tokens",
     "runtime.jobs",
     "runtime.events",
-    "runtime.answers",
+    "runtime.idempotency_keys",
     "dialogue.leases",
 }
 

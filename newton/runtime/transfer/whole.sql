@@ -1,10 +1,10 @@
 -- name: parts()
 -- The tables of agents, each behind those that it refers to.
 select part::text as part
-from runtime.parts() as part;
+from runtime.agent_tables() as part;
 
 -- name: count(agent_id, part)
-select runtime.count_of($1, $2::text::regclass) as rows;
+select runtime.count_rows($1, $2::text::regclass) as rows;
 
 -- name: count_words(agent_id)
 select count(distinct memory_id) as rows
@@ -12,7 +12,7 @@ from memory.postings
 where agent_id = $1;
 
 -- name: rows(agent_id, part)
-select runtime.rows_of($1, $2::text::regclass) as line;
+select runtime.export_rows($1, $2::text::regclass) as line;
 
 -- name: words(agent_id)
 -- The words by which each memory is found: of what it was written with, which may stand nowhere else any more.
@@ -44,17 +44,17 @@ select exists (select from dialogue.sessions where agent_id = $1)
     or exists (select from runtime.usage where agent_id = $1) as begun;
 
 -- name: wipe(agent_id)
-call runtime.wipe($1);
+call runtime.erase_agent($1);
 
 -- name: in_any_order()
 set constraints all deferred;
 
 -- name: take(agent_id, part, rows)
-call runtime.take_rows($1, $2::text::regclass, $3::jsonb);
+call runtime.import_rows($1, $2::text::regclass, $3::jsonb);
 
 -- name: take_words(agent_id, rows)
-insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, words)
-select $1, l.key, m.memory_id, m.kind, l.value::integer, m.words
+insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)
+select $1, l.key, m.memory_id, m.kind, l.value::integer, m.word_count
 from jsonb_to_recordset($2::jsonb) as g (memory_id uuid, lexemes jsonb)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 cross join lateral jsonb_each_text(g.lexemes) as l;
