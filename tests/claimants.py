@@ -201,7 +201,7 @@ async def counts(owner: "asyncpg.Pool[Any]") -> tuple[int, int, int]:
 def main(words: Sequence[str]) -> None:
     dsn, lease, renew, poll, seconds, fenced = words
     if fenced == "0":
-        queue.SQL["finish"] = replace(queue.SQL["finish"], sql=UNFENCED)
+        queue.SQL["finish_run"] = replace(queue.SQL["finish_run"], sql=UNFENCED)
     pace = Pace(lease=float(lease), renew=float(renew), poll=float(poll), drain=1.0)
     asyncio.run(works(dsn, pace, float(seconds)))
 

@@ -1,10 +1,10 @@
--- name: aliases(agent_id, key)
+-- name: find_aliases(agent_id, key)
 -- What else somebody is called.
 select name, aliases
 from heart.entities
 where agent_id = $1 and key = $2;
 
--- name: about(agent_id, keys, pattern, shipped)
+-- name: find_memories_about(agent_id, keys, pattern, shipped)
 -- What is said by somebody or of them: by its speaker, its subject, the entity it names, or its words. What follows a
 -- folder of procedures was told of nobody.
 with named as (
@@ -65,13 +65,13 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where (m.micro <> '[erased]' or m.kind <> 'decision') and m.origin <> $4
 order by m.kind, m.memory_id;
 
--- name: tenets(agent_id, pattern)
+-- name: find_tenets(agent_id, pattern)
 select tenet_id
 from heart.tenets
 where agent_id = $1 and text ~* $2
 order by tenet_id;
 
--- name: beside(agent_id, pattern)
+-- name: find_other_records(agent_id, pattern)
 -- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts, how sessions
 -- and places in them are called, why something was forgotten.
 select task_id as id, 'task' as kind
@@ -108,14 +108,14 @@ from memory.forgotten
 where agent_id = $1 and reason ~* $2
 order by kind, id;
 
--- name: note(agent_id, ids, kinds, now, because, origin)
+-- name: record_forgotten(agent_id, ids, kinds, now, reason, origin)
 insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, g.id, g.kind, $4, $5, $6
 from unnest($2::uuid[], $3::text[]) as g (id, kind)
 on conflict do nothing;
 
--- name: unsay(agent_id, ids, pattern)
+-- name: redact_references(agent_id, ids, pattern)
 call memory.redact_references($1, $2, $3);
 
--- name: wipe(agent_id)
+-- name: erase_agent(agent_id)
 call runtime.erase_agent($1);

@@ -1,4 +1,4 @@
--- name: dense(agent_id, model_id, embedding, kinds, limits)
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits)
 -- The nearest of each kind and nothing else of them: what an exact search by meaning costs at the least.
 select hit.memory_id
 from unnest($4::text[], $5::integer[]) as wanted (kind, most)
@@ -10,7 +10,7 @@ cross join lateral (
     limit wanted.most
 ) as hit;
 
--- name: lexical(agent_id, input, kinds, limits, k1, b)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b)
 -- The best of each kind by exact BM25, with their scores and nothing else of them.
 with corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(word_count), 1)::float8 as mean

@@ -1,9 +1,9 @@
--- name: states(agent_id, memory_ids)
+-- name: get_states(agent_id, memory_ids)
 select memory_id, state
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: superseding(agent_id, memory_id)
+-- name: list_superseded(agent_id, memory_id)
 -- What a decision supersedes, and what that superseded in turn.
 with recursive before as (
     select other_id
@@ -17,15 +17,15 @@ with recursive before as (
 select other_id
 from before;
 
--- name: unwait(agent_id, memory_id)
+-- name: delete_from_outbox(agent_id, memory_id)
 -- Before the vectors are taken away: whoever delivers one at this moment holds this row until it is there.
 delete from memory.outbox
 where agent_id = $1 and memory_id = $2;
 
--- name: erase(agent_id)
+-- name: erase_decisions(agent_id)
 call brain.erase_decisions($1);
 
--- name: sharing(agent_id, memory_id, memory_ids)
+-- name: find_sharing_tag(agent_id, memory_id, memory_ids)
 -- Those of the decisions that have a tag in common with one.
 select t.record_id as decision_id
 from brain.decision_texts as t

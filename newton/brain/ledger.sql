@@ -1,17 +1,17 @@
--- name: hold(agent_id, hash)
+-- name: lock_head(agent_id, hash)
 -- The end of the agent's chain, held until the unit of work ends; a new chain begins with that hash.
 insert into brain.chain_heads (agent_id, seq, hash, origin_agent_id)
 values ($1, 0, $2, $1)
 on conflict (agent_id) do update set seq = chain_heads.seq
 returning seq, hash;
 
--- name: begun(agent_id)
+-- name: get_origin_agent(agent_id)
 -- With whose id the chain begins: it may have been carried here.
 select origin_agent_id as began
 from brain.chain_heads
 where agent_id = $1;
 
--- name: append(agent_id, records)
+-- name: append_records(agent_id, records)
 with record as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as r (
@@ -33,22 +33,22 @@ select $1, r.record_id, decode(r.salt, 'hex'), r.words
 from record as r
 where r.words is not null;
 
--- name: advance(agent_id, seq, hash)
+-- name: advance_head(agent_id, seq, hash)
 update brain.chain_heads
 set seq = $2, hash = $3
 where agent_id = $1;
 
--- name: head(agent_id)
+-- name: get_head(agent_id)
 select seq, hash
 from brain.chain_heads
 where agent_id = $1;
 
--- name: hash_at(agent_id, seq)
+-- name: get_hash_at(agent_id, seq)
 select hash
 from brain.decision_records
 where agent_id = $1 and seq = $2;
 
--- name: written(agent_id, after, most)
+-- name: list_records(agent_id, after, max_rows)
 select
     r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt, t.texts as words
 from brain.decision_records as r
@@ -57,7 +57,7 @@ where r.agent_id = $1 and r.seq > $2
 order by r.seq
 limit $3;
 
--- name: about(agent_id, decision_id)
+-- name: list_by_decision(agent_id, decision_id)
 select
     r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt, t.texts as words
 from brain.decision_records as r
@@ -65,7 +65,7 @@ left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.recor
 where r.agent_id = $1 and r.decision_id = $2
 order by r.seq;
 
--- name: told_before(agent_id, refs)
+-- name: find_by_ref(agent_id, refs)
 select
     m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt,
     t.texts as words
@@ -75,7 +75,7 @@ left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.recor
 where m.agent_id = $1 and m.kind = 'decision' and m.ref = any($2::text[])
 order by r.seq;
 
--- name: apart(agent_id)
+-- name: find_mismatch(agent_id)
 -- The earliest decision of which the spine tells something else than the chain.
 select d.seq
 from brain.decisions as d

@@ -1,4 +1,4 @@
--- name: listed(agent_id, now, due, open, category, stakes, outcome, tag, before, most)
+-- name: list_decisions(agent_id, now, due, open, category, stakes, outcome, tag, before, max_rows)
 select
     d.decision_id, m.state, t.texts ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
     d.frame, d.review_due_at as look_again_at, d.outcome, d.reviewed_at, d.review_method as how,
@@ -40,7 +40,7 @@ order by
     d.decision_id desc
 limit $10;
 
--- name: categories(agent_id)
+-- name: count_by_category(agent_id)
 -- Every category with how many decisions and how many of them were judged.
 select category, count(*) as decisions, count(outcome) as judged
 from brain.decisions
@@ -48,13 +48,13 @@ where agent_id = $1
 group by category
 order by decisions desc, category;
 
--- name: judged(agent_id)
+-- name: list_reviewed(agent_id)
 select decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, reason_kinds
 from brain.decisions
 where agent_id = $1 and outcome is not null
 order by decided_at, decision_id;
 
--- name: standing(agent_id, category, now)
+-- name: get_track_record(agent_id, category, now)
 select
     count(*) as decisions,
     count(s.worth) as judged,
@@ -73,7 +73,7 @@ from (
     where agent_id = $1
 ) as s;
 
--- name: neighbours(agent_id, memory_id, most)
+-- name: list_links(agent_id, memory_id, max_rows)
 -- The links among decisions that lie at most two steps from one.
 with recursive reached as (
     select $2::uuid as memory_id, 0 as steps

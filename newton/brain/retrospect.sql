@@ -1,11 +1,11 @@
--- name: made(agent_id, since, now)
+-- name: list_decided(agent_id, since, now)
 -- What was decided since, and whatever has failed.
 select decision_id, decided_at, reviewed_at, outcome, category
 from brain.decisions
 where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
 order by decided_at, decision_id;
 
--- name: model(agent_id)
+-- name: find_main_model(agent_id)
 -- The one that has made the most vectors of decisions; those of different models cannot be compared.
 select model_id
 from memory.embeddings
@@ -14,12 +14,12 @@ group by model_id
 order by count(*) desc, model_id
 limit 1;
 
--- name: vectors(agent_id, model_id, memory_ids)
+-- name: list_vectors(agent_id, model_id, memory_ids)
 select memory_id, embedding
 from memory.embeddings
 where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
 
--- name: weighed(agent_id, decision_ids, failed_ids)
+-- name: assess_pairs(agent_id, decision_ids, failed_ids)
 -- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
 -- are enough to name a decision. A link without a record was made because it was shown.
 select
@@ -64,7 +64,7 @@ left join brain.decision_texts as d on d.agent_id = $1 and d.record_id = p.decis
 left join brain.decision_texts as f on f.agent_id = $1 and f.record_id = p.failed_id
 order by p.place;
 
--- name: overdue(agent_id, now)
+-- name: count_overdue(agent_id, now)
 -- How many had passed their date to look again at that moment, by the dates as they are now.
 select count(*) as overdue
 from brain.decisions

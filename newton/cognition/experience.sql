@@ -1,4 +1,4 @@
--- name: answered(agent_id, profile, most)
+-- name: list_answered(agent_id, profile, max_rows)
 -- The latest contexts by a profile that were made for a line which a model answered; one that only stood was made for
 -- another.
 select
@@ -11,7 +11,7 @@ where t.agent_id = $1 and b.profile = $2 and t.answered_by = 'model' and t.metho
 order by b.created_at desc, b.bundle_id
 limit $3;
 
--- name: most_used(agent_id)
+-- name: find_most_used_profile(agent_id)
 -- The profile by which most contexts were made that a model answered.
 select b.profile
 from cognition.turns as t
@@ -21,12 +21,12 @@ group by b.profile
 order by count(*) desc, max(t.created_at) desc, b.profile
 limit 1;
 
--- name: forms(agent_id, memory_ids)
+-- name: list_forms(agent_id, memory_ids)
 select memory_id, micro, summary
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: judged(agent_id)
+-- name: list_reviewed_decisions(agent_id)
 select decided_at, outcome
 from brain.decisions
 where agent_id = $1 and outcome is not null

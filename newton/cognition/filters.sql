@@ -1,4 +1,4 @@
--- name: hidden(agent_id, since, until, event_types, entity_types)
+-- name: list_filtered_out(agent_id, since, until, event_types, entity_types)
 select memory_id
 from memory.memories
 where agent_id = $1 and (occurred_at < $2 or occurred_at >= $3) and kind not in ('entity', 'relation', 'procedure', 'censor')

@@ -1,4 +1,4 @@
--- name: served(agent_id, since, until)
+-- name: list_turns(agent_id, since, until)
 -- The turns of a period, the oldest first, each with its line, its reply and its context, of which nothing is left when a
 -- memory that it looked at was forgotten, or when it is too old. `opening` are the first turns of their sessions.
 select
@@ -15,12 +15,12 @@ left join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_i
 where t.agent_id = $1 and t.created_at >= $2 and t.created_at <= $3
 order by t.created_at, t.turn_id;
 
--- name: forms(agent_id, memory_ids)
+-- name: list_forms(agent_id, memory_ids)
 select memory_id, ref, micro, summary
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: made(agent_id, since, until)
+-- name: count_created(agent_id, since, until)
 -- Without artifacts, which only say again what is there already.
 select (created_at at time zone 'UTC')::date as day, kind, count(*) as memories
 from memory.memories
@@ -28,7 +28,7 @@ where agent_id = $1 and created_at >= $2 and created_at <= $3 and kind <> 'artif
 group by 1, 2
 order by 1, 2;
 
--- name: cost(agent_id, since, until)
+-- name: sum_turn_tokens(agent_id, since, until)
 -- Model tokens of the turns of a period.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage

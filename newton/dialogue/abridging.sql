@@ -1,4 +1,4 @@
--- name: cut(agent_id, most, form_tokens)
+-- name: list_long_messages(agent_id, max_rows, form_tokens)
 select
     m.memory_id, m.micro, m.micro_tokens, coalesce(d.name, initcap(d.role)) as speaker, d.content, d.tokens, d.said_at
 from memory.memories as m
@@ -16,13 +16,13 @@ where
 order by m.uses desc, m.memory_id
 limit $2;
 
--- name: known(agent_id, content_hash, most)
+-- name: find_by_hash(agent_id, content_hash, max_tokens)
 select text as words
 from memory.line_summaries
 where agent_id = $1 and content_hash = $2 and max_tokens = $3
 limit 1;
 
--- name: keep(agent_id, memory_id, content_hash, most, words, now)
+-- name: insert_summary(agent_id, memory_id, content_hash, max_tokens, text, now)
 -- Of what was not forgotten meanwhile.
 insert into memory.line_summaries (agent_id, memory_id, content_hash, max_tokens, text, created_at)
 select $1, memory_id, $3, $4, $5, $6

@@ -1,4 +1,4 @@
--- name: next_place(agent_id, session_id)
+-- name: next_position(agent_id, session_id)
 select coalesce(max(position) + 1, 0)::integer as place
 from memory.memories
 where agent_id = $1 and kind = 'artifact' and thread_id = $2;
@@ -12,7 +12,7 @@ from jsonb_to_recordset($3::jsonb) as d (
     memory_id uuid, type text, chunk_index integer, first_position integer, last_position integer, source text
 );
 
--- name: current_summary(agent_id, session_id)
+-- name: get_current_summary(agent_id, session_id)
 -- The newest, which in a branch may be one of what it begins with.
 with owner as (
     select ancestor_id as session_id, last_position
@@ -32,20 +32,20 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id and m
 order by a.last_position desc, own desc
 limit 1;
 
--- name: facts_until(agent_id, session_id)
+-- name: get_fact_watermark(agent_id, session_id)
 -- What a branch begins with is read where it was said.
 select coalesce(greatest(n.last_position, s.parent_position), -1) as position
 from dialogue.sessions as s
 left join dialogue.fact_watermarks as n on n.agent_id = $1 and n.session_id = $2
 where s.agent_id = $1 and s.session_id = $2;
 
--- name: facts_read(agent_id, session_id, position)
+-- name: set_fact_watermark(agent_id, session_id, position)
 insert into dialogue.fact_watermarks (agent_id, session_id, last_position)
 values ($1, $2, $3)
 on conflict (agent_id, session_id) do update
 set last_position = greatest(fact_watermarks.last_position, excluded.last_position);
 
--- name: lines_after(agent_id, session_id, position, most)
+-- name: list_messages_after(agent_id, session_id, position, max_rows)
 -- The last so many lines of a conversation behind a position, with the memory each became. Nobody reads more of a line.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
@@ -65,7 +65,7 @@ left join memory.memories as x
 order by m.position desc
 limit $4;
 
--- name: behind(agent_id, lines, tokens, most)
+-- name: find_stale_sessions(agent_id, lines, tokens, max_rows)
 -- Sessions of which so many lines, or lines of so many tokens, were said since the last that their summary covers, or that
 -- one was made for which they begin with; the last ones first.
 select s.session_id
@@ -103,7 +103,7 @@ where
 order by s.created_at desc, s.session_id
 limit $4;
 
--- name: candidates(agent_id, session_id, model_id, embedding, input, moment, hidden, most)
+-- name: search_artifacts(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_rows)
 -- The artifacts of a conversation nearest to an input, so many by meaning and so many by its words, the rarer the more;
 -- a branch has those of what it begins with. At a moment that is over, what was there then and in the state of then.
 with asked as (

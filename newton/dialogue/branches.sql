@@ -1,10 +1,10 @@
--- name: begin(agent_id, session_id, ref, parent_id, position, now)
+-- name: insert_branch(agent_id, session_id, ref, parent_id, position, now)
 insert into dialogue.sessions (agent_id, session_id, ref, created_at, parent_id, parent_position)
 values ($1, $2, $3, $6, $4, $5)
 on conflict (agent_id, ref) do nothing
 returning session_id;
 
--- name: descend(agent_id, session_id, parent_id, position)
+-- name: insert_lineage(agent_id, session_id, parent_id, position)
 -- What the parent descends from, as far as the branch goes along, and then the parent itself.
 insert into dialogue.lineage (agent_id, session_id, ancestor_id, first_position, last_position)
 select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4::integer)
@@ -15,19 +15,19 @@ select $1, $2::uuid, $3::uuid, coalesce(s.parent_position + 1, 0), $4::integer
 from dialogue.sessions as s
 where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4;
 
--- name: checkpoint(agent_id, session_id, name, position, now)
+-- name: insert_checkpoint(agent_id, session_id, name, position, now)
 insert into dialogue.checkpoints (agent_id, session_id, name, position, created_at)
 values ($1, $2, $3, $4, $5)
 on conflict do nothing
 returning name;
 
--- name: checkpoints(agent_id, session_id)
+-- name: list_checkpoints(agent_id, session_id)
 select name, position, created_at as at
 from dialogue.checkpoints
 where agent_id = $1 and session_id = $2
 order by position, name;
 
--- name: inject(agent_id, session_id, injection_id, place, other_id, first, last, tokens, now)
+-- name: insert_injection(agent_id, session_id, injection_id, position, other_id, first, last, tokens, now)
 insert into dialogue.injections (
     agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at
 )
@@ -49,12 +49,12 @@ where
         where e.agent_id = $1 and e.session_id = $3 and e.injection_id = i.injection_id
     );
 
--- name: eject(agent_id, session_id, injection_id, now, origin)
+-- name: remove_injection(agent_id, session_id, injection_id, now, origin)
 insert into dialogue.injection_removals (agent_id, session_id, injection_id, removed_at, origin)
 values ($1, $2, $3, $4, $5)
 on conflict do nothing;
 
--- name: branches(agent_id)
+-- name: list_sessions(agent_id)
 -- Sessions with where each begins, how many lines it has, when one was added last, and how a person began it; the one that
 -- was used last comes last.
 select

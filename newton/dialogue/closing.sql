@@ -1,4 +1,4 @@
--- name: uncovered(agent_id, session_id, most)
+-- name: list_uncovered(agent_id, session_id, max_rows)
 -- The first lines of a session that no episode covers yet, with the memory each became. Nobody tells more of a line.
 select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
 from dialogue.messages as m

@@ -1,4 +1,4 @@
--- name: keep(agent_id, session_id, entries)
+-- name: insert_entries(agent_id, session_id, entries)
 insert into dialogue.compaction_entries (
     agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt, model,
     created_at
@@ -11,7 +11,7 @@ from jsonb_to_recordset($3::jsonb) as e (
     strategy text, prompt text, model text, made_at timestamptz
 );
 
--- name: listed(agent_id, session_id)
+-- name: list_entries(agent_id, session_id)
 select
     e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before as before, e.strategy, e.prompt, e.model,
     e.created_at as made_at, r.restored_at as restored_at
@@ -20,7 +20,7 @@ left join dialogue.entry_restorations as r on r.agent_id = $1 and r.session_id =
 where e.agent_id = $1 and e.session_id = $2
 order by e.first_position, e.last_position desc, e.created_at desc;
 
--- name: drop(agent_id, session_id, entry_id, now, origin)
+-- name: restore_entry(agent_id, session_id, entry_id, now, origin)
 -- An entry, and every one that covers it: else what it stands for would not be seen again.
 insert into dialogue.entry_restorations (agent_id, session_id, entry_id, pinned, restored_at, origin)
 select $1, $2, o.entry_id, o.entry_id = $3, $4, $5
@@ -35,13 +35,13 @@ where e.agent_id = $1 and e.session_id = $2 and e.entry_id = $3
 on conflict do nothing
 returning entry_id;
 
--- name: record(agent_id, session_id, compaction_id, strategy, at, duration_ms, tokens_before, tokens_after, error)
+-- name: record_run(agent_id, session_id, run_id, strategy, started_at, duration_ms, tokens_before, tokens_after, error)
 insert into dialogue.compaction_runs (
     agent_id, session_id, run_id, strategy, started_at, duration_ms, tokens_before, tokens_after, error
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
--- name: tallies(agent_id, session_id)
+-- name: summarize_runs(agent_id, session_id)
 -- Of all sessions when none is named.
 select
     strategy,

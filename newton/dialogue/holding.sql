@@ -1,4 +1,4 @@
--- name: hold(agent_id, session_id, right_to, holder, seconds)
+-- name: acquire(agent_id, session_id, purpose, holder, seconds)
 -- Takes a right to a session, or keeps it, unless another has it still.
 insert into dialogue.leases (agent_id, session_id, purpose, holder, expires_at)
 values ($1, $2, $3, $4, now() + make_interval(secs => $5))
@@ -7,19 +7,19 @@ set holder = excluded.holder, expires_at = excluded.expires_at
 where leases.expires_at < now() or leases.holder = excluded.holder
 returning holder;
 
--- name: keep(agent_id, session_id, right_to, holder, seconds)
+-- name: renew(agent_id, session_id, purpose, holder, seconds)
 -- Keeps a right that its holder has neither let go nor lost to another.
 update dialogue.leases
 set expires_at = now() + make_interval(secs => $5)
 where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
 returning holder;
 
--- name: release(agent_id, session_id, right_to, holder)
+-- name: release(agent_id, session_id, purpose, holder)
 update dialogue.leases
 set expires_at = '-infinity'
 where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4;
 
--- name: open_calls(agent_id, session_id)
+-- name: list_open_calls(agent_id, session_id)
 -- Calls of the session's own lines that have no answer behind them.
 select c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments
 from dialogue.messages as m
@@ -39,7 +39,7 @@ where
     )
 order by m.position;
 
--- name: signed(agent_id, ref, signs)
+-- name: find_by_fingerprint(agent_id, ref, fingerprints)
 -- Where lines with these signs stand in a conversation of that name, and in those that went on from it elsewhere.
 select s.session_id, m.position, m.ref as sign
 from dialogue.sessions as s

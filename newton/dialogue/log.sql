@@ -1,11 +1,11 @@
--- name: about(agent_id, session_id)
+-- name: describe_session(agent_id, session_id)
 -- What there is to be read beside lines and entries, of most sessions nothing; and how much the agent was told to forget.
 select
     exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
     exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
     (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
 
--- name: outermost(agent_id, session_id)
+-- name: list_outermost_entries(agent_id, session_id)
 -- The entries that are shown, in their order: from each place that none covers the next one, the longest that begins
 -- there. However many there are within them, as many look-ups are made as are shown.
 with recursive shown as (
@@ -47,13 +47,13 @@ select
 from shown
 order by first_position;
 
--- name: restored(agent_id, session_id)
+-- name: list_restored_ranges(agent_id, session_id)
 select e.first_position, e.last_position
 from dialogue.entry_restorations as r
 join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $2 and r.pinned;
 
--- name: stretches(agent_id, session_id, firsts, lasts, bare)
+-- name: list_message_ranges(agent_id, session_id, firsts, lasts, bare)
 -- Lines of a conversation between places, those of its ancestors included; of the bare ones all but the words.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
@@ -79,12 +79,12 @@ cross join lateral (
 ) as m
 order by m.position;
 
--- name: origins(agent_id, session_id)
+-- name: list_ancestors(agent_id, session_id)
 select ancestor_id, first_position, last_position
 from dialogue.lineage
 where agent_id = $1 and session_id = $2;
 
--- name: injections(agent_id, session_id)
+-- name: list_injections(agent_id, session_id)
 -- Those that are shown.
 select i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.created_at as at, i.source_session_id as other_id
 from dialogue.injections as i
@@ -99,14 +99,14 @@ where
     )
 order by i.position, i.injection_id;
 
--- name: end(agent_id, session_id)
+-- name: get_last_position(agent_id, session_id)
 -- The last place of a conversation; a branch without lines of its own ends where it begins.
 select greatest(
     (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
     (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
 ) as position;
 
--- name: size(agent_id, session_id)
+-- name: measure_conversation(agent_id, session_id)
 -- The tokens of a conversation's lines and how many there are, those of its ancestors included.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
@@ -120,7 +120,7 @@ from owner as o
 join dialogue.messages as m
     on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
 
--- name: outside(agent_id, session_id, firsts, lasts, places)
+-- name: list_quarantined_trusts(agent_id, session_id, firsts, lasts, positions)
 -- How far lines between places of a conversation, and lines of others that are shown behind places of it, are to be
 -- believed where they are quarantined. A tool's line without a memory is one.
 with shown as (
@@ -159,6 +159,6 @@ left join memory.memories as x
     on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where coalesce(x.quarantined, m.role = 'tool');
 
--- name: lock(agent_id, session_id)
+-- name: lock_session(agent_id, session_id)
 -- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));

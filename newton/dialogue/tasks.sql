@@ -1,4 +1,4 @@
--- name: tree(agent_id, session_id, moment)
+-- name: list_tasks(agent_id, session_id, moment)
 -- All tasks of a session as they stood at a moment, or as they stand.
 select
     t.task_id, t.number, t.parent_id, t.replaces_task_id as instead_of, t.depth, t.goal, coalesce(s.to_status, 'active') as status, s.text as words,
@@ -19,13 +19,13 @@ left join lateral (
 where t.agent_id = $1 and t.session_id = $2 and ($3::timestamptz is null or t.pushed_at <= $3)
 order by t.number;
 
--- name: push(agent_id, session_id, task_id, number, parent_id, instead_of, depth, goal, first, now)
+-- name: insert_task(agent_id, session_id, task_id, number, parent_id, replaces_task_id, depth, goal, first, now)
 insert into dialogue.tasks (
     agent_id, session_id, task_id, number, parent_id, replaces_task_id, depth, goal, first_position, pushed_at
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- name: move(agent_id, session_id, task_id, event, before, after, words, position, now, origin)
+-- name: transition_task(agent_id, session_id, task_id, event, from_status, to_status, text, position, now, origin)
 with moved as (
     update dialogue.tasks
     set status = $6
@@ -41,7 +41,7 @@ select
     $4, $5, $6, $7, $8, $9, $10
 from moved as m;
 
--- name: latest_session(agent_id)
+-- name: get_latest_session(agent_id)
 -- Where a task was pushed last, or if none ever was, what began last.
 select s.session_id
 from dialogue.sessions as s
@@ -54,7 +54,7 @@ where s.agent_id = $1
 order by t.at desc nulls last, s.created_at desc, s.session_id desc
 limit 1;
 
--- name: remembered(agent_id, task_ids)
+-- name: find_remembered(agent_id, task_ids)
 -- Those whose episodes were not forgotten.
 select m.memory_id as task_id
 from memory.memories as m

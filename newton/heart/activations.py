@@ -21,10 +21,10 @@ async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: 
     if not memory_ids:
         return []
     by, activation_ids = ground.by, [new_id() for _ in memory_ids]
-    await SQL["activate"].run(
-        tx, agent_id=by.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, place=place, now=by.now
+    await SQL["insert_activations"].run(
+        tx, agent_id=by.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, stage=place, now=by.now
     )
-    await SQL["use"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, now=by.now)
+    await SQL["count_use"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, now=by.now)
     await review(tx, ground, kind, memory_ids)
     return activation_ids
 
@@ -36,7 +36,7 @@ async def judge(
 
     Raises NotFoundError when there is none to judge.
     """
-    judged = await SQL["judge"].all(
+    judged = await SQL["set_result"].all(
         tx,
         agent_id=ground.by.agent_id,
         memory_id=memory_id,

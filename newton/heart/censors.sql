@@ -5,7 +5,7 @@ from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, sense text, trigger text, action text, reason text, domain text, threshold integer
 );
 
--- name: in_force(agent_id, model_id)
+-- name: list_active(agent_id, model_id)
 -- Every censor in force, the strictest first. Its vector is only needed where it is met by its meaning.
 select
     m.memory_id, m.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
@@ -22,7 +22,7 @@ left join memory.embeddings as e
 where m.agent_id = $1 and m.kind = 'censor' and m.state <> 'RETIRED' and not m.quarantined
 order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations desc, m.memory_id;
 
--- name: in_force_at(agent_id, moment)
+-- name: list_active_at(agent_id, moment)
 -- The same at a moment that is over, without vectors.
 select
     m.memory_id, was.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
@@ -60,7 +60,7 @@ where
     and not was.quarantined
 order by (c.action = 'block' or was.state = 'ESCALATED') desc, was.confirmations desc, m.memory_id;
 
--- name: listed(agent_id)
+-- name: list_censors(agent_id)
 select
     m.memory_id, m.state, m.quarantined, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
     count(a.activation_id)::integer as activations,
@@ -72,12 +72,12 @@ where m.agent_id = $1 and m.kind = 'censor'
 group by m.memory_id, m.state, m.quarantined, c.match_mode, c.trigger, c.action, c.reason, c.domain, c.threshold
 order by m.state = 'RETIRED', m.memory_id;
 
--- name: retire(agent_id, memory_id)
+-- name: retire_censor(agent_id, memory_id)
 update heart.censors
 set is_retired = true
 where agent_id = $1 and memory_id = $2;
 
--- name: known(agent_id, hashes)
+-- name: find_by_hash(agent_id, hashes)
 select m.memory_id, m.content_hash, m.state, m.quarantined, c.action
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id

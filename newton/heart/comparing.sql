@@ -1,4 +1,4 @@
--- name: uncompared(agent_id, model_id, most)
+-- name: list_uncompared(agent_id, model_id, max_rows)
 -- Facts that have their vector and were not compared yet, the oldest first.
 select m.memory_id, m.full_text as text, m.origin, m.trust, f.source
 from heart.facts as f
@@ -9,7 +9,7 @@ where f.agent_id = $1 and not f.is_compared
 order by m.created_at, m.memory_id
 limit $3;
 
--- name: kin(agent_id, model_id, memory_ids, most)
+-- name: find_similar(agent_id, model_id, memory_ids, max_rows)
 -- The facts of the same subject, told before, that are nearest to each; `stands_for` is the fact that such a one tells.
 select
     n.memory_id, kin.memory_id as known_id, coalesce(kin.duplicate_of, kin.memory_id) as stands_for, kin.full_text,
@@ -37,7 +37,7 @@ cross join lateral (
     limit $4
 ) as kin;
 
--- name: compared(agent_id, memory_ids, same_as)
+-- name: mark_compared(agent_id, memory_ids, duplicate_ids)
 -- Whoever compares a fact first has decided; the others change nothing.
 update heart.facts as f
 set is_compared = true, duplicate_of = c.duplicate_of
@@ -45,14 +45,14 @@ from unnest($2::uuid[], $3::uuid[]) as c (memory_id, duplicate_of)
 where f.agent_id = $1 and f.memory_id = c.memory_id and not f.is_compared
 returning f.memory_id;
 
--- name: straighten(agent_id)
+-- name: flatten_duplicates(agent_id)
 -- What tells a fact that itself only tells another, tells that other.
 update heart.facts as f
 set duplicate_of = t.duplicate_of
 from heart.facts as t
 where f.agent_id = $1 and f.duplicate_of is not null and t.agent_id = $1 and t.memory_id = f.duplicate_of and t.duplicate_of is not null;
 
--- name: pass_on(agent_id, memory_ids, same_as)
+-- name: copy_confirmations(agent_id, memory_ids, duplicate_ids)
 -- What confirmed a fact before it was known to tell another, confirms that other.
 with passed as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)

@@ -1,4 +1,4 @@
--- name: watermark(agent_id, job)
+-- name: get_watermark(agent_id, job)
 select memory_id
 from heart.watermarks
 where agent_id = $1 and job = $2;
@@ -8,7 +8,7 @@ insert into heart.watermarks (agent_id, job, memory_id)
 values ($1, $2, $3)
 on conflict (agent_id, job) do update set memory_id = greatest(watermarks.memory_id, excluded.memory_id);
 
--- name: readable(agent_id, after, most)
+-- name: list_indexable(agent_id, after, max_rows)
 -- What people and the agent said and know, in the order of its ids.
 select
     m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at, m.trust, d.name as speaker,
@@ -21,7 +21,7 @@ where m.agent_id = $1 and m.memory_id > $2 and m.kind in ('exchange', 'fact') an
 order by m.memory_id
 limit $3;
 
--- name: known(agent_id)
+-- name: list_entity_names(agent_id)
 select memory_id, name, aliases
 from heart.entities
 where agent_id = $1
@@ -39,13 +39,13 @@ from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, key text, type text, aliases text[], properties jsonb, mentioned_at timestamptz
 );
 
--- name: spell(agent_id, spellings, entity_ids)
+-- name: insert_names(agent_id, spellings, entity_ids)
 insert into heart.entity_names (agent_id, spelling, entity_id)
 select $1, n.spelling, n.entity_id
 from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
 on conflict do nothing;
 
--- name: mention(agent_id, entity_ids, memory_ids, times)
+-- name: insert_mentions(agent_id, entity_ids, memory_ids, times)
 with met as (
     insert into heart.mentions (agent_id, entity_id, memory_id)
     select $1, n.entity_id, n.memory_id
@@ -66,7 +66,7 @@ set mentions = e.mentions + c.times, mentioned_at = greatest(e.mentioned_at, c.l
 from counted as c
 where e.agent_id = $1 and e.memory_id = c.entity_id;
 
--- name: related(agent_id, source_ids, types, target_ids)
+-- name: find_relations(agent_id, source_ids, types, target_ids)
 select r.memory_id, r.source_id, r.type, r.target_id
 from heart.relations as r
 join unnest($2::uuid[], $3::text[], $4::uuid[]) as w (source_id, type, target_id)
@@ -78,7 +78,7 @@ insert into heart.relations (agent_id, memory_id, source_id, type, target_id, we
 select $1, r.memory_id, r.source_id, r.type, r.target_id, 0
 from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id);
 
--- name: weigh(agent_id, memory_ids, doubt)
+-- name: update_weights(agent_id, memory_ids, doubt)
 -- A relation weighs more with every piece of evidence, and never everything.
 update heart.relations as r
 set weight = e.pieces / (e.pieces + $3::float8)
@@ -97,7 +97,7 @@ from (
 ) as e
 where r.agent_id = $1 and r.memory_id = e.memory_id;
 
--- name: listed_entities(agent_id, most)
+-- name: list_entities(agent_id, max_rows)
 select e.memory_id, e.name, e.type, e.aliases, e.mentions, e.mentioned_at, m.state
 from heart.entities as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
@@ -105,7 +105,7 @@ where e.agent_id = $1
 order by e.mentions desc, e.name
 limit $2;
 
--- name: neighbours(agent_id, entity_ids)
+-- name: list_relations(agent_id, entity_ids)
 select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id and m.state = 'ACTIVE'

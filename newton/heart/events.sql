@@ -3,7 +3,7 @@ insert into heart.events (agent_id, memory_id, session_id, type, payload)
 select $1, d.memory_id, d.session_id, d.type, d.payload
 from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type text, payload jsonb);
 
--- name: latest(agent_id, session_id, moment, hidden, most, sessions, few, types)
+-- name: list_recent_events(agent_id, session_id, moment, excluded_ids, max_rows, max_sessions, max_per_session, types)
 -- The latest events of a session, those of the wanted types first, and the highlights of the latest other sessions: the
 -- last episode of each, and of its last events those whose type tells most.
 with held as materialized (

@@ -114,7 +114,7 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ground: Ground) -
     or was said to be wrong.
     """
     old, new = await _between(tx, memory_id, by_fact, ground=ground)
-    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
+    row = await SQL["check_supersession_cycle"].one(tx, agent_id=ground.by.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
         raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
     if row and row["known"]:
@@ -137,7 +137,7 @@ async def retract(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
 
 
 async def _retracted(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
-    await SQL["retract"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
+    await SQL["retract_fact"].run(tx, agent_id=ground.by.agent_id, memory_id=memory_id)
     await review(tx, ground, "fact", [memory_id])
 
 
@@ -155,13 +155,13 @@ async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ground:
 async def mark(tx: Tx, memory_id: UUID, *, ground: Ground) -> None:
     """A person says that this is a core fact."""
     (found,) = await _found(tx, [memory_id], ground=ground)
-    await SQL["mark"].run(tx, agent_id=ground.by.agent_id, memory_id=found.memory_id)
+    await SQL["mark_core"].run(tx, agent_id=ground.by.agent_id, memory_id=found.memory_id)
     await review(tx, ground, "fact", [found.memory_id])
 
 
 async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
     """Subject and attribute of a fact as they were told. Raises NotFoundError."""
-    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    row = await SQL["get_fact"].one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _unknown(memory_id)
     return row["subject"], row["attribute"]
@@ -169,7 +169,7 @@ async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None,
 
 async def told(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
     """What a fact tells beside its words, by name. Raises NotFoundError."""
-    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    row = await SQL["get_fact"].one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _unknown(memory_id)
     named = {"subject": row["subject"], "attribute": row["attribute"]}
@@ -179,7 +179,7 @@ async def told(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
 
 async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     """The fact that has these words, or that they tell again. The statement must have been learnt."""
-    rows = await SQL["by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
+    rows = await SQL["find_by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
     return rows[0]["memory_id"]
 
 
@@ -201,7 +201,7 @@ async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ground: Ground, alone: S
 
     Raises NotFoundError when one of them is no fact of this agent.
     """
-    rows = await SQL["find"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
+    rows = await SQL["find_canonical"].all(tx, agent_id=ground.by.agent_id, memory_ids=memory_ids)
     await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], by=ground.by)
     found = {row["named"]: Found(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     for memory_id in memory_ids:
@@ -238,7 +238,7 @@ async def _confirmed(tx: Tx, statements: Sequence[Statement], *, by: Teller) -> 
     if not statements:
         return set(), []
     hashes = [s.content_hash for s in statements]
-    rows = await SQL["by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
+    rows = await SQL["find_by_hash"].all(tx, agent_id=by.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in statements:
         if statement.content_hash not in known:
@@ -253,7 +253,7 @@ async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, by: Tell
     """Each holds again from then on, if those who say so may be believed."""
     if by.trust not in OUTSIDE:
         memory_ids, ats = zip(*tellings, strict=True)
-        await SQL["retell"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, ats=ats)
+        await SQL["reconfirm"].run(tx, agent_id=by.agent_id, memory_ids=memory_ids, asserted_at=ats)
 
 
 def _draft(statement: Statement, *, by: Teller, count: Count) -> Draft:

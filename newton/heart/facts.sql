@@ -11,14 +11,14 @@ from jsonb_to_recordset($2::jsonb) as d (
     valid_to timestamptz, source text, marked boolean, generalises boolean
 );
 
--- name: by_hash(agent_id, hashes)
+-- name: find_by_hash(agent_id, hashes)
 -- The facts of these words; what only tells another again stands for that one.
 select m.content_hash, coalesce(f.duplicate_of, f.memory_id) as memory_id
 from memory.memories as m
 join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
 
--- name: find(agent_id, memory_ids)
+-- name: find_canonical(agent_id, memory_ids)
 -- For each fact the one it stands for: itself, or what it only tells again.
 select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single_valued as single, m.state, m.quarantined
 from heart.facts as f
@@ -26,17 +26,17 @@ join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.duplicate_
 join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
--- name: about(agent_id, memory_id)
+-- name: get_fact(agent_id, memory_id)
 select subject, attribute, valid_to
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 
--- name: retract(agent_id, memory_id)
+-- name: retract_fact(agent_id, memory_id)
 update heart.facts
 set is_retracted = true
 where agent_id = $1 and memory_id = $2;
 
--- name: retell(agent_id, memory_ids, ats)
+-- name: reconfirm(agent_id, memory_ids, asserted_at)
 update heart.facts as f
 set reconfirmed_at = greatest(f.reconfirmed_at, told.at)
 from (
@@ -46,12 +46,12 @@ from (
 ) as told
 where f.agent_id = $1 and f.memory_id = told.memory_id and told.at > f.valid_from;
 
--- name: mark(agent_id, memory_id)
+-- name: mark_core(agent_id, memory_id)
 update heart.facts
 set is_core = true
 where agent_id = $1 and memory_id = $2;
 
--- name: supersedes_in_turn(agent_id, memory_id, other_id)
+-- name: check_supersession_cycle(agent_id, memory_id, other_id)
 -- Whether the other one supersedes the memory already, directly or by way of others, and was told last; and whether
 -- the memory was said to supersede the other one before.
 with recursive step as (

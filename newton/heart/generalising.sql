@@ -1,4 +1,4 @@
--- name: crowded(agent_id, most)
+-- name: list_crowded_attributes(agent_id, max_facts)
 -- The current facts of each many-valued attribute that has more than so many, the oldest first. What tools and the web
 -- said stays as it is: told in one with the rest, it would put all of them into quarantine. So does what ends some day.
 with crowded as (

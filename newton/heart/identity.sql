@@ -1,7 +1,7 @@
 -- name: lock_identity(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 
--- name: version(agent_id, version, moment)
+-- name: get_version(agent_id, version, moment)
 -- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
 -- Each row says too what stood before and stands no more.
 with i as materialized (
@@ -32,13 +32,13 @@ left join lateral unnest(i.active_tenets) with ordinality as s (tenet_id, place)
 left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.text is not null
 order by s.place;
 
--- name: history(agent_id)
+-- name: list_versions(agent_id)
 select version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason as because, active_tenets as standing
 from heart.identity_versions
 where agent_id = $1
 order by version;
 
--- name: tenets(agent_id)
+-- name: list_tenets(agent_id)
 -- Every one that was ever written, in the order of writing.
 select
     t.tenet_id, t.section as part, t.text as words, t.tokens, t.created_at as at, t.origin, t.trust, t.session_id, t.position, p.state, p.normalized_hash as gist
@@ -47,7 +47,7 @@ left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 where t.agent_id = $1
 order by t.tenet_id;
 
--- name: wanted(agent_id, memory_id)
+-- name: list_requested_lines(agent_id, memory_id)
 -- What was heard in the lines of an episode, and what stands.
 select t.text as words
 from heart.tenets as t
@@ -62,24 +62,24 @@ where
         )
     );
 
--- name: insert_tenet(agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
+-- name: insert_tenet(agent_id, tenet_id, section, text, tokens, created_at, origin, trust, session_id, position)
 insert into heart.tenets (agent_id, tenet_id, section, text, tokens, created_at, origin, trust, session_id, position)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- name: insert_version(agent_id, at, origin, trust, change, tenet_id, restored, because, standing)
+-- name: insert_version(agent_id, created_at, origin, trust, change, tenet_id, restored_version, reason, active_tenets)
 insert into heart.identity_versions (agent_id, version, created_at, origin, trust, change, tenet_id, restored_version, reason, active_tenets)
 select $1, coalesce(max(version), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9
 from heart.identity_versions
 where agent_id = $1;
 
--- name: insert_proposal(agent_id, tenet_id, gist)
+-- name: insert_proposal(agent_id, tenet_id, normalized_hash)
 insert into heart.proposals (agent_id, tenet_id, state, normalized_hash)
 values ($1, $2, 'PROPOSED', $3);
 
--- name: settle(agent_id, gist, state)
+-- name: resolve_proposal(agent_id, normalized_hash, state)
 update heart.proposals
 set state = $3, normalized_hash = null
 where agent_id = $1 and normalized_hash = $2;
 
--- name: erase(agent_id)
+-- name: erase_tenets(agent_id)
 call heart.erase_tenets($1);

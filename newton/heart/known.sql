@@ -1,4 +1,4 @@
--- name: named(agent_id, spellings)
+-- name: find_by_name(agent_id, spellings)
 -- The entities that may be meant by one of these words.
 select
     e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, e.type <> 'thing' or e.properties <> '{}' as told
@@ -12,7 +12,7 @@ where
     )
 order by e.memory_id;
 
--- name: most_salient(agent_id, now, enough, half_life, hidden, most)
+-- name: list_most_salient(agent_id, now, enough, half_life, excluded_ids, max_rows)
 -- Of which more is known than the name.
 select e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, true as told
 from heart.entities as e
@@ -29,7 +29,7 @@ order by
     e.memory_id
 limit $6;
 
--- name: bound(agent_id, entity_ids, moment, hidden, most)
+-- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, max_rows)
 -- The weightiest relations of these entities, in both directions, that were held to be so at a moment.
 select r.memory_id, r.source_id, r.type, r.target_id, r.weight
 from heart.relations as r

@@ -1,7 +1,7 @@
 -- name: lock_procedures(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 2));
 
--- name: latest(agent_id)
+-- name: list_latest_versions(agent_id)
 -- The last version of each procedure.
 select distinct on (p.name)
     p.name, p.version, p.memory_id, p.is_retired as retired, m.content_hash, m.origin
@@ -27,7 +27,7 @@ update heart.procedures
 set is_retired = $3
 where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 
--- name: listed_procedures(agent_id)
+-- name: list_procedures(agent_id)
 select
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state, m.origin,
     count(a.activation_id)::integer as activations,
@@ -41,7 +41,7 @@ group by
     p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details, m.state, m.origin
 order by p.name, p.version;
 
--- name: patterns(agent_id)
+-- name: list_triggers(agent_id)
 -- What each procedure in use is asked for by, with its record.
 select
     p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames,

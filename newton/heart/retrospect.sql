@@ -1,4 +1,4 @@
--- name: met(agent_id, before, start, now)
+-- name: count_censor_activations(agent_id, before, start, now)
 -- How often censors were met in each of both periods, and how often somebody said that this was wrong.
 select
     count(*) filter (where a.activated_at >= $3) as met,
@@ -9,7 +9,7 @@ from heart.activations as a
 join heart.censors as c on c.agent_id = $1 and c.memory_id = a.memory_id
 where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $4;
 
--- name: followed(agent_id, before, start, now)
+-- name: count_procedure_uses(agent_id, before, start, now)
 -- The procedures that were used in either period, all versions of a name as one, the most used now first.
 select
     p.name,
@@ -25,7 +25,7 @@ where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $4
 group by p.name
 order by uses desc, p.name;
 
--- name: learnt(agent_id, before, start, now)
+-- name: count_facts(agent_id, before, start, now)
 -- The facts that are no other's words and not quarantined: how many there were at the end of each period, how many of
 -- them were new in it, and how many had been told again by then.
 select
@@ -45,14 +45,14 @@ left join (
 ) as c on c.memory_id = f.memory_id
 where f.agent_id = $1 and f.duplicate_of is null and not m.quarantined and m.created_at <= $4;
 
--- name: lived(agent_id, before, start, now)
+-- name: count_episodes(agent_id, before, start, now)
 select
     count(*) filter (where created_at >= $3) as episodes,
     count(*) filter (where created_at < $3) as episodes_before
 from memory.memories
 where agent_id = $1 and kind = 'episode' and created_at >= $2 and created_at <= $4;
 
--- name: changed(agent_id, before, now)
+-- name: list_state_changes(agent_id, before, now)
 -- What changed the state of censors and procedures for better or worse, and of facts for good, the oldest first.
 select t.changed_at as at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.reason as because
 from memory.transitions as t

@@ -1,9 +1,9 @@
--- name: existing(agent_id, memory_ids)
+-- name: find_existing(agent_id, memory_ids)
 select memory_id, kind
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: derived(agent_id, memory_ids)
+-- name: find_derived(agent_id, memory_ids)
 -- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines.
 with recursive gone as (
     select memory_id
@@ -38,7 +38,7 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 where g.memory_id <> all($2::uuid[])
 order by m.kind, m.memory_id;
 
--- name: only_told_by(agent_id, memory_ids)
+-- name: find_orphaned(agent_id, memory_ids)
 -- Relations that nothing but these is evidence for, and entities that were found in nothing else and of which nobody has
 -- told more than the name.
 with bare as materialized (
@@ -93,11 +93,11 @@ where
             and r.memory_id <> all($2::uuid[])
     );
 
--- name: note(agent_id, memory_ids, now, because, origin)
+-- name: record_forgotten(agent_id, memory_ids, now, reason, origin)
 insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, memory_id, kind, $3, $4, $5
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: forget(agent_id)
+-- name: forget_recorded(agent_id)
 call memory.forget($1);

@@ -1,4 +1,4 @@
--- name: forms(agent_id, memory_ids)
+-- name: list_versions(agent_id, memory_ids)
 -- Every form that each memory has had, the present one last.
 select f.memory_id, f.micro, f.summary, f.micro_tokens, f.summary_tokens
 from (
@@ -12,7 +12,7 @@ from (
 ) as f
 order by f.memory_id, f.version_id nulls last;
 
--- name: as_they_were(agent_id, memory_ids, moment)
+-- name: read_as_of(agent_id, memory_ids, moment)
 -- The state before the first change after a moment was the state then, and so of the forms; without such a change they
 -- are what they are now. Whoever told it again by then had confirmed it.
 select

@@ -1,11 +1,11 @@
--- name: waiting(agent_id, after, most, attempts)
+-- name: list_waiting(agent_id, after, max_rows, attempts)
 select memory_id, text
 from memory.outbox
 where agent_id = $1 and memory_id > $2 and attempts < $4
 order by memory_id
 limit $3;
 
--- name: deliver(agent_id, model_id, memory_ids, vectors)
+-- name: store_embeddings(agent_id, model_id, memory_ids, vectors)
 -- Of what still waits: words that were erased meanwhile leave no vector. What is found by another model's vectors by
 -- now waits on for that one.
 with active as materialized (
@@ -26,12 +26,12 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id
 join unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding) on v.memory_id = l.memory_id
 on conflict do nothing;
 
--- name: fail(agent_id, memory_id, error)
+-- name: record_failure(agent_id, memory_id, error)
 update memory.outbox
 set attempts = attempts + 1, error = $3
 where agent_id = $1 and memory_id = $2;
 
--- name: backlog(agent_id, attempts)
+-- name: count_backlog(agent_id, attempts)
 select
     count(*) filter (where attempts < $2) as waiting,
     count(*) filter (where attempts >= $2) as given_up,
@@ -44,13 +44,13 @@ insert into memory.models (model_id, identity, dimensions)
 values ($1, $2, $3)
 on conflict do nothing;
 
--- name: begin_with(agent_id, model_id)
+-- name: set_first_model(agent_id, model_id)
 -- The first model to make a vector is the active one.
 insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, now())
 on conflict do nothing;
 
--- name: strangers(agent_id, model_id)
+-- name: count_without_vector(agent_id, model_id)
 -- How many memories have a vector of another model and none of this.
 select count(distinct v.memory_id)::integer as memories
 from memory.embeddings as v

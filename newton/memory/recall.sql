@@ -1,4 +1,4 @@
--- name: by_meaning(agent_id, model_id, embedding, kinds, limits, quarantined, past, hidden)
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids)
 -- The nearest of each kind, with what their relevance depends on. The scan is exact and reads the agent's vectors once,
 -- from the covering index. What may not be found is left out before the nearest are taken, so it crowds out nothing.
 with past as materialized (
@@ -38,7 +38,7 @@ cross join lateral (
     limit 1
 ) as m;
 
--- name: by_words(agent_id, input, kinds, limits, k1, b, quarantined, past, hidden, unborn)
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
 -- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
 with past as materialized (
     select memory_id
@@ -127,13 +127,13 @@ cross join lateral (
 -- nothing is read once more for a kind of which nothing was found
 where wanted.kind in (select kind from scored);
 
--- name: similarities(agent_id, model_id, embedding, kinds, memory_ids)
+-- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
 -- How near those are that only their words found.
 select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
--- name: beside(agent_id, model_id, embedding, threads, places, quarantined, hidden)
+-- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- The lines at those places, with how near they are. A line has no state that is past.
 select m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
@@ -162,7 +162,7 @@ left join lateral (
     limit 1
 ) as e on true;
 
--- name: details(agent_id, memory_ids)
+-- name: get_memories(agent_id, memory_ids)
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
@@ -170,7 +170,7 @@ select
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: before(agent_id, thread, place, most)
+-- name: list_messages_before(agent_id, thread_id, position, max_rows)
 -- What is quarantined does not stand among what was said.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
@@ -181,7 +181,7 @@ where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position < $3 a
 order by position desc
 limit $4;
 
--- name: being_made(agent_id, since, most)
+-- name: list_open_decisions(agent_id, since, max_rows)
 -- The latest decisions that were recorded and not carried out yet.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
@@ -192,7 +192,7 @@ where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at
 order by occurred_at desc, memory_id
 limit $3;
 
--- name: being_made_at(agent_id, since, moment, most)
+-- name: list_open_decisions_at(agent_id, since, moment, max_rows)
 -- The same at a moment that is over: of what was known then, what had not been carried out by then.
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
@@ -216,7 +216,7 @@ where
 order by m.occurred_at desc, m.memory_id
 limit $4;
 
--- name: hidden_at(agent_id, moment, quarantined, past)
+-- name: list_hidden_at(agent_id, moment, quarantined, past_states)
 -- What was not there yet at a moment, or was not to be found then.
 with was as (
     select

@@ -67,7 +67,7 @@ select $1, s.memory_id, s.source_id
 from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
--- name: by_ref(agent_id, kind, refs)
+-- name: find_by_ref(agent_id, kind, refs)
 -- What each ref has said before, whether it told the memory first or met it again: then perhaps in the words of a fact
 -- that tells it otherwise.
 select ref, content_hash
@@ -85,7 +85,7 @@ join heart.facts as f on f.agent_id = $1 and f.duplicate_of = c.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
--- name: confirm(agent_id, memory_ids, refs, sources, now, origin, trust)
+-- name: insert_confirmations(agent_id, memory_ids, refs, sources, now, origin, trust)
 with met as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, g.memory_id, g.ref, $5, $6, $7, g.source
@@ -113,13 +113,13 @@ updated as (
 select ref
 from met;
 
--- name: link(agent_id, memory_ids, link, other_ids, now)
+-- name: insert_links(agent_id, memory_ids, link, other_ids, now)
 insert into memory.links (agent_id, memory_id, link, other_id, created_at)
 select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
--- name: retell(agent_id, form_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
+-- name: update_texts(agent_id, version_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
 -- What a memory was called until now is kept beside it: contexts that were made in those words tell them still.
 with told as materialized (
     select *
@@ -155,12 +155,12 @@ from told as t
 join was on was.memory_id = t.memory_id
 where m.agent_id = $1 and m.memory_id = t.memory_id;
 
--- name: read(agent_id, memory_ids, now)
+-- name: record_access(agent_id, memory_ids, now)
 update memory.memories
 set uses = uses + 1, accessed_at = $3
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: counts(agent_id)
+-- name: count_by_kind(agent_id)
 select kind, count(*) as memories
 from memory.memories
 where agent_id = $1

@@ -1,4 +1,4 @@
--- name: during(agent_id, kinds, limits, starts, ends, quarantined, past, hidden)
+-- name: find_in_ranges(agent_id, kinds, limits, starts_at, ends_at, quarantined, past_states, excluded_ids)
 -- What happened, was said or is spoken of in any of these spans: of each kind the weightiest of its last 500, then the
 -- last. A memory speaks of a span when at least half of a time that it tells of lies in it. Only lines and what happened
 -- are of a time by themselves: a fact that was told then is not.
@@ -67,7 +67,7 @@ cross join lateral (
     limit wanted.most
 ) as one;
 
--- name: of_times(agent_id, memory_ids, starts, ends)
+-- name: filter_by_ranges(agent_id, memory_ids, starts_at, ends_at)
 -- Which of these are of any of the spans, in the same sense.
 select m.memory_id
 from memory.memories as m

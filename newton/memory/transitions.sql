@@ -1,4 +1,4 @@
--- name: move(agent_id, memory_ids, transition_ids, events, from_states, to_states, becauses, releases, now, origin)
+-- name: apply_transitions(agent_id, memory_ids, transition_ids, events, from_states, to_states, reasons, releases, now, origin)
 -- Each memory that is still in the state the step begins from goes on to the next, and the step is written down.
 with step as materialized (
     select *
@@ -25,13 +25,13 @@ from step as s
 join moved as m on m.memory_id = s.memory_id
 returning memory_id;
 
--- name: history(agent_id, memory_id)
+-- name: list_transitions(agent_id, memory_id)
 select changed_at as at, event, from_state, to_state, reason as because, origin
 from memory.transitions
 where agent_id = $1 and memory_id = $2
 order by transition_id;
 
--- name: changed_since(agent_id, origin, at)
+-- name: list_changed_since(agent_id, origin, since)
 select t.memory_id, t.event, t.from_state, t.to_state, t.reason as because, t.event = 'released', m.micro
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id

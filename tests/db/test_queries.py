@@ -20,15 +20,15 @@ QUERIES = {
 # What is the same for every agent, and what asks the catalog.
 AGENTLESS = {
     "memory/outbox.sql:register_model",
-    "memory/reembedding.sql:register",
-    "db/health.sql:server",
-    "runtime/transfer/whole.sql:parts",
-    "runtime/transfer/whole.sql:models",
-    "runtime/transfer/whole.sql:in_any_order",
-    "runtime/transfer/whole.sql:take_models",
+    "memory/reembedding.sql:insert_model",
+    "db/health.sql:describe_server",
+    "runtime/transfer/whole.sql:list_tables",
+    "runtime/transfer/whole.sql:list_models",
+    "runtime/transfer/whole.sql:defer_constraints",
+    "runtime/transfer/whole.sql:import_models",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
-MODELS = {"memory/reembedding.sql:active"}
+MODELS = {"memory/reembedding.sql:get_active_model"}
 ACROSS = (
     "runtime/jobs/claiming.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
 )

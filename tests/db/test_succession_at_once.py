@@ -1,6 +1,6 @@
 """Many who write at once: one value holds, none is lost, and nothing else is touched.
 
-Planted and seen to fail: without the lock (`SQL["lock"].run` not called) transactions that come second do not see the
+Planted and seen to fail: without the lock (`SQL["lock_keys"].run` not called) transactions that come second do not see the
 first one's value, and the constraint `facts_single_value_excl` refuses them at commit with ExclusionViolationError: nothing wrong is
 stored, but what they told is lost. Without lock and constraint two values hold until somebody tells the next.
 """

@@ -310,7 +310,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
     (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
     await curation(mind).retract(str(kept.memory_id))
     async with mind.db.work(mind.agent_id) as tx:
-        changed = await standing.SQL["changed"].all(
+        changed = await standing.SQL["find_changed"].all(
             tx,
             agent_id=mind.agent_id,
             memory_ids=[relation.memory_id],

@@ -1,4 +1,4 @@
--- name: over(agent_id, kind, most, enough, now, half_life)
+-- name: list_over_cap(agent_id, kind, cap, enough, now, half_life)
 -- Which memories of a kind cross its cap: of those in the best places the archived ones, of the others those that are
 -- in force. What is worth most stands first: of entities their mentions, fading; of relations their weight; of
 -- procedures the share of successes, an untried one in the middle; of passages the last reading; of events the time.

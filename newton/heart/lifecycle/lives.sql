@@ -1,4 +1,4 @@
--- name: ids(agent_id, kind)
+-- name: list_ids(agent_id, kind)
 -- Facts of one subject and attribute stand together, so that a batch can end between them.
 select m.memory_id, f.subject_key, f.attribute, coalesce(f.single_valued, false) as single
 from memory.memories as m
@@ -6,7 +6,7 @@ left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = $2
 order by f.subject_key, f.attribute, f.single_valued, m.memory_id;
 
--- name: lock(agent_id, keys)
+-- name: lock_keys(agent_id, keys)
 -- Who writes values of one single-valued attribute does so alone. In order, so that no two wait for each other; and of
 -- 256 locks at most, because the server has room for few: two attributes may share one.
 select pg_advisory_xact_lock(k.key)
@@ -16,7 +16,7 @@ from (
     order by 1
 ) as k;
 
--- name: touched(agent_id, memory_ids)
+-- name: find_affected_facts(agent_id, memory_ids)
 -- The facts themselves, those that they supersede, what generalises them, and all that is generalised with them.
 with general as (
     select g.memory_id
@@ -47,7 +47,7 @@ select f.memory_id, f.subject_key, f.attribute, f.single_valued as single
 from touched as t
 join heart.facts as f on f.agent_id = $1 and f.memory_id = t.memory_id;
 
--- name: facts(agent_id, memory_ids)
+-- name: get_fact_evidence(agent_id, memory_ids)
 -- Each of them, and every other value of a single-valued attribute.
 with own as materialized (
     select memory_id
@@ -157,7 +157,7 @@ left join general as g on g.memory_id = o.memory_id
 left join spoilt as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
--- name: hold(agent_id, memory_ids)
+-- name: update_current(agent_id, memory_ids)
 -- What is current knowledge follows from the state; the database allows one value only where one is allowed.
 update heart.facts as f
 set is_current = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
@@ -169,31 +169,31 @@ where
     and m.memory_id = f.memory_id
     and f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
 
--- name: episodes(agent_id, memory_ids)
+-- name: get_episode_ages(agent_id, memory_ids)
 select m.memory_id, m.state, e.ended_at
 from memory.memories as m
 join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.state <> 'ARCHIVED';
 
--- name: full_texts(agent_id, memory_ids)
+-- name: list_full_texts(agent_id, memory_ids)
 select memory_id, full_text
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]) and full_text is not null;
 
--- name: chill(agent_id, memory_ids, packed)
+-- name: archive_texts(agent_id, memory_ids, compressed_texts)
 -- The first pack of a text is the whole of it; a later one would be of what was left.
 insert into memory.archived_texts (agent_id, memory_id, compressed)
 select $1, c.memory_id, c.compressed
 from unnest($2::uuid[], $3::bytea[]) as c (memory_id, compressed)
 on conflict do nothing;
 
--- name: shorten(agent_id, memory_ids, texts)
+-- name: shorten_texts(agent_id, memory_ids, texts)
 update memory.memories as m
 set full_text = s.text
 from unnest($2::uuid[], $3::text[]) as s (memory_id, text)
 where m.agent_id = $1 and m.memory_id = s.memory_id;
 
--- name: procedures(agent_id, memory_ids)
+-- name: get_procedure_records(agent_id, memory_ids)
 with record as materialized (
     select
         memory_id,
@@ -214,7 +214,7 @@ join heart.procedures as p on p.agent_id = $1 and p.memory_id = m.memory_id
 left join record as r on r.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
 
--- name: censors(agent_id, memory_ids)
+-- name: get_censor_records(agent_id, memory_ids)
 with record as materialized (
     select
         memory_id,

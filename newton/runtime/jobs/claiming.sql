@@ -1,7 +1,7 @@
--- name: now()
+-- name: get_now()
 select statement_timestamp() as now;
 
--- name: note_due(names, slots, now)
+-- name: enqueue_due(names, slots, now)
 -- The last slot of each job for every agent, unless the job waits or runs, or has run for this slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
@@ -18,7 +18,7 @@ where
     )
 on conflict do nothing;
 
--- name: bury(most, moment)
+-- name: fail_exhausted(max_attempts, moment)
 -- What took its holder down, or lost them, as often as that.
 update runtime.jobs
 set
@@ -28,7 +28,7 @@ set
     error = coalesce(error, 'whoever ran it went away each time')
 where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
 
--- name: claim(holder, seconds, names, most, moment)
+-- name: claim_due(holder, seconds, names, max_rows, moment)
 -- What is due, and what was left by a holder whose lease is over. Who claims it next has a higher epoch.
 with due as materialized (
     select agent_id, job_id
@@ -75,14 +75,14 @@ where
     )
 returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
 
--- name: renew(holder, seconds, job_ids, moment)
+-- name: renew_leases(holder, seconds, job_ids, moment)
 -- A lease that is over is renewed too, as long as nobody has taken the run.
 update runtime.jobs
 set leased_until = coalesce($4::timestamptz, statement_timestamp()) + make_interval(secs => $2)
 where state = 'running' and holder = $1 and job_id = any($3::uuid[])
 returning agent_id, job_id, epoch;
 
--- name: give_back(holder, moment)
+-- name: release_runs(holder, moment)
 -- As if it had not been tried.
 update runtime.jobs
 set
@@ -92,7 +92,7 @@ set
     due_at = coalesce($2::timestamptz, statement_timestamp())
 where state = 'running' and holder = $1;
 
--- name: everyone()
+-- name: list_agents()
 select
     a.name,
     a.created_at,

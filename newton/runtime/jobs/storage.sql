@@ -1,4 +1,4 @@
--- name: tables(agent_id)
+-- name: list_table_stats(agent_id)
 -- Parts of the tables in which the agent has its rows, which are the same for all; none of anybody's rows is read.
 select
     s.schemaname || '.' || s.relname as name,
