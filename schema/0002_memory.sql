@@ -1,12 +1,12 @@
--- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
--- details. Its body is read into the statements that call it, so indexes on it serve them.
+-- Returns true if a memory of this kind in this state is not current knowledge. An archived episode still is: it only
+-- lost its details. The function is inlined into the calling query, so partial indexes on the same expression are used.
 create function memory.is_obsolete(kind text, state text) returns boolean
 language sql
 immutable
 parallel safe
 return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
 
--- The spine: what every kind of memory has. Kind tables hold only what is theirs and share the id.
+-- The columns that every kind of memory has. Each kind adds its own table with the same memory_id.
 create table memory.memories (
     agent_id uuid not null references runtime.agents (agent_id),
     memory_id uuid not null,
@@ -51,22 +51,30 @@ create table memory.memories (
     )
 );
 
-comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written; of a decision again with its outcome.';
-comment on column memory.memories.summary is 'One line of at most about 100 tokens, made with the micro.';
-comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
-comment on column memory.memories.thread_id is 'What it is a piece of, and there its place: an exchange is a line of its session.';
-comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
-comment on column memory.memories.word_count is 'Indexed words, repeats included: the document length of BM25.';
-comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
-comment on column memory.memories.importance is 'As a person gave it; null where it follows from the memory''s record.';
-comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
-comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
-comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
+comment on column memory.memories.micro is
+'One line of about 20 tokens, generated when the memory is written; for a decision, again when its outcome is recorded.';
+comment on column memory.memories.summary is 'One line of at most about 100 tokens, generated with micro.';
+comment on column memory.memories.full_text is
+'The complete text; null if the kind stores it elsewhere (an exchange: in its message).';
+comment on column memory.memories.thread_id is
+'The sequence that the memory is part of, with its position in it: for an exchange, its session.';
+comment on column memory.memories.micro_tokens is
+'Tokens of the line as rendered in a context, including bullet and line end.';
+comment on column memory.memories.word_count is
+'Number of indexed words, with repetitions: the document length of BM25.';
+comment on column memory.memories.origin is
+'The entry point it came through (chat, cli, import, …). Set by code, immutable.';
+comment on column memory.memories.importance is
+'Set by a person; null if the importance is computed from the memory''s record.';
+comment on column memory.memories.trust is
+'Trust level of the author; for a derived memory the lowest of its sources. Immutable.';
+comment on column memory.memories.quarantined is 'Written by a tool or the web and not corroborated yet.';
+comment on column memory.memories.ref is 'The caller''s id: unique per kind; for an exchange, unique in its session.';
 
 create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread_id)
 nulls not distinct
 where ref is not null;
--- An artifact only says again what is there already, so it does not count among the texts in which words are rare.
+-- Artifacts repeat what other memories say, so they do not count in the document frequencies of BM25.
 create index memories_corpus_idx on memory.memories (agent_id) include (word_count) where word_count > 0 and kind <> 'artifact';
 create index memories_hidden_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
 where quarantined or memory.is_obsolete(kind, state);
@@ -74,21 +82,21 @@ create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');
 grant select, insert on memory.memories to newton_app;
--- Origin, trust, kind and hash are not in this list, so no statement of the application can change them.
+-- Origin, trust, kind and hash are not in this list, so the application cannot change them.
 grant update (
     state, quarantined, confirmations, confirmed_at, accessed_at, uses, importance, outcome, confidence, full_text,
     micro, summary, micro_tokens, summary_tokens
 )
 on memory.memories to newton_app;
 
--- Decisions that are being made.
+-- Decisions that are recorded but not carried out yet.
 create index memories_open_decisions_idx on memory.memories (agent_id, occurred_at desc)
 where kind = 'decision' and state = 'RECORDED';
 
--- What happened or was said in a span.
+-- Searches by time range.
 create index memories_occurred_idx on memory.memories (agent_id, kind, occurred_at);
 
--- What a derived memory was made from. Its trust is never above theirs.
+-- The memories that a derived memory was made from. Its trust is never higher than theirs.
 create table memory.sources (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -103,7 +111,7 @@ create index sources_source_idx on memory.sources (agent_id, source_id);
 call runtime.isolate('memory.sources');
 grant select, insert on memory.sources to newton_app;
 
--- Each time a memory was met again: who said so, and under which ref, so that one telling never counts twice.
+-- Each repetition of a memory, with its author and ref, so that one statement never counts twice.
 create table memory.confirmations (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -117,14 +125,14 @@ create table memory.confirmations (
 );
 
 comment on column memory.confirmations.source is
-'Where it was said, such as a session or a door on one day: tellings of one source are not independent.';
+'Where it was said, for example a session, or an entry point on one day. Repetitions from the same source are not independent.';
 
 create index confirmations_ref_idx on memory.confirmations (agent_id, ref);
 
 call runtime.isolate('memory.confirmations');
 grant select, insert on memory.confirmations to newton_app;
 
--- What one memory is to another. Links are only ever added.
+-- Relations between memories. Insert only.
 create table memory.links (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -143,13 +151,13 @@ create table memory.links (
 create index links_other_idx on memory.links (agent_id, other_id, link);
 
 comment on column memory.links.link is
-'memory_id supersedes other_id, or says that it was wrong; corroborates it; is near it in meaning, undecided;
-is evidence for it; was born in it (part_of); of decisions: depends on it, relates to it, contradicts it.';
+'memory_id supersedes other_id, says that it was wrong (was_wrong), corroborates it, is similar to it but undecided
+(near), is evidence for it, or was created in it (part_of); between decisions: depends_on, relates, contradicts.';
 
 call runtime.isolate('memory.links');
 grant select, insert on memory.links to newton_app;
 
--- Every change of a memory's state, with its reason. The state before the first change after a moment was the state then.
+-- Every state change with its reason. The state at a past moment is the from_state of the first transition after it.
 create table memory.transitions (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -167,7 +175,7 @@ create table memory.transitions (
 call runtime.isolate('memory.transitions');
 grant select, insert on memory.transitions to newton_app;
 
--- Full texts that are rarely read: compressed, and given back whole.
+-- Full texts that are rarely read, compressed without loss.
 create table memory.archived_texts (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -181,8 +189,8 @@ comment on column memory.archived_texts.compressed is 'zlib of the UTF-8 text.';
 call runtime.isolate('memory.archived_texts');
 grant select, insert on memory.archived_texts to newton_app;
 
--- The short forms that a memory had before: a stored context replays, and a past one is rebuilt, in the words of then.
--- The form after the last one that ended by a moment was the form then. Whatever takes words away empties it too.
+-- Earlier versions of the short texts of a memory, so that stored contexts can be replayed and past ones rebuilt. The
+-- version at a past moment is the first one replaced after it. Erasing a memory's text deletes its versions too.
 create table memory.memory_versions (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -197,12 +205,13 @@ create table memory.memory_versions (
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.memory_versions.outcome is 'What the memory had turned out until then: it changes with the forms that tell of it.';
+comment on column memory.memory_versions.outcome is
+'The outcome at the time of this version; it changes together with the short texts.';
 
 call runtime.isolate('memory.memory_versions');
 grant select, insert on memory.memory_versions to newton_app;
 
--- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
+-- Inverted index, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (
     agent_id uuid not null,
     lexeme text not null,
@@ -214,12 +223,12 @@ create table memory.postings (
 );
 
 comment on table memory.postings is
-'An index in all but name: written by the statement that writes its memory. A foreign key would cost two thirds of it.';
+'Written by the statement that writes the memory. There is no foreign key, because it would cost two thirds of the insert time.';
 
 call runtime.isolate('memory.postings');
 grant select, insert on memory.postings to newton_app;
 
--- Which model made a vector. Small and the same for every agent: a reference table.
+-- Embedding models. Shared by all agents.
 create table memory.models (
     model_id uuid primary key,
     identity text not null check (identity <> ''),
@@ -230,7 +239,8 @@ comment on column memory.models.dimensions is 'At most 1,300: a longer vector do
 
 grant select, insert on memory.models to newton_app;
 
--- One vector per memory and model. The key covers the vector: an exact scan of one agent never touches the heap.
+-- One vector per memory and model. The primary key includes the vector, so an exact scan of one agent never reads the
+-- heap.
 create table memory.embeddings (
     agent_id uuid not null,
     model_id uuid not null references memory.models (model_id),
@@ -246,7 +256,8 @@ alter table memory.embeddings alter column embedding set storage plain;
 call runtime.isolate('memory.embeddings');
 grant select, insert on memory.embeddings to newton_app;
 
--- Memories that still wait for their vector. The row commits with the memory and goes when the vector lands.
+-- Transactional outbox: memories that wait for their embedding. The row commits with the memory and is deleted when the
+-- vector is stored.
 create table memory.outbox (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -257,13 +268,13 @@ create table memory.outbox (
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.outbox.text is 'What to embed; gone when the vector is there.';
+comment on column memory.outbox.text is 'The text to embed; deleted with the row when the vector is stored.';
 
 call runtime.isolate('memory.outbox');
 grant select, insert, delete on memory.outbox to newton_app;
 grant update (attempts, error) on memory.outbox to newton_app;
 
--- Forgetting is explicit, and what was forgotten when, why and through which door stays known; its words do not.
+-- Tombstones: what was forgotten, when, why and through which entry point. The texts themselves are deleted.
 create table memory.forgotten (
     agent_id uuid not null references runtime.agents (agent_id),
     memory_id uuid not null,
@@ -277,7 +288,7 @@ create table memory.forgotten (
 call runtime.isolate('memory.forgotten');
 grant select, insert on memory.forgotten to newton_app;
 
--- Long words told shorter by a model: the same words are never told shorter twice.
+-- Shorter versions of long messages, written by a model. The same text is never shortened twice.
 create table memory.line_summaries (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -291,14 +302,15 @@ create table memory.line_summaries (
 
 create index line_summaries_content_idx on memory.line_summaries (agent_id, content_hash, max_tokens);
 
-comment on column memory.line_summaries.memory_id is 'The memory that it was made for, with which it is forgotten.';
-comment on column memory.line_summaries.max_tokens is 'So many tokens it may have.';
-comment on column memory.line_summaries.text is 'Null when what the model gave was of no use: empty, or not short enough.';
+comment on column memory.line_summaries.memory_id is
+'The memory that it was generated for. Forgetting the memory deletes the row.';
+comment on column memory.line_summaries.max_tokens is 'The token limit that was requested.';
+comment on column memory.line_summaries.text is 'Null if the model''s answer was unusable: empty, or not short enough.';
 
 call runtime.isolate('memory.line_summaries');
 grant select, insert on memory.line_summaries to newton_app;
 
--- The times other than its own that a memory speaks of: what was said on 8 May of yesterday is of 7 May too.
+-- Times other than its own that a memory refers to: "yesterday", said on 8 May, is 7 May.
 create table memory.mentioned_times (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -310,14 +322,14 @@ create table memory.mentioned_times (
 );
 
 comment on table memory.mentioned_times is
-'Resolved against the memory''s own time when it is written. None is longer than a year, so that a span has a first one.';
+'Resolved against the memory''s own time when it is written. No range is longer than a year, so a range query has a lower bound.';
 
 create index mentioned_times_memory_idx on memory.mentioned_times (agent_id, memory_id);
 
 call runtime.isolate('memory.mentioned_times');
 grant select, insert on memory.mentioned_times to newton_app;
 
--- By which model's vectors an agent's memories are found. Another model's are made beside them, and then it is flipped.
+-- The embedding model that searches use for each agent. A new model is filled beside it before the switch.
 create table memory.active_models (
     agent_id uuid primary key references runtime.agents (agent_id),
     model_id uuid not null references memory.models (model_id),

@@ -1,4 +1,4 @@
--- Conversations, word for word and append-only: the evidence that everything else points to.
+-- Conversations, verbatim and append-only: the evidence that every other memory refers to.
 create table dialogue.sessions (
     agent_id uuid not null references runtime.agents (agent_id),
     session_id uuid not null,
@@ -12,7 +12,7 @@ create table dialogue.sessions (
     check ((parent_id is null) = (parent_position is null))
 );
 
-comment on column dialogue.sessions.parent_id is 'A branch goes on from its parent''s lines up to parent_position.';
+comment on column dialogue.sessions.parent_id is 'A branch continues its parent''s messages up to parent_position.';
 
 call runtime.isolate('dialogue.sessions');
 grant select, insert on dialogue.sessions to newton_app;
@@ -32,24 +32,27 @@ create table dialogue.messages (
     said_at timestamptz not null,
     recorded_at timestamptz not null,
     primary key (agent_id, session_id, position),
-    unique (agent_id, ref, session_id),  -- a range of places is never looked up by it
+    unique (agent_id, ref, session_id),  -- ref first: range scans over positions never use this index
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
     check (content <> '' or tool_calls is not null),
     check (tool_calls is null or role = 'assistant'),
     check (tool_call_id is null or role = 'tool')
 );
 
--- not unique: an endpoint may number its calls from the beginning in each turn
+-- not unique: an endpoint may restart the numbering of its calls in each turn
 create index messages_tool_call_idx on dialogue.messages (agent_id, session_id, tool_call_id) where tool_call_id is not null;
 create index messages_tool_calls_idx on dialogue.messages (agent_id, session_id, position) where tool_calls is not null;
 
-comment on column dialogue.messages.tokens is 'Of the content and the calls, counted once, when it was said.';
-comment on column dialogue.messages.tool_calls is 'What tools are called with it: {id, name, arguments} each.';
-comment on column dialogue.messages.tool_call_id is 'The id of the call that a tool''s words answer.';
-comment on column dialogue.messages.is_notice is 'Newton''s own words, because no model had any: sent to no model, and no memory.';
-comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
+comment on column dialogue.messages.tokens is 'Tokens of content and tool calls, counted when the message is stored.';
+comment on column dialogue.messages.tool_calls is 'Tool calls: {id, name, arguments} each.';
+comment on column dialogue.messages.tool_call_id is 'For a tool result: the id of the call that it answers.';
+comment on column dialogue.messages.is_notice is
+'A notice written by Newton when no model answered. It is never sent to a model and creates no memory.';
+comment on column dialogue.messages.ref is
+'The caller''s id of the message; a hash of the message if the caller gave none.';
 
-comment on table dialogue.messages is 'A line becomes a memory of kind exchange with thread = session_id and place = position.';
+comment on table dialogue.messages is
+'A message becomes a memory of kind exchange with thread_id = session_id and the same position.';
 
 call runtime.isolate('dialogue.messages');
 grant select, insert on dialogue.messages to newton_app;
@@ -72,16 +75,18 @@ create table dialogue.artifacts (
 
 create index artifacts_session_idx on dialogue.artifacts (agent_id, session_id, type);
 
-comment on table dialogue.artifacts is 'Its memory has thread = session_id; its place there counts the artifacts.';
-comment on column dialogue.artifacts.chunk_index is 'Which piece it is of what was cut into several, from 0 on.';
-comment on column dialogue.artifacts.first_position is 'The lines it was made of; null when it was made of none, as what the web said.';
-comment on column dialogue.artifacts.source is 'The tool that put it out, or the address on the web.';
+comment on table dialogue.artifacts is
+'The memory of an artifact has thread_id = session_id; its position numbers the artifacts of the session.';
+comment on column dialogue.artifacts.chunk_index is 'Index of the chunk, starting at 0, if the text was split.';
+comment on column dialogue.artifacts.first_position is
+'The messages it was made from; null if it was made from none, for example from a web page.';
+comment on column dialogue.artifacts.source is 'The tool that returned the text, or the URL.';
 
 call runtime.isolate('dialogue.artifacts');
 grant select, insert on dialogue.artifacts to newton_app;
 
--- What a model is shown of a conversation is its log, with entries in the place of what they tell shorter. The log stays
--- as it is, and dropping an entry brings back what stood there before it.
+-- Compaction entries replace ranges of messages in what a model is sent. The messages stay unchanged, and removing an
+-- entry restores what it replaced.
 create table dialogue.compaction_entries (
     agent_id uuid not null,
     session_id uuid not null,
@@ -105,14 +110,16 @@ create table dialogue.compaction_entries (
 create index compaction_entries_range_idx
 on dialogue.compaction_entries (agent_id, session_id, first_position, last_position desc, created_at desc, entry_id desc);
 
-comment on column dialogue.compaction_entries.tokens_before is 'Tokens of what was shown there until then.';
-comment on column dialogue.compaction_entries.prompt is 'The version of the prompt or of the rules that made it.';
-comment on column dialogue.compaction_entries.model is 'Who wrote it; none when it was put together from the words themselves.';
+comment on column dialogue.compaction_entries.tokens_before is 'Tokens of what the entry replaced.';
+comment on column dialogue.compaction_entries.prompt is
+'The version of the prompt or of the rules that produced the entry.';
+comment on column dialogue.compaction_entries.model is
+'The model that wrote the text; null if it was extracted from the messages.';
 
 call runtime.isolate('dialogue.compaction_entries');
 grant select, insert on dialogue.compaction_entries to newton_app;
 
--- Entries that a person, or a program in their name, has dropped.
+-- Entries that a person, or a program on their behalf, has removed.
 create table dialogue.entry_restorations (
     agent_id uuid not null,
     session_id uuid not null,
@@ -126,12 +133,12 @@ create table dialogue.entry_restorations (
 );
 
 comment on column dialogue.entry_restorations.pinned is
-    'What it covered is not told shorter again; false of an entry that went because it covered the one that was meant.';
+'True: the range is not compacted again. False: the entry was only removed because it covered the one that was meant.';
 
 call runtime.isolate('dialogue.entry_restorations');
 grant select, insert on dialogue.entry_restorations to newton_app;
 
--- The lines of other sessions that a branch begins with: one row for each session it descends from.
+-- The messages of other sessions that a branch begins with: one row for each ancestor.
 create table dialogue.lineage (
     agent_id uuid not null,
     session_id uuid not null,
@@ -160,7 +167,7 @@ create table dialogue.checkpoints (
 call runtime.isolate('dialogue.checkpoints');
 grant select, insert on dialogue.checkpoints to newton_app;
 
--- Lines of one session that are shown in another, behind a place there.
+-- Messages of one session that are shown in another one, after a position.
 create table dialogue.injections (
     agent_id uuid not null,
     session_id uuid not null,
@@ -180,7 +187,7 @@ create table dialogue.injections (
 call runtime.isolate('dialogue.injections');
 grant select, insert on dialogue.injections to newton_app;
 
--- Injections that a person, or a program in their name, has taken out again.
+-- Injections that a person, or a program on their behalf, has removed again.
 create table dialogue.injection_removals (
     agent_id uuid not null,
     session_id uuid not null,
@@ -195,8 +202,8 @@ create table dialogue.injection_removals (
 call runtime.isolate('dialogue.injection_removals');
 grant select, insert on dialogue.injection_removals to newton_app;
 
--- Who alone may do something with a session right now, until when at the latest by the clock of the database: one whose
--- process was killed is waited for no longer.
+-- Session leases: the exclusive right to run a turn or a compaction until expires_at, by the clock of the database. The
+-- lease of a killed process expires.
 create table dialogue.leases (
     agent_id uuid not null,
     session_id uuid not null,
@@ -210,7 +217,7 @@ create table dialogue.leases (
 call runtime.isolate('dialogue.leases');
 grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
 
--- How each run of a strategy went.
+-- Statistics of each compaction run.
 create table dialogue.compaction_runs (
     agent_id uuid not null,
     session_id uuid not null,
@@ -228,8 +235,8 @@ create table dialogue.compaction_runs (
 call runtime.isolate('dialogue.compaction_runs');
 grant select, insert on dialogue.compaction_runs to newton_app;
 
--- What a session is at: goals within goals. The active ones of a session stand one in the other, and the innermost is the
--- current one; so each has at most one active child, and a session at most one active root.
+-- Task stack of a session: goals with sub-goals. The active tasks form one chain and its innermost task is the current
+-- one, so a task has at most one active child and a session at most one active root.
 create table dialogue.tasks (
     agent_id uuid not null,
     session_id uuid not null,
@@ -254,14 +261,15 @@ create table dialogue.tasks (
 create unique index tasks_active_idx on dialogue.tasks (agent_id, session_id, parent_id) nulls not distinct
 where status = 'active';
 
-comment on column dialogue.tasks.task_id is 'Also the id of the episode that tells of it once it has ended.';
-comment on column dialogue.tasks.replaces_task_id is 'The task that failed, and in whose place this one was pushed.';
-comment on column dialogue.tasks.first_position is 'Where the first line stands that was, or will be, said behind the push.';
+comment on column dialogue.tasks.task_id is 'Also the memory_id of the episode that is written when the task ends.';
+comment on column dialogue.tasks.replaces_task_id is 'The failed task that this one replaces.';
+comment on column dialogue.tasks.first_position is
+'The position of the first message after the push, present or future.';
 
 call runtime.isolate('dialogue.tasks');
 grant select, insert, update (status) on dialogue.tasks to newton_app;
 
--- Every change of a task's status, so that a stack can be told as it was at any moment.
+-- Every status change of a task, so that the stack can be rebuilt for any moment.
 create table dialogue.task_transitions (
     agent_id uuid not null,
     session_id uuid not null,
@@ -288,13 +296,15 @@ create table dialogue.task_transitions (
     constraint task_transitions_outcome_check check (text is not null or event = 'resumed')
 );
 
-comment on column dialogue.task_transitions.text is 'The result, or why it failed or cannot go on.';
-comment on column dialogue.task_transitions.position is 'The last line of the session then; -1 when there was none.';
+comment on column dialogue.task_transitions.text is 'The result, or the reason why the task failed or is blocked.';
+comment on column dialogue.task_transitions.position is
+'The last position of the session at that time; -1 if it was empty.';
 
 call runtime.isolate('dialogue.task_transitions');
 grant select, insert on dialogue.task_transitions to newton_app;
 
--- How far each session has been read for what of it lasts. Forgetting an artifact does not lower it, so none comes back.
+-- How far each session has been read for durable facts. Forgetting an artifact does not lower the watermark, so it is
+-- not extracted again.
 create table dialogue.fact_watermarks (
     agent_id uuid not null,
     session_id uuid not null,

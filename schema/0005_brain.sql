@@ -1,6 +1,6 @@
--- Decisions as a ledger: rows that are only ever added, each carrying the hash of the one before.
+-- The decision ledger: append-only records, each with the hash of the one before.
 
--- Times in a body are ISO 8601 with their offset, so what they mean depends on no setting.
+-- Times in a body are ISO 8601 with an offset, so the conversion does not depend on a setting and is immutable.
 create function brain.parse_time(iso_time text) returns timestamptz
 language sql immutable strict parallel safe
 return iso_time::timestamptz;
@@ -62,16 +62,19 @@ create table brain.decision_records (
     )
 );
 
-comment on table brain.decision_records is 'The hash of a row covers the hash of the row before it and all of the row but what is generated from its body.';
-comment on column brain.decision_records.seq is 'The place in the chain of the agent, from 1, without a gap.';
-comment on column brain.decision_records.decision_id is 'What it is about; of a decision its own id, which is also that of its memory.';
-comment on column brain.decision_records.body is 'All that is not a person''s words. Its canonical JSON is what is hashed.';
-comment on column brain.decision_records.texts_hash is 'Of the words with their salt; null when it has none.';
-comment on column brain.decision_records.review_method is 'By whom the outcome was given.';
-comment on column brain.decision_records.reason_kinds is 'A JSON array: of what kinds its reasons are.';
+comment on table brain.decision_records is
+'The hash of a record covers the hash of the record before it and all columns that are not generated from the body.';
+comment on column brain.decision_records.seq is 'Position in the agent''s hash chain, from 1, without gaps.';
+comment on column brain.decision_records.decision_id is
+'The decision that the record is about; for a decision its own id, which is also its memory_id.';
+comment on column brain.decision_records.body is
+'Everything except texts written by a person. The canonical JSON is hashed, so its keys must not change.';
+comment on column brain.decision_records.texts_hash is 'Hash of the texts and their salt; null if the record has none.';
+comment on column brain.decision_records.review_method is 'How the outcome was determined.';
+comment on column brain.decision_records.reason_kinds is 'JSON array: the kinds of the reasons.';
 
 create unique index decision_records_outcome_key on brain.decision_records (agent_id, decision_id) where kind = 'outcome';
--- all that lists and figures ask for, decision by decision, without a look at the rows
+-- covers everything that lists and statistics read, without heap access
 create index decision_records_decision_idx on brain.decision_records (agent_id, decision_id, seq desc)
 include (
     kind, decided_at, confidence, category, stakes, frame, reason_kinds, review_due_at, outcome, reviewed_at, review_method
@@ -80,7 +83,8 @@ include (
 call runtime.isolate('brain.decision_records');
 grant select, insert on brain.decision_records to newton_app;
 
--- A person's words, apart from the chain so that they can be erased. The salt keeps them from being guessed.
+-- Texts written by a person, outside of the chain so that they can be erased. The salt prevents guessing an erased text
+-- from its hash.
 create table brain.decision_texts (
     agent_id uuid not null,
     record_id uuid not null,
@@ -93,7 +97,7 @@ create table brain.decision_texts (
 call runtime.isolate('brain.decision_texts');
 grant select, insert on brain.decision_texts to newton_app;
 
--- The end of each chain. Whoever appends holds its row, so there is one writer at a time.
+-- The last record of each chain. An append locks this row, so there is one writer at a time.
 create table brain.chain_heads (
     agent_id uuid primary key references runtime.agents (agent_id),
     seq bigint not null check (seq >= 0),
@@ -105,10 +109,11 @@ call runtime.isolate('brain.chain_heads');
 grant select, insert on brain.chain_heads to newton_app;
 grant update (seq, hash) on brain.chain_heads to newton_app;
 
-comment on column brain.chain_heads.origin_agent_id is 'The id of the agent with which its first record begins.';
+comment on column brain.chain_heads.origin_agent_id is
+'The id of the agent that the first record was hashed with; it differs from agent_id after an import under another name.';
 
--- A decision as it stands: as it was recorded, with the last amendment of each part, and its outcome. One scan without a
--- join: how long it takes does not depend on what the planner knows of a table that was just filled.
+-- The current version of each decision: the recorded one with the last amendment of each field and its outcome. One scan
+-- without a join, so its speed does not depend on statistics of a table that was just filled.
 create view brain.decisions with (security_invoker = true) as
 select
     agent_id,
@@ -135,8 +140,8 @@ group by agent_id, decision_id;
 
 grant select on brain.decisions to newton_app;
 
--- What a person has changed about the guardrails of an agent. Those that ship as files are not copied: the last change of
--- a name says whether the agent's own expression holds, the file's, or none.
+-- Changes that a person made to the guardrails of an agent. Shipped guardrails are not copied: the last change of a name
+-- decides between the agent's own expression, the shipped one, and none.
 create table brain.guardrails (
     agent_id uuid not null references runtime.agents (agent_id),
     name text not null check (name ~ '^[a-z][a-z0-9_-]*$' and length(name) <= 60),
@@ -152,13 +157,14 @@ create table brain.guardrails (
     check (num_nulls(expression, severity, message, description) = case change when 'added' then 0 else 4 end)
 );
 
-comment on column brain.guardrails.expression is 'CEL; true when a choice breaks the rule.';
-comment on column brain.guardrails.change is 'added: this expression holds; retired: none; restored: the file''s again.';
+comment on column brain.guardrails.expression is 'CEL; true if a decision violates the rule.';
+comment on column brain.guardrails.change is
+'added: this expression applies; retired: none applies; restored: the shipped one applies again.';
 
 call runtime.isolate('brain.guardrails');
 grant select, insert on brain.guardrails to newton_app;
 
--- What the record of decisions said at a moment, so that no context has to work it out.
+-- Calibration statistics at a moment, so that a context does not have to compute them.
 create table brain.calibration_snapshots (
     agent_id uuid not null references runtime.agents (agent_id),
     seq bigint not null check (seq > 0),
@@ -172,9 +178,10 @@ create table brain.calibration_snapshots (
     check ((note is null) = (note_tokens is null))
 );
 
-comment on column brain.calibration_snapshots.seq is 'The end of the ledger at that moment.';
-comment on column brain.calibration_snapshots.bias is 'What was stated on average, less what came true.';
-comment on column brain.calibration_snapshots.note is 'The calibration note, as a context shows it; null while too little was judged.';
+comment on column brain.calibration_snapshots.seq is 'The last record of the ledger at that time.';
+comment on column brain.calibration_snapshots.bias is 'Mean stated confidence minus mean outcome.';
+comment on column brain.calibration_snapshots.note is
+'The calibration note as shown in a context; null while there are too few reviews.';
 
 call runtime.isolate('brain.calibration_snapshots');
 grant select, insert on brain.calibration_snapshots to newton_app;

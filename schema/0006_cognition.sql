@@ -21,18 +21,19 @@ create table cognition.bundles (
 create index bundles_recent_idx on cognition.bundles (agent_id, created_at);
 create index bundles_session_idx on cognition.bundles (agent_id, session_id, created_at, bundle_id);
 
-comment on column cognition.bundles.as_of is 'The moment it was rebuilt for; null when it was made for the present.';
+comment on column cognition.bundles.as_of is 'The past moment that the context was rebuilt for; null for the present.';
 comment on column cognition.bundles.memory_ids is
-'Whatever it holds words of: the candidates, best first, then what stands in it unasked, a line of the identity too.';
+'All memories whose text it contains: first the candidates by rank, then the parts that are always included, such as
+identity lines.';
 comment on column cognition.bundles.candidates is
-'zlib of columns in the order of memory_ids: features, score, verdict, tokens, state, checksum of the words.';
+'zlib of columns in the order of memory_ids: features, score, verdict, tokens, state, checksum of the text.';
 comment on column cognition.bundles.trace is
-'What the candidates were placed into, the frame with its evidence, the sources that were missing, the timings.';
+'The inputs of the assembly: settings, the frame with its evidence, missing sources, timings.';
 
 call runtime.isolate('cognition.bundles');
 grant select, insert on cognition.bundles to newton_app;
 
--- What a session has at hand: a cache over memories. A memory that leaves it is as it was.
+-- Working memory of a session: a cache over memories. Evicting a memory does not change it.
 create table cognition.working_set (
     agent_id uuid not null,
     session_id uuid not null,
@@ -42,7 +43,7 @@ create table cognition.working_set (
     access_count integer not null default 1 check (access_count > 0),
     primary key (agent_id, session_id, memory_id),
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
-    -- what is forgotten is at hand no more
+    -- a forgotten memory leaves every working set
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id) on delete cascade,
     check (accessed_at >= added_at)
 );
@@ -50,14 +51,14 @@ create table cognition.working_set (
 create index working_set_memory_idx on cognition.working_set (agent_id, memory_id);
 create index working_set_accessed_idx on cognition.working_set (agent_id, accessed_at);
 
-comment on column cognition.working_set.added_at is 'When it came into the set of this session.';
+comment on column cognition.working_set.added_at is 'When the memory entered the working set.';
 comment on column cognition.working_set.access_count is 'How often it was said, shown or read in the session.';
 
 call runtime.isolate('cognition.working_set');
 grant select, insert, delete on cognition.working_set to newton_app;
 grant update (accessed_at, access_count) on cognition.working_set to newton_app;
 
--- How often each strategy made a context of a working set, and how old what it chose was: what its decay is judged by.
+-- How often each profile rendered a working set, and how old the chosen items were; used to judge its recency decay.
 create table cognition.profile_stats (
     agent_id uuid not null references runtime.agents (agent_id),
     profile text not null check (profile <> ''),
@@ -69,13 +70,13 @@ create table cognition.profile_stats (
     primary key (agent_id, profile)
 );
 
-comment on column cognition.profile_stats.total_age_hours is 'The ages of all chosen items together.';
+comment on column cognition.profile_stats.total_age_hours is 'Sum of the ages of all chosen items.';
 
 call runtime.isolate('cognition.profile_stats');
 grant select, insert on cognition.profile_stats to newton_app;
 grant update (context_count, item_count, token_count, total_age_hours, last_used_at) on cognition.profile_stats to newton_app;
 
--- One turn: which context was given with which line, how that context came about, and which line answered.
+-- Turns: the context that was sent with an input, how the context was made, and the position of the reply.
 create table cognition.turns (
     agent_id uuid not null references runtime.agents (agent_id),
     turn_id uuid not null,
@@ -96,12 +97,14 @@ create table cognition.turns (
 create index turns_created_idx on cognition.turns (agent_id, created_at);
 create index turns_bundle_idx on cognition.turns (agent_id, bundle_id);
 
-comment on column cognition.turns.bundle_id is 'Null once a memory that the context had looked at was forgotten.';
+comment on column cognition.turns.bundle_id is 'Null after a memory that the context had considered was forgotten.';
 comment on column cognition.turns.method is
-'built from scratch; stood, as it was made for an earlier line; updated with what is new; evicted: made smaller.';
-comment on column cognition.turns.reason is 'Why it stood, or did not; no words of anybody.';
-comment on column cognition.turns.answered_by is 'memory: the reply only quotes the context; censor: it says what forbids it.';
-comment on column cognition.turns.input_position is 'The position of the line that was answered in its session; of the reply: replied.';
+'built from scratch; stood: an earlier context was reused; updated: new memories were added; evicted: items were removed.';
+comment on column cognition.turns.reason is 'Why an earlier context was reused or not. Contains no user text.';
+comment on column cognition.turns.answered_by is
+'memory: the reply quotes the context; censor: it names the censor that blocked the input.';
+comment on column cognition.turns.input_position is
+'Position of the input in its session; reply_position is that of the reply.';
 
 call runtime.isolate('cognition.turns');
 grant select, insert on cognition.turns to newton_app;

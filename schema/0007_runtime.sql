@@ -1,4 +1,4 @@
--- What models cost, as they reported it. The daily ceiling is checked against the sum.
+-- LLM usage as reported by the endpoints. The daily token limit is checked against the sum.
 create table runtime.usage (
     agent_id uuid not null references runtime.agents (agent_id),
     usage_id uuid not null,
@@ -17,14 +17,14 @@ create index usage_day_idx on runtime.usage (agent_id, created_at) include (inpu
 
 create index usage_samples_idx on runtime.usage (agent_id, model, usage_id) where counted_tokens is not null and not estimated;
 
-comment on column runtime.usage.counted_tokens is 'Tokens of what was sent by our own count, to learn how the model counts.';
-comment on column runtime.usage.estimated is 'The endpoint reported nothing and the tokens were counted here.';
+comment on column runtime.usage.counted_tokens is
+'Tokens of the request by our own tokenizer, to calibrate it against the model''s.';
+comment on column runtime.usage.estimated is 'The endpoint reported no usage, so the tokens were counted here.';
 
 call runtime.isolate('runtime.usage');
 grant select, insert on runtime.usage to newton_app;
 
--- Who may speak to the daemon for an agent. A token's own words are kept nowhere; what is stored cannot be turned back
--- into them.
+-- API tokens of the agents. Only a hash is stored, from which the token cannot be recovered.
 create table runtime.tokens (
     agent_id uuid not null references runtime.agents (agent_id),
     token_id uuid not null,
@@ -38,17 +38,18 @@ create table runtime.tokens (
     primary key (agent_id, token_id)
 );
 
-comment on column runtime.tokens.hash is 'SHA-256 of the token, which is random and long, so that it needs no salt.';
-comment on column runtime.tokens.scope is 'read: ask; write: also remember, decide and talk; admin: also forget, erase and run jobs.';
+comment on column runtime.tokens.hash is 'SHA-256 of the token. The token is long and random, so no salt is needed.';
+comment on column runtime.tokens.scope is
+'read: query; write: also remember, decide and chat; admin: also forget, erase and run jobs.';
 
 call runtime.isolate('runtime.tokens');
 grant select, insert on runtime.tokens to newton_app;
 grant update (revoked_at, used_at) on runtime.tokens to newton_app;
 
--- For whom a token speaks, and how far; no row when it is unknown, expired or revoked. Every request begins with this, so it
--- is one statement: it opens the agent's scope itself and leaves scope and role as they were. What is compared are hashes, of
--- which nobody can choose the beginning, so it does not matter how long that takes. When a token was last used is kept to the
--- minute: a write for each request would cost more than it says.
+-- Authenticates a token: returns its agent and scope, or no row if it is unknown, expired or revoked. Every request
+-- begins with this call, so it is a single statement that sets the agent scope itself and restores it on failure.
+-- Comparing hashes needs no constant-time comparison, because a caller cannot choose a hash prefix. used_at has a
+-- resolution of one minute to avoid a write per request.
 create function runtime.authenticate_token(target_agent uuid, presented_id uuid, presented_hash bytea, moment timestamptz)
 returns table (agent text, scope text)
 language plpgsql
@@ -79,7 +80,7 @@ $$;
 
 grant execute on function runtime.authenticate_token(uuid, uuid, bytea, timestamptz) to newton_app;
 
--- The queue of what is due: one row for each run of a job for an agent. A slot is the moment that a schedule names.
+-- Job queue: one row for each run of a job for an agent. A slot is the scheduled time of a run.
 create table runtime.jobs (
     agent_id uuid not null references runtime.agents (agent_id),
     job_id uuid not null,
@@ -105,11 +106,13 @@ create table runtime.jobs (
 );
 
 comment on table runtime.jobs is 'All times are by the clock of the database, so that several machines agree on them.';
-comment on column runtime.jobs.epoch is 'Raised by each claim. Who ends a run names the epoch of their claim, so that nobody ends what another has taken over.';
-comment on column runtime.jobs.result is 'What a run did, in numbers and ids and never in words of a memory; null when nothing was done.';
+comment on column runtime.jobs.epoch is
+'Fencing token, raised by each claim. A run can only be finished with the epoch of its claim.';
+comment on column runtime.jobs.result is
+'What the run did, as numbers and ids, never as text of a memory; null if there was nothing to do.';
 
--- A job waits or runs once for an agent: slots that were missed meanwhile are one. It is small, for it holds no run that
--- has ended, and what is due for any agent is found in it.
+-- At most one queued or running run per job and agent: missed slots are merged. The index only holds unfinished runs, so
+-- it stays small, and due runs of all agents are found in it.
 create unique index jobs_live_idx on runtime.jobs (agent_id, name) include (job_id, due_at, state, leased_until)
 where state in ('queued', 'running');
 
@@ -124,7 +127,7 @@ grant insert (agent_id, job_id, name, slot, due_at) on runtime.jobs to newton_wo
 grant update (state, attempts, due_at, epoch, holder, leased_until, started_at, finished_at, error)
 on runtime.jobs to newton_worker;
 
--- What the daemon tells those who listen, and what it answered to requests that may come again.
+-- The event stream, and the responses stored for idempotency keys.
 create table runtime.events (
     agent_id uuid not null references runtime.agents (agent_id),
     number bigint not null check (number > 0),
@@ -134,14 +137,15 @@ create table runtime.events (
     primary key (agent_id, number)
 );
 
-comment on table runtime.events is 'What happened to an agent, in order. A payload has ids and counts, and no words of anybody.';
-comment on column runtime.events.number is 'Counts one up with each; given under a lock, so that none appears behind one that was read.';
+comment on table runtime.events is 'Events of an agent, in order. A payload contains ids and counts, never user text.';
+comment on column runtime.events.number is
+'Consecutive numbers, assigned under a lock, so that no event becomes visible behind one that was already read.';
 
 call runtime.isolate('runtime.events');
 grant select, insert, delete on runtime.events to newton_app;
 
--- Adds an event and lets go of a few that are older than `before`. Who tells next waits until this one has committed, so
--- that numbers become visible in their order; then those who listen on the channel are told whose events to look at.
+-- Publishes an event, deletes a few events older than `keep_after`, and notifies listeners. Other publishers of the same
+-- agent wait until this transaction has committed, so that numbers become visible in order.
 create procedure runtime.publish_event(target_agent uuid, type text, occurred_at timestamptz, payload jsonb, keep_after timestamptz)
 language plpgsql
 set search_path = pg_catalog
@@ -152,7 +156,7 @@ begin
     select target_agent, coalesce(max(e.number), 0) + 1, publish_event.type, publish_event.occurred_at, publish_event.payload
     from runtime.events as e
     where e.agent_id = target_agent;
-    -- the one that was just added stays whatever its time, or numbers would begin again
+    -- never delete the last event, or the numbering would restart
     delete from runtime.events as e
     where
         e.agent_id = target_agent
@@ -165,7 +169,7 @@ $$;
 
 grant execute on procedure runtime.publish_event(uuid, text, timestamptz, jsonb, timestamptz) to newton_app;
 
--- Lets go of all that was told. Who listens hears that, and the numbers that they resume behind are not given again.
+-- Deletes all events of an agent. Subscribers receive agent.erased, and the numbers are not reused.
 create procedure runtime.clear_events(target_agent uuid, cleared_at timestamptz)
 language plpgsql
 set search_path = pg_catalog
@@ -198,8 +202,9 @@ create table runtime.idempotency_keys (
 
 create index idempotency_keys_created_idx on runtime.idempotency_keys (agent_id, created_at);
 
-comment on table runtime.idempotency_keys is 'The answers to POSTs with an Idempotency-Key, kept for a day. They hold ids, and no words of anybody.';
-comment on column runtime.idempotency_keys.request_hash is 'SHA-256 of method, address and body.';
+comment on table runtime.idempotency_keys is
+'Responses to POST requests with an Idempotency-Key, kept for a day. They contain ids, never user text.';
+comment on column runtime.idempotency_keys.request_hash is 'SHA-256 of method, URL and body.';
 
 call runtime.isolate('runtime.idempotency_keys');
 grant select, insert, delete on runtime.idempotency_keys to newton_app;

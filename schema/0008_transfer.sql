@@ -1,4 +1,5 @@
--- The tables of agents in an order in which rows can be written: what is referred to comes first.
+-- Export and import of a whole agent. The table list is read from the catalog, so a new table is included automatically.
+-- Returns the agent tables in foreign key order: referenced tables first.
 create function runtime.agent_tables() returns setof regclass
 language sql
 stable
@@ -30,7 +31,7 @@ $$;
 
 grant execute on function runtime.agent_tables() to newton_app;
 
--- What a file carries of a table: not the agent's id, which is that of whoever takes it in, nor what is generated.
+-- The columns in an export: all but generated ones and agent_id, because a file can be imported under another agent.
 create function runtime.exported_columns(target_table regclass) returns text[]
 language sql
 stable
@@ -41,7 +42,7 @@ as $$
     where attrelid = target_table and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'agent_id'
 $$;
 
--- The rows of an agent in the order of their key, one JSON object each. Row level security holds in it as everywhere.
+-- Returns the rows of an agent in primary key order, one JSON object each. Row level security applies to the caller.
 create function runtime.export_rows(target_agent uuid, target_table regclass) returns setof text
 language plpgsql
 stable
@@ -89,7 +90,7 @@ $$;
 
 grant execute on function runtime.count_rows(uuid, regclass) to newton_app;
 
--- Writes rows as `export_rows` gave them. A column that they do not name gets its default; one that is not known is refused.
+-- Inserts rows in the format of `export_rows`. Missing columns get their defaults; unknown columns raise an error.
 create procedure runtime.import_rows(target_agent uuid, target_table regclass, new_rows jsonb)
 language plpgsql
 set timezone = 'UTC'
@@ -112,7 +113,7 @@ $$;
 
 grant execute on procedure runtime.import_rows(uuid, regclass, jsonb) to newton_app;
 
--- How many rows there are of every table, as far as whoever asks may see them.
+-- Row counts of every table, as visible to the caller.
 create function runtime.row_counts() returns table (table_name text, row_count bigint)
 language plpgsql
 stable

@@ -1,5 +1,5 @@
--- A context that held one of these memories goes as a whole: its text cannot be taken apart. Only procedures that erase
--- may call it; row level security holds in it as everywhere.
+-- Deletes every bundle that contains one of these memories; a bundle's text cannot be edited. Only the erasing
+-- procedures may call it. Row level security applies.
 create procedure cognition.delete_bundles(target_agent uuid, removed_ids uuid[])
 language sql
 set search_path = pg_catalog
@@ -10,14 +10,14 @@ $$;
 
 revoke execute on procedure cognition.delete_bundles(uuid, uuid[]) from public;
 
--- Contexts that were made before a moment go, of the agent in scope.
+-- Deletes bundles of the agent in scope that are older than a moment.
 create function cognition.delete_expired_bundles(target_agent uuid, before timestamptz) returns bigint
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     deleted bigint;
 begin
     delete from cognition.bundles where scoped_agent = target_agent and agent_id = scoped_agent and created_at < before;
@@ -29,15 +29,15 @@ $$;
 revoke execute on function cognition.delete_expired_bundles(uuid, timestamptz) from public;
 grant execute on function cognition.delete_expired_bundles(uuid, timestamptz) to newton_app;
 
--- Takes away the memories that are in memory.forgotten. The application may delete nothing by itself, and through this
--- only what it has written down first, of the agent in scope.
+-- Deletes the memories listed in memory.forgotten, of the agent in scope. The application has no right to delete
+-- memories itself; it must record a tombstone first.
 create procedure memory.forget(target_agent uuid)
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     removed_ids uuid[];
     removed_tenets uuid[];
     table_name text;
@@ -53,7 +53,7 @@ begin
         return;
     end if;
 
-    -- a context that was made for a forgotten line says it as its input
+    -- a bundle whose input was a forgotten message repeats it
     delete from cognition.bundles as b
     using memory.memories as m
     join dialogue.messages as d on d.agent_id = scoped_agent and d.session_id = m.thread_id and d.position = m.position
@@ -65,7 +65,7 @@ begin
         and b.session_id = m.thread_id
         and b.input = d.content;
 
-    -- whoever makes one of these conversations shorter is waited for, or sees then what is gone
+    -- wait for a running compaction of these sessions, or make it see the deletion
     for affected in
         select m.thread_id as session_id
         from memory.memories as m
@@ -83,8 +83,8 @@ begin
         perform pg_advisory_xact_lock(hashtextextended(scoped_agent::text || affected.session_id::text, 0));
     end loop;
 
-    -- what tells of it in fewer words goes, in its session and in those that branch off behind it; of what was dropped
-    -- before it stays known that it was, without its words
+    -- delete compaction entries that cover the message, in its session and in branches that begin after it; of an entry
+    -- that was already removed the record stays, without its text
     for entry in
         select distinct e.session_id, e.entry_id, r.entry_id is not null as dropped
         from memory.memories as m
@@ -118,7 +118,7 @@ begin
         end if;
     end loop;
 
-    -- of a task its place in the tree stays; what told it in short may tell it no more, and is told anew without it
+    -- a task keeps its place in the tree; entries that summarize it are deleted and written again later without it
     delete from dialogue.compaction_entries as e
     using dialogue.tasks as t
     join dialogue.task_transitions as s
@@ -145,8 +145,8 @@ begin
     update dialogue.task_transitions set text = '[forgotten]'
     where agent_id = scoped_agent and task_id = any(removed_ids) and text is not null;
 
-    -- of a line of dialogue its place stays, so that the lines beside it keep theirs; and which call is answered where,
-    -- because no model reads a conversation in which they do not match
+    -- a message keeps its position, so that the positions of others stay valid, and its tool call ids, because models
+    -- reject a conversation whose calls and results do not match
     update dialogue.messages as d
     set
         content = '[forgotten]',
@@ -165,7 +165,7 @@ begin
         and d.session_id = m.thread_id
         and d.position = m.position;
 
-    -- what a tool put out may say again what it was called with, and the call has no memory of its own
+    -- a tool result may repeat the arguments of its call, and a call has no memory of its own
     update dialogue.messages as d
     set
         tool_calls = (
@@ -190,7 +190,8 @@ begin
         and d.position < tool_message.position
         and d.tool_calls @> jsonb_build_array(jsonb_build_object('id', tool_message.tool_call_id));
 
-    -- what Newton quoted of it, by the context that it quoted from, and by the words where that context is gone
+    -- notices that quote a forgotten memory: found by the bundle they quote from, or by their text if that bundle is
+    -- gone
     update dialogue.messages as d
     set content = '[forgotten]', tokens = 1
     where
@@ -217,7 +218,7 @@ begin
             )
         );
 
-    -- what was heard in it and never accepted goes too; what a person took into the identity is theirs to erase
+    -- proposals from the message that were never accepted; what a person accepted into the identity is erased separately
     select array_agg(t.tenet_id) into removed_tenets
     from heart.tenets as t
     join heart.proposals as p on p.agent_id = scoped_agent and p.tenet_id = t.tenet_id and p.state <> 'ACCEPTED'
@@ -246,15 +247,15 @@ $$;
 revoke execute on procedure memory.forget(uuid) from public;
 grant execute on procedure memory.forget(uuid) to newton_app;
 
--- Takes away the words of the decisions of which the chain says that they are erased, of the agent in scope. The
--- application may delete nothing by itself. The rows and their hashes stay, so the chain verifies as before.
+-- Erases the texts of decisions with an erasure record, of the agent in scope. The application has no right to delete
+-- them itself. Records and hashes stay, so the chain still verifies.
 create procedure brain.erase_decisions(target_agent uuid)
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     removed_ids uuid[];
     table_name text;
 begin
@@ -267,7 +268,7 @@ begin
         and e.kind = 'erasure'
         and e.body -> 'erased' ? t.record_id::text;
 
-    -- of the words of a decision everything on the spine is made
+    -- all texts in memory.memories are derived from the decision's texts
     select array_agg(d.record_id) into removed_ids
     from brain.decision_records as d
     where
@@ -305,8 +306,8 @@ $$;
 revoke execute on procedure brain.erase_decisions(uuid) from public;
 grant execute on procedure brain.erase_decisions(uuid) to newton_app;
 
--- Takes away the words of these tenets, and what was said about changing them. Only procedures that erase may call it;
--- row level security holds in it as everywhere.
+-- Removes the text of these tenets and the reasons for changing them. Only the erasing procedures may call it. Row level
+-- security applies.
 create procedure heart.redact_tenets(target_agent uuid, tenet_ids uuid[])
 language sql
 set search_path = pg_catalog
@@ -320,14 +321,15 @@ $$;
 
 revoke execute on procedure heart.redact_tenets(uuid, uuid[]) from public;
 
--- Of the tenets that some version says were erased, of the agent in scope. The application may take nothing away by itself.
+-- Erases the tenets that an identity version marks as erased, of the agent in scope. The application has no right to do
+-- so itself.
 create procedure heart.erase_tenets(target_agent uuid)
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     removed_ids uuid[];
 begin
     select array_agg(t.tenet_id) into removed_ids
@@ -344,15 +346,15 @@ $$;
 revoke execute on procedure heart.erase_tenets(uuid) from public;
 grant execute on procedure heart.erase_tenets(uuid) to newton_app;
 
--- Takes an agent away with all that it was, of the agent in scope; what was told of it goes by `runtime.silence`, which is
--- for the end. Who calls it says so first, outside.
+-- Deletes everything of the agent in scope except its events, which `runtime.clear_events` deletes at the end. The
+-- caller logs the deletion elsewhere first.
 create procedure runtime.erase_agent(target_agent uuid)
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     target_table regclass;
 begin
     if scoped_agent is distinct from target_agent then
@@ -368,7 +370,7 @@ $$;
 revoke execute on procedure runtime.erase_agent(uuid) from public;
 grant execute on procedure runtime.erase_agent(uuid) to newton_app;
 
--- Vectors of models that are not active any more go, of the agent in scope.
+-- Deletes the vectors of inactive models, of the agent in scope.
 create procedure memory.delete_inactive_embeddings(target_agent uuid)
 language sql
 security definer
@@ -386,16 +388,16 @@ $$;
 revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
 grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
 
--- Words about somebody stand in what is no memory, too: the goals of tasks, the titles of documents, contexts, which hold
--- the input that they were made for, and, where they match the pattern, the names of sessions and of places in them and
--- the reasons why something was forgotten. Of the agent in scope, only what is in memory.forgotten.
+-- Redacts texts about somebody outside of memories: task goals, document titles, bundles (which contain their input)
+-- and, where they match the pattern, names of sessions and checkpoints and the reasons in memory.forgotten. Of the agent
+-- in scope; only ids listed in memory.forgotten.
 create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
 language plpgsql
 security definer
 set search_path = pg_catalog
 as $$
 declare
-    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the scope counts, whatever was passed
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
     redacted_ids uuid[];
 begin
     select array_agg(f.memory_id) into redacted_ids

@@ -1,12 +1,12 @@
 -- name: find_aliases(agent_id, key)
--- What else somebody is called.
+-- Other names of a person.
 select name, aliases
 from heart.entities
 where agent_id = $1 and key = $2;
 
 -- name: find_memories_about(agent_id, keys, pattern, shipped)
--- What is said by somebody or of them: by its speaker, its subject, the entity it names, or its words. What follows a
--- folder of procedures was told of nobody.
+-- Memories said by or about a person: found by speaker, subject, mentioned entity or text. Procedures shipped on disk
+-- are skipped.
 with named as (
     select memory_id
     from heart.entities
@@ -72,8 +72,8 @@ where agent_id = $1 and text ~* $2
 order by tenet_id;
 
 -- name: find_other_records(agent_id, pattern)
--- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts, how sessions
--- and places in them are called, why something was forgotten.
+-- Records outside of memories that contain the text: tasks, documents by title and file name, bundles, names of sessions
+-- and checkpoints, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where

@@ -1,17 +1,17 @@
 -- name: search_vectors(agent_id, model_id, embedding, kinds, limits)
--- The nearest of each kind and nothing else of them: what an exact search by meaning costs at the least.
+-- Baseline for benchmarks: the nearest of each kind without any details, the minimum cost of an exact vector search.
 select hit.memory_id
-from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select e.memory_id
     from memory.embeddings as e
     where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
     order by e.embedding <#> $3
-    limit wanted.most
+    limit wanted.max_rows
 ) as hit;
 
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b)
--- The best of each kind by exact BM25, with their scores and nothing else of them.
+-- Baseline for benchmarks: the best of each kind by exact BM25, with scores only.
 with corpus as materialized (
     select count(*)::float8 as texts, greatest(avg(word_count), 1)::float8 as mean
     from memory.memories
@@ -45,11 +45,11 @@ scored as materialized (
     group by h.memory_id, h.kind
 )
 select best.memory_id, best.score
-from unnest($3::text[], $4::integer[]) as wanted (kind, most)
+from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select memory_id, score
     from scored
     where scored.kind = wanted.kind
     order by score desc
-    limit wanted.most
+    limit wanted.max_rows
 ) as best;

@@ -4,7 +4,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: list_superseded(agent_id, memory_id)
--- What a decision supersedes, and what that superseded in turn.
+-- The decisions that this one supersedes, transitively.
 with recursive before as (
     select other_id
     from memory.links
@@ -18,7 +18,7 @@ select other_id
 from before;
 
 -- name: delete_from_outbox(agent_id, memory_id)
--- Before the vectors are taken away: whoever delivers one at this moment holds this row until it is there.
+-- Called before the vectors are deleted: a concurrent embedding delivery holds this row until its vector is stored.
 delete from memory.outbox
 where agent_id = $1 and memory_id = $2;
 
@@ -26,7 +26,7 @@ where agent_id = $1 and memory_id = $2;
 call brain.erase_decisions($1);
 
 -- name: find_sharing_tag(agent_id, memory_id, memory_ids)
--- Those of the decisions that have a tag in common with one.
+-- Decisions that share a tag with this one.
 select t.record_id as decision_id
 from brain.decision_texts as t
 join brain.decision_texts as own on own.agent_id = $1 and own.record_id = $2

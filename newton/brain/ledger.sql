@@ -1,12 +1,12 @@
 -- name: lock_head(agent_id, hash)
--- The end of the agent's chain, held until the unit of work ends; a new chain begins with that hash.
+-- Locks the last record of the agent's chain until the transaction ends. A new chain starts with the given hash.
 insert into brain.chain_heads (agent_id, seq, hash, origin_agent_id)
 values ($1, 0, $2, $1)
 on conflict (agent_id) do update set seq = chain_heads.seq
 returning seq, hash;
 
 -- name: get_origin_agent(agent_id)
--- With whose id the chain begins: it may have been carried here.
+-- The agent id that the chain was started with; it differs after an import under another name.
 select origin_agent_id as began
 from brain.chain_heads
 where agent_id = $1;
@@ -76,7 +76,7 @@ where m.agent_id = $1 and m.kind = 'decision' and m.ref = any($2::text[])
 order by r.seq;
 
 -- name: find_mismatch(agent_id)
--- The earliest decision of which the spine tells something else than the chain.
+-- The earliest decision for which memory.memories differs from the chain.
 select d.seq
 from brain.decisions as d
 join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id

@@ -41,7 +41,7 @@ order by
 limit $10;
 
 -- name: count_by_category(agent_id)
--- Every category with how many decisions and how many of them were judged.
+-- Categories with their number of decisions and of reviewed decisions.
 select category, count(*) as decisions, count(outcome) as judged
 from brain.decisions
 where agent_id = $1
@@ -74,7 +74,7 @@ from (
 ) as s;
 
 -- name: list_links(agent_id, memory_id, max_rows)
--- The links among decisions that lie at most two steps from one.
+-- Links between decisions at most two steps away.
 with recursive reached as (
     select $2::uuid as memory_id, 0 as steps
     union

@@ -1,12 +1,12 @@
 -- name: list_decided(agent_id, since, now)
--- What was decided since, and whatever has failed.
+-- Decisions since a moment, and all that have failed.
 select decision_id, decided_at, reviewed_at, outcome, category
 from brain.decisions
 where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
 order by decided_at, decision_id;
 
 -- name: find_main_model(agent_id)
--- The one that has made the most vectors of decisions; those of different models cannot be compared.
+-- The model with the most decision vectors; vectors of different models cannot be compared.
 select model_id
 from memory.embeddings
 where agent_id = $1 and kind = 'decision'
@@ -20,8 +20,8 @@ from memory.embeddings
 where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
 
 -- name: assess_pairs(agent_id, decision_ids, failed_ids)
--- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
--- are enough to name a decision. A link without a record was made because it was shown.
+-- A failure counts as answered if the new decision has a recorded link to it or names its id in a text (the last six
+-- digits are enough). A link without a record was added because the failure was shown.
 select
     d.texts ->> 'description' as description,
     f.texts ->> 'description' as failed,
@@ -65,7 +65,7 @@ left join brain.decision_texts as f on f.agent_id = $1 and f.record_id = p.faile
 order by p.place;
 
 -- name: count_overdue(agent_id, now)
--- How many had passed their date to look again at that moment, by the dates as they are now.
+-- Decisions that were past their review date at that moment, by the current dates.
 select count(*) as overdue
 from brain.decisions
 where

@@ -4,7 +4,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8)
 on conflict do nothing;
 
 -- name: get_latest_note(agent_id, moment)
--- By a moment, or of all.
+-- By a moment, or the latest of all if it is null.
 select note, note_tokens
 from brain.calibration_snapshots
 where agent_id = $1 and ($2::timestamptz is null or created_at <= $2)

@@ -1,5 +1,5 @@
 -- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
--- And the number of its transaction among all that write.
+-- Also returns the transaction id, which orders it among other writers.
 insert into cognition.bundles (
     agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
     candidates, trace
@@ -8,7 +8,7 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
 returning pg_current_xact_id()::text::bigint as writer;
 
 -- name: get_session_frame(agent_id, session_id, moment)
--- Of the last context by a moment, or of all; one that was rebuilt later says nothing of where the session is.
+-- Of the last bundle by a moment, or of all. Bundles rebuilt for a past moment are skipped.
 select frame
 from cognition.bundles
 where agent_id = $1 and session_id = $2 and as_of is null and ($3::timestamptz is null or created_at <= $3)
@@ -16,7 +16,7 @@ order by created_at desc, bundle_id desc
 limit 1;
 
 -- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
--- Without the bundle, when it was let go of while the model spoke.
+-- bundle_id becomes null if the bundle was deleted while the model was answering.
 insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 select
     $1, $2, $3, (select b.bundle_id from cognition.bundles as b where b.agent_id = $1 and b.bundle_id = $4),
@@ -38,7 +38,7 @@ order by created_at desc, bundle_id desc
 limit 1 offset $2;
 
 -- name: find_by_id_part(agent_id, id_part, max_rows)
--- Those whose id begins or ends so.
+-- Bundles whose id begins or ends with these digits.
 select bundle_id
 from cognition.bundles
 where
@@ -65,7 +65,7 @@ order by b.created_at desc, b.bundle_id desc
 limit $3;
 
 -- name: list_sources(agent_id, memory_ids)
--- What each was made from, or is known by: of an episode the lines of its session.
+-- The sources and evidence of memories; for an episode, the messages of its session.
 select s.memory_id, s.source_id
 from memory.sources as s
 where s.agent_id = $1 and s.memory_id = any($2::uuid[])

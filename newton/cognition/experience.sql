@@ -1,6 +1,6 @@
 -- name: list_answered(agent_id, profile, max_rows)
--- The latest contexts by a profile that were made for a line which a model answered; one that only stood was made for
--- another.
+-- The latest bundles of a profile that were built for an input which a model answered. Reused bundles were made for
+-- another input and are skipped.
 select
     b.bundle_id, b.session_id, b.created_at, b.input, r.content as reply,
     b.trace, b.memory_ids, b.candidates
@@ -12,7 +12,7 @@ order by b.created_at desc, b.bundle_id
 limit $3;
 
 -- name: find_most_used_profile(agent_id)
--- The profile by which most contexts were made that a model answered.
+-- The profile with the most bundles that a model answered.
 select b.profile
 from cognition.turns as t
 join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id

@@ -1,6 +1,6 @@
 -- name: list_turns(agent_id, since, until)
--- The turns of a period, the oldest first, each with its line, its reply and its context, of which nothing is left when a
--- memory that it looked at was forgotten, or when it is too old. `opening` are the first turns of their sessions.
+-- The turns of a period, oldest first, with input, reply and bundle. The bundle is null if a memory in it was forgotten
+-- or its retention has ended. `opening` is true for the first turn of a session.
 select
     t.created_at as at, t.session_id, t.method as how, t.answered_by, q.content as input, r.content as reply,
     not exists (
@@ -21,7 +21,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: count_created(agent_id, since, until)
--- Without artifacts, which only say again what is there already.
+-- Without artifacts, because they only repeat other memories.
 select (created_at at time zone 'UTC')::date as day, kind, count(*) as memories
 from memory.memories
 where agent_id = $1 and created_at >= $2 and created_at <= $3 and kind <> 'artifact'
@@ -29,7 +29,7 @@ group by 1, 2
 order by 1, 2;
 
 -- name: sum_turn_tokens(agent_id, since, until)
--- Model tokens of the turns of a period.
+-- LLM tokens used by the turns of a period.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage
 where agent_id = $1 and purpose = 'turn' and created_at >= $2 and created_at <= $3;

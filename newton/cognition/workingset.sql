@@ -1,6 +1,6 @@
 -- name: add_items(agent_id, session_id, memory_ids, now)
--- In the order of the ids, so that two writers of one session never wait for each other in a circle. An artifact only
--- says in short what the session has at hand already.
+-- In id order, so that two writers of one session cannot deadlock. Artifacts are skipped, because they only repeat what
+-- is in the set.
 insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
 select $1, $2, m.memory_id, $4, $4
 from memory.memories as m
@@ -21,7 +21,7 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
 where w.agent_id = $1 and w.session_id = $2;
 
 -- name: list_items(agent_id, session_id)
--- The columns of `details` in recall.sql, with the clocks and the count of the session, and the uses in all.
+-- The columns of `get_memories` in recall.sql, with times and use count of the session, and the total use count.
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
     m.importance, m.outcome, w.access_count as uses, m.occurred_at, w.added_at as created_at, w.accessed_at, m.confirmed_at,
@@ -47,7 +47,7 @@ delete from cognition.working_set
 where agent_id = $1 and session_id = $2 and memory_id = any($3::uuid[]);
 
 -- name: delete_idle(agent_id, before)
--- Working sets of sessions in which nothing was touched since.
+-- Deletes the working sets of sessions without any access since then.
 with gone as (
     delete from cognition.working_set as w
     where

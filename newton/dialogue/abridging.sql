@@ -23,7 +23,7 @@ where agent_id = $1 and content_hash = $2 and max_tokens = $3
 limit 1;
 
 -- name: insert_summary(agent_id, memory_id, content_hash, max_tokens, text, now)
--- Of what was not forgotten meanwhile.
+-- Skips memories that were forgotten meanwhile.
 insert into memory.line_summaries (agent_id, memory_id, content_hash, max_tokens, text, created_at)
 select $1, memory_id, $3, $4, $5, $6
 from memory.memories

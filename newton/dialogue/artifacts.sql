@@ -13,7 +13,7 @@ from jsonb_to_recordset($3::jsonb) as d (
 );
 
 -- name: get_current_summary(agent_id, session_id)
--- The newest, which in a branch may be one of what it begins with.
+-- The newest summary; in a branch it may be one of an ancestor.
 with owner as (
     select ancestor_id as session_id, last_position
     from dialogue.lineage
@@ -33,7 +33,7 @@ order by a.last_position desc, own desc
 limit 1;
 
 -- name: get_fact_watermark(agent_id, session_id)
--- What a branch begins with is read where it was said.
+-- The messages that a branch begins with are read in their own session.
 select coalesce(greatest(n.last_position, s.parent_position), -1) as position
 from dialogue.sessions as s
 left join dialogue.fact_watermarks as n on n.agent_id = $1 and n.session_id = $2
@@ -46,7 +46,7 @@ on conflict (agent_id, session_id) do update
 set last_position = greatest(fact_watermarks.last_position, excluded.last_position);
 
 -- name: list_messages_after(agent_id, session_id, position, max_rows)
--- The last so many lines of a conversation behind a position, with the memory each became. Nobody reads more of a line.
+-- The last messages of a conversation after a position, each with its memory. Long content is truncated.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -66,8 +66,8 @@ order by m.position desc
 limit $4;
 
 -- name: find_stale_sessions(agent_id, lines, tokens, max_rows)
--- Sessions of which so many lines, or lines of so many tokens, were said since the last that their summary covers, or that
--- one was made for which they begin with; the last ones first.
+-- Sessions with more than so many messages or tokens since their last summary, or since the branch point; latest
+-- sessions first.
 select s.session_id
 from dialogue.sessions as s
 cross join lateral (
@@ -79,13 +79,13 @@ cross join lateral (
             where a.agent_id = $1 and a.session_id = s.session_id and a.type = 'summary'
         )
     ) as position
-) as told
+) as covered
 cross join lateral (
     select count(*) as lines, sum(m.tokens) as tokens
     from (
         select tokens
         from dialogue.messages
-        where agent_id = $1 and session_id = s.session_id and position > told.position
+        where agent_id = $1 and session_id = s.session_id and position > covered.position
         order by position
         limit $2
     ) as m
@@ -98,15 +98,15 @@ where
         from dialogue.messages as m
         join memory.memories as x
             on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
-        where m.agent_id = $1 and m.session_id = s.session_id and m.position > told.position and m.role <> 'tool'
+        where m.agent_id = $1 and m.session_id = s.session_id and m.position > covered.position and m.role <> 'tool'
     )
 order by s.created_at desc, s.session_id
 limit $4;
 
 -- name: search_artifacts(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_rows)
--- The artifacts of a conversation nearest to an input, so many by meaning and so many by its words, the rarer the more;
--- a branch has those of what it begins with. At a moment that is over, what was there then and in the state of then.
-with asked as (
+-- Hybrid search over the artifacts of a conversation: the nearest by vector and by words, rare words weighing more. A
+-- branch includes the artifacts of its ancestors. With a moment, the artifacts and states of that moment.
+with query_words as (
     select distinct unnest(tsvector_to_array(to_tsvector('english', left($5, 20000)))) as lexeme
 ),
 owner as (
@@ -123,7 +123,7 @@ known as materialized (
         on a.agent_id = $1
         and a.session_id = o.session_id
         and (o.last_position is null or a.last_position <= o.last_position)
-    -- one look-up each: without statistics the planner would compare every row with every other
+    -- one index lookup each: without statistics the planner would choose a nested loop over all rows
     cross join lateral (
         select state, created_at
         from memory.memories
@@ -148,31 +148,31 @@ known as materialized (
         and ($6::timestamptz is null or m.created_at <= $6)
         and a.memory_id <> all($7::uuid[])
 ),
-met as materialized (
+matches as materialized (
     select p.lexeme, p.memory_id
-    from asked as q
+    from query_words as q
     join memory.postings as p on p.agent_id = $1 and p.lexeme = q.lexeme and p.kind = 'artifact'
 ),
--- a word that none of them has says half as much as one that a single one has
+-- a word that no artifact contains counts half as much as one that a single artifact contains
 weight as materialized (
     select
         q.lexeme,
         ln(1 + n.number / (count(m.memory_id) + 0.5)) / case when count(m.memory_id) = 0 then 2 else 1 end as rarity
-    from asked as q
+    from query_words as q
     cross join (select count(*) as number from known) as n
-    left join met as m on m.lexeme = q.lexeme
+    left join matches as m on m.lexeme = q.lexeme
     group by q.lexeme, n.number
 ),
--- put together by grouping, in one pass, where a join of the two might compare every row with every other
+-- aggregated in one pass, because a join of the two could become a nested loop
 joined as (
     select memory_id, first_position, last_position, similarity, 0::float8 as rarity
     from known
     union all
     select m.memory_id, null, null, null, w.rarity::float8
-    from met as m
+    from matches as m
     join weight as w on w.lexeme = m.lexeme
 ),
-worded as (
+scored as (
     select
         memory_id,
         max(first_position) as first_position,
@@ -183,12 +183,12 @@ worded as (
     group by memory_id
     having max(similarity) is not null
 ),
-placed as (
+ranked as (
     select
         *,
         row_number() over (order by similarity desc, memory_id) as by_meaning,
         row_number() over (order by lexical desc, memory_id) as by_words
-    from worded
+    from scored
 )
 select
     memory_id,
@@ -196,6 +196,6 @@ select
     last_position,
     similarity::float4 as similarity,
     coalesce(lexical, 0)::float4 as lexical
-from placed
+from ranked
 where by_meaning <= $8 or (by_words <= $8 and lexical > 0)
 order by memory_id;

@@ -5,7 +5,7 @@ on conflict (agent_id, ref) do nothing
 returning session_id;
 
 -- name: insert_lineage(agent_id, session_id, parent_id, position)
--- What the parent descends from, as far as the branch goes along, and then the parent itself.
+-- Copies the ancestors of the parent up to the branch point and adds the parent itself.
 insert into dialogue.lineage (agent_id, session_id, ancestor_id, first_position, last_position)
 select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4::integer)
 from dialogue.lineage as l
@@ -55,8 +55,7 @@ values ($1, $2, $3, $4, $5)
 on conflict do nothing;
 
 -- name: list_sessions(agent_id)
--- Sessions with where each begins, how many lines it has, when one was added last, and how a person began it; the one that
--- was used last comes last.
+-- Sessions with branch point, number of messages, last message and first user message; the most recently used last.
 select
     s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position,
     1 + coalesce(l.position, s.parent_position, -1) as lines, coalesce(l.recorded_at, s.created_at) as used_at, f.began
@@ -80,7 +79,7 @@ where s.agent_id = $1
 order by used_at, s.created_at, s.session_id;
 
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
--- A branch is shown what its parent is shown up to where it leaves it: dropped entries come along with their being so.
+-- A branch inherits the entries of its parent up to the branch point, and whether they were removed.
 insert into dialogue.compaction_entries (
     agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt, model,
     created_at

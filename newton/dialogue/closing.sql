@@ -1,5 +1,5 @@
 -- name: list_uncovered(agent_id, session_id, max_rows)
--- The first lines of a session that no episode covers yet, with the memory each became. Nobody tells more of a line.
+-- The first messages of a session that no episode covers yet, each with its memory. Long content is truncated.
 select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
 from dialogue.messages as m
 left join memory.memories as x

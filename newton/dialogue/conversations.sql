@@ -1,5 +1,5 @@
 -- name: list_unextracted(agent_id, max_rows)
--- Episodes made from sessions that no model has read, the oldest first.
+-- Episodes of sessions that no model has extracted from yet, oldest first.
 select e.memory_id, e.session_id, e.first_position, e.last_position, e.ended_at, s.ref as session
 from heart.episodes as e
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = e.session_id

@@ -21,7 +21,7 @@ where e.agent_id = $1 and e.session_id = $2
 order by e.first_position, e.last_position desc, e.created_at desc;
 
 -- name: restore_entry(agent_id, session_id, entry_id, now, origin)
--- An entry, and every one that covers it: else what it stands for would not be seen again.
+-- Removes an entry and every entry that covers it; otherwise its messages would stay hidden.
 insert into dialogue.entry_restorations (agent_id, session_id, entry_id, pinned, restored_at, origin)
 select $1, $2, o.entry_id, o.entry_id = $3, $4, $5
 from dialogue.compaction_entries as e
@@ -42,7 +42,7 @@ insert into dialogue.compaction_runs (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: summarize_runs(agent_id, session_id)
--- Of all sessions when none is named.
+-- Of all sessions if session_id is null.
 select
     strategy,
     count(*)::integer as runs,

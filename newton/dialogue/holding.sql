@@ -1,5 +1,5 @@
 -- name: acquire(agent_id, session_id, purpose, holder, seconds)
--- Takes a right to a session, or keeps it, unless another has it still.
+-- Acquires or renews a lease unless another holder has an unexpired one.
 insert into dialogue.leases (agent_id, session_id, purpose, holder, expires_at)
 values ($1, $2, $3, $4, now() + make_interval(secs => $5))
 on conflict (agent_id, session_id, purpose) do update
@@ -8,7 +8,7 @@ where leases.expires_at < now() or leases.holder = excluded.holder
 returning holder;
 
 -- name: renew(agent_id, session_id, purpose, holder, seconds)
--- Keeps a right that its holder has neither let go nor lost to another.
+-- Renews a lease that was neither released nor taken over.
 update dialogue.leases
 set expires_at = now() + make_interval(secs => $5)
 where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
@@ -20,7 +20,7 @@ set expires_at = '-infinity'
 where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4;
 
 -- name: list_open_calls(agent_id, session_id)
--- Calls of the session's own lines that have no answer behind them.
+-- Tool calls of the session without a result after them.
 select c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments
 from dialogue.messages as m
 cross join lateral jsonb_array_elements(m.tool_calls) as c
@@ -40,7 +40,7 @@ where
 order by m.position;
 
 -- name: find_by_fingerprint(agent_id, ref, fingerprints)
--- Where lines with these signs stand in a conversation of that name, and in those that went on from it elsewhere.
+-- Messages with these fingerprints in sessions with this ref and in its continuations (`ref~...`).
 select s.session_id, m.position, m.ref as sign
 from dialogue.sessions as s
 join dialogue.messages as m on m.agent_id = $1 and m.session_id = s.session_id and m.ref = any($3::text[])

@@ -1,13 +1,14 @@
 -- name: describe_session(agent_id, session_id)
--- What there is to be read beside lines and entries, of most sessions nothing; and how much the agent was told to forget.
+-- Whether the session has removed entries or injections, which most sessions do not, and how many memories the agent has
+-- forgotten.
 select
     exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
     exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
     (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
 
 -- name: list_outermost_entries(agent_id, session_id)
--- The entries that are shown, in their order: from each place that none covers the next one, the longest that begins
--- there. However many there are within them, as many look-ups are made as are shown.
+-- The visible compaction entries in order: from each uncovered position, the longest entry that begins there. The
+-- recursion makes one index lookup per visible entry, however many entries are nested in them.
 with recursive shown as (
     (
         select e.*
@@ -54,7 +55,7 @@ join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $2 a
 where r.agent_id = $1 and r.session_id = $2 and r.pinned;
 
 -- name: list_message_ranges(agent_id, session_id, firsts, lasts, bare)
--- Lines of a conversation between places, those of its ancestors included; of the bare ones all but the words.
+-- Messages of a conversation in position ranges, including its ancestors. For bare ranges the content is left out.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -74,7 +75,7 @@ cross join lateral (
         agent_id = $1
         and session_id = o.session_id
         and position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
-    -- kept apart, so that each stretch is looked up by its places; joined, every line is read for each
+    -- offset 0 keeps this a lateral index range scan; when joined, every message is read for each range
     offset 0
 ) as m
 order by m.position;
@@ -85,7 +86,7 @@ from dialogue.lineage
 where agent_id = $1 and session_id = $2;
 
 -- name: list_injections(agent_id, session_id)
--- Those that are shown.
+-- Injections that were not removed.
 select i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.created_at as at, i.source_session_id as other_id
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.source_session_id
@@ -100,14 +101,14 @@ where
 order by i.position, i.injection_id;
 
 -- name: get_last_position(agent_id, session_id)
--- The last place of a conversation; a branch without lines of its own ends where it begins.
+-- The last position of a conversation. An empty branch ends at its branch point.
 select greatest(
     (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
     (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
 ) as position;
 
 -- name: measure_conversation(agent_id, session_id)
--- The tokens of a conversation's lines and how many there are, those of its ancestors included.
+-- Tokens and number of the messages of a conversation, including its ancestors.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -121,8 +122,8 @@ join dialogue.messages as m
     on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
 
 -- name: list_quarantined_trusts(agent_id, session_id, firsts, lasts, positions)
--- How far lines between places of a conversation, and lines of others that are shown behind places of it, are to be
--- believed where they are quarantined. A tool's line without a memory is one.
+-- The trust levels of quarantined messages among ranges of a conversation and among injected ones. A tool message
+-- without a memory counts as quarantined.
 with shown as (
     select $2::uuid as session_id, s.first, s.last
     from unnest($3::integer[], $4::integer[]) as s (first, last)
@@ -139,7 +140,7 @@ with shown as (
             where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
         )
 ),
-told as (
+sources as (
     select s.session_id, s.first, s.last
     from shown as s
     union all
@@ -148,7 +149,7 @@ told as (
     join dialogue.lineage as l on l.agent_id = $1 and l.session_id = s.session_id
 )
 select distinct coalesce(x.trust, 'tool') as trust
-from told as t
+from sources as t
 cross join lateral (
     select session_id, position, role
     from dialogue.messages
@@ -160,5 +161,5 @@ left join memory.memories as x
 where coalesce(x.quarantined, m.role = 'tool');
 
 -- name: lock_session(agent_id, session_id)
--- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
+-- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));

@@ -19,8 +19,8 @@ from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
 -- name: find_tool_calls(agent_id, session_id, call_ids)
--- Of ids of calls those that were made in a conversation, a branch's ancestors included, and whether each has its answer:
--- an id may come again, so one before the call does not count.
+-- Tool calls with these ids in a conversation, including its ancestors, and whether each has a result. An id may be
+-- reused, so a result before the call does not count.
 with stretch as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage

@@ -1,5 +1,5 @@
 -- name: list_tasks(agent_id, session_id, moment)
--- All tasks of a session as they stood at a moment, or as they stand.
+-- All tasks of a session, with their state at a moment or now.
 select
     t.task_id, t.number, t.parent_id, t.replaces_task_id as instead_of, t.depth, t.goal, coalesce(s.to_status, 'active') as status, s.text as words,
     t.first_position as first, case when s.to_status in ('complete', 'failed') then s.position end as last, t.pushed_at,
@@ -42,7 +42,7 @@ select
 from moved as m;
 
 -- name: get_latest_session(agent_id)
--- Where a task was pushed last, or if none ever was, what began last.
+-- The session of the last pushed task; if there is none, the newest session.
 select s.session_id
 from dialogue.sessions as s
 left join lateral (
@@ -55,7 +55,7 @@ order by t.at desc nulls last, s.created_at desc, s.session_id desc
 limit 1;
 
 -- name: find_remembered(agent_id, task_ids)
--- Those whose episodes were not forgotten.
+-- Tasks whose episode was not forgotten.
 select m.memory_id as task_id
 from memory.memories as m
 where m.agent_id = $1 and m.memory_id = any($2::uuid[])

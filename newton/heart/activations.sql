@@ -10,7 +10,7 @@ set uses = uses + 1, accessed_at = $3
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: set_result(agent_id, memory_id, activation_id, result, now)
--- The last activation when none is named. A judgement stands; giving it again changes nothing.
+-- Of the last unrated activation if none is named. A result is final; setting it again changes nothing.
 update heart.activations as a
 set result = $4, evaluated_at = $5
 where

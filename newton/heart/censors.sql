@@ -6,7 +6,7 @@ from jsonb_to_recordset($2::jsonb) as d (
 );
 
 -- name: list_active(agent_id, model_id)
--- Every censor in force, the strictest first. Its vector is only needed where it is met by its meaning.
+-- Active censors, strictest first. The vector is only needed by those that match by meaning.
 select
     m.memory_id, m.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
     e.embedding
@@ -23,9 +23,9 @@ where m.agent_id = $1 and m.kind = 'censor' and m.state <> 'RETIRED' and not m.q
 order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations desc, m.memory_id;
 
 -- name: list_active_at(agent_id, moment)
--- The same at a moment that is over, without vectors.
+-- The same at a past moment, without vectors.
 select
-    m.memory_id, was.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
+    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
     null as embedding
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
@@ -51,14 +51,14 @@ cross join lateral (
             from memory.confirmations as f
             where f.agent_id = $1 and f.memory_id = m.memory_id and f.confirmed_at <= $2
         ) as confirmations
-) as was
+) as past
 where
     m.agent_id = $1
     and m.kind = 'censor'
     and m.created_at <= $2
-    and was.state <> 'RETIRED'
-    and not was.quarantined
-order by (c.action = 'block' or was.state = 'ESCALATED') desc, was.confirmations desc, m.memory_id;
+    and past.state <> 'RETIRED'
+    and not past.quarantined
+order by (c.action = 'block' or past.state = 'ESCALATED') desc, past.confirmations desc, m.memory_id;
 
 -- name: list_censors(agent_id)
 select

@@ -1,5 +1,5 @@
 -- name: list_uncompared(agent_id, model_id, max_rows)
--- Facts that have their vector and were not compared yet, the oldest first.
+-- Facts with a vector that deduplication has not compared yet, oldest first.
 select m.memory_id, m.full_text as text, m.origin, m.trust, f.source
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
@@ -10,10 +10,10 @@ order by m.created_at, m.memory_id
 limit $3;
 
 -- name: find_similar(agent_id, model_id, memory_ids, max_rows)
--- The facts of the same subject, told before, that are nearest to each; `stands_for` is the fact that such a one tells.
+-- The nearest older facts of the same subject for each new fact. `stands_for` is the fact that a duplicate stands for.
 select
-    n.memory_id, kin.memory_id as known_id, coalesce(kin.duplicate_of, kin.memory_id) as stands_for, kin.full_text,
-    kin.cosine
+    n.memory_id, similar_fact.memory_id as known_id, coalesce(similar_fact.duplicate_of, similar_fact.memory_id) as stands_for, similar_fact.full_text,
+    similar_fact.cosine
 from unnest($3::uuid[]) as n (memory_id)
 join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
@@ -35,10 +35,10 @@ cross join lateral (
         and km.quarantined = m.quarantined
     order by ke.embedding <#> e.embedding
     limit $4
-) as kin;
+) as similar_fact;
 
 -- name: mark_compared(agent_id, memory_ids, duplicate_ids)
--- Whoever compares a fact first has decided; the others change nothing.
+-- Only the first comparison of a fact has an effect.
 update heart.facts as f
 set is_compared = true, duplicate_of = c.duplicate_of
 from unnest($2::uuid[], $3::uuid[]) as c (memory_id, duplicate_of)
@@ -46,14 +46,14 @@ where f.agent_id = $1 and f.memory_id = c.memory_id and not f.is_compared
 returning f.memory_id;
 
 -- name: flatten_duplicates(agent_id)
--- What tells a fact that itself only tells another, tells that other.
+-- Points a duplicate of a duplicate to the original fact.
 update heart.facts as f
 set duplicate_of = t.duplicate_of
 from heart.facts as t
 where f.agent_id = $1 and f.duplicate_of is not null and t.agent_id = $1 and t.memory_id = f.duplicate_of and t.duplicate_of is not null;
 
 -- name: copy_confirmations(agent_id, memory_ids, duplicate_ids)
--- What confirmed a fact before it was known to tell another, confirms that other.
+-- Copies the confirmations of a duplicate to the original fact.
 with passed as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, j.same_as, 'memory:' || c.memory_id || ' ' || c.ref, c.confirmed_at, c.origin, c.trust, c.source

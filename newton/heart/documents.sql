@@ -1,5 +1,5 @@
 -- name: lock_document(agent_id, ref)
--- Two who take in the same document come one after the other.
+-- Serializes concurrent ingestion of the same document.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2, 1));
 
 -- name: find_document(agent_id, ref)

@@ -9,7 +9,7 @@ values ($1, $2, $3)
 on conflict (agent_id, job) do update set memory_id = greatest(watermarks.memory_id, excluded.memory_id);
 
 -- name: list_indexable(agent_id, after, max_rows)
--- What people and the agent said and know, in the order of its ids.
+-- Messages and facts after an id, in id order, to be indexed for entities.
 select
     m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at, m.trust, d.name as speaker,
     f.subject, f.attribute
@@ -46,7 +46,7 @@ from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
 on conflict do nothing;
 
 -- name: insert_mentions(agent_id, entity_ids, memory_ids, times)
-with met as (
+with inserted as (
     insert into heart.mentions (agent_id, entity_id, memory_id)
     select $1, n.entity_id, n.memory_id
     from unnest($2::uuid[], $3::uuid[]) as n (entity_id, memory_id)
@@ -55,7 +55,7 @@ with met as (
 ),
 counted as (
     select m.entity_id, count(*)::integer as times, max(t.at) as latest
-    from met as m
+    from inserted as m
     join (
         select distinct memory_id, at from unnest($3::uuid[], $4::timestamptz[]) as u (memory_id, at)
     ) as t on t.memory_id = m.memory_id
@@ -79,7 +79,7 @@ select $1, r.memory_id, r.source_id, r.type, r.target_id, 0
 from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id);
 
 -- name: update_weights(agent_id, memory_ids, doubt)
--- A relation weighs more with every piece of evidence, and never everything.
+-- The weight approaches 1 with the number of pieces of evidence.
 update heart.relations as r
 set weight = e.pieces / (e.pieces + $3::float8)
 from (

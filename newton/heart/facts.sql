@@ -12,14 +12,14 @@ from jsonb_to_recordset($2::jsonb) as d (
 );
 
 -- name: find_by_hash(agent_id, hashes)
--- The facts of these words; what only tells another again stands for that one.
+-- The facts with these hashes; a duplicate is replaced by its original.
 select m.content_hash, coalesce(f.duplicate_of, f.memory_id) as memory_id
 from memory.memories as m
 join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
 
 -- name: find_canonical(agent_id, memory_ids)
--- For each fact the one it stands for: itself, or what it only tells again.
+-- The original of each fact: the fact itself, or the one it duplicates.
 select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single_valued as single, m.state, m.quarantined
 from heart.facts as f
 join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.duplicate_of, f.memory_id)
@@ -38,13 +38,13 @@ where agent_id = $1 and memory_id = $2;
 
 -- name: reconfirm(agent_id, memory_ids, asserted_at)
 update heart.facts as f
-set reconfirmed_at = greatest(f.reconfirmed_at, told.at)
+set reconfirmed_at = greatest(f.reconfirmed_at, latest.at)
 from (
     select t.memory_id, max(t.at) as at
     from unnest($2::uuid[], $3::timestamptz[]) as t (memory_id, at)
     group by t.memory_id
-) as told
-where f.agent_id = $1 and f.memory_id = told.memory_id and told.at > f.valid_from;
+) as latest
+where f.agent_id = $1 and f.memory_id = latest.memory_id and latest.at > f.valid_from;
 
 -- name: mark_core(agent_id, memory_id)
 update heart.facts
@@ -52,8 +52,8 @@ set is_core = true
 where agent_id = $1 and memory_id = $2;
 
 -- name: check_supersession_cycle(agent_id, memory_id, other_id)
--- Whether the other one supersedes the memory already, directly or by way of others, and was told last; and whether
--- the memory was said to supersede the other one before.
+-- Whether the other fact already supersedes this one, directly or transitively, with the later statement; and whether
+-- this link is already stored.
 with recursive step as (
     select l.memory_id, l.other_id
     from memory.links as l

@@ -1,6 +1,6 @@
 -- name: list_crowded_attributes(agent_id, max_facts)
--- The current facts of each many-valued attribute that has more than so many, the oldest first. What tools and the web
--- said stays as it is: told in one with the rest, it would put all of them into quarantine. So does what ends some day.
+-- Current facts of each multi-valued attribute with more than max_facts of them, oldest first. Facts from tools and the
+-- web are left out, because merging them would quarantine the result, and so are facts with an end date.
 with crowded as (
     select f.subject_key, f.attribute
     from heart.facts as f

@@ -2,8 +2,8 @@
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 
 -- name: get_version(agent_id, version, moment)
--- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
--- Each row says too what stood before and stands no more.
+-- The tenets of a version, of the last one, or of the last one by a moment, in order; one row with nulls if it has none.
+-- Each row also lists the texts of removed tenets.
 with i as materialized (
     select version, active_tenets
     from heart.identity_versions
@@ -14,7 +14,7 @@ with i as materialized (
     order by version desc
     limit 1
 ),
--- each that ever stood was once what a version changed
+-- every tenet that was ever active was changed by some version
 g as materialized (
     select
         array(
@@ -39,7 +39,7 @@ where agent_id = $1
 order by version;
 
 -- name: list_tenets(agent_id)
--- Every one that was ever written, in the order of writing.
+-- Every tenet, in order of creation.
 select
     t.tenet_id, t.section as part, t.text as words, t.tokens, t.created_at as at, t.origin, t.trust, t.session_id, t.position, p.state, p.normalized_hash as gist
 from heart.tenets as t
@@ -48,7 +48,7 @@ where t.agent_id = $1
 order by t.tenet_id;
 
 -- name: list_requested_lines(agent_id, memory_id)
--- What was heard in the lines of an episode, and what stands.
+-- Tenets requested in the messages of an episode, and active tenets.
 select t.text as words
 from heart.tenets as t
 join heart.episodes as e on e.agent_id = $1 and e.memory_id = $2

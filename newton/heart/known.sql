@@ -1,5 +1,5 @@
 -- name: find_by_name(agent_id, spellings)
--- The entities that may be meant by one of these words.
+-- Entities that one of these words may refer to.
 select
     e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, e.type <> 'thing' or e.properties <> '{}' as told
 from heart.entities as e
@@ -13,7 +13,7 @@ where
 order by e.memory_id;
 
 -- name: list_most_salient(agent_id, now, enough, half_life, excluded_ids, max_rows)
--- Of which more is known than the name.
+-- Only entities of which more than the name is known.
 select e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, true as told
 from heart.entities as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
@@ -30,7 +30,7 @@ order by
 limit $6;
 
 -- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, max_rows)
--- The weightiest relations of these entities, in both directions, that were held to be so at a moment.
+-- The relations with the highest weight of these entities, in both directions, that were current at a moment.
 select r.memory_id, r.source_id, r.type, r.target_id, r.weight
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id

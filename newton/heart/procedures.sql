@@ -42,7 +42,7 @@ group by
 order by p.name, p.version;
 
 -- name: list_triggers(agent_id)
--- What each procedure in use is asked for by, with its record.
+-- The triggers of each active procedure, with its statistics.
 select
     p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames,
     count(a.activation_id)::integer as applications,

@@ -1,5 +1,5 @@
 -- name: count_censor_activations(agent_id, before, start, now)
--- How often censors were met in each of both periods, and how often somebody said that this was wrong.
+-- Censor activations and false positives in each of two periods.
 select
     count(*) filter (where a.activated_at >= $3) as met,
     count(*) filter (where a.activated_at >= $3 and a.result = 'false_positive') as false_positives,
@@ -10,7 +10,7 @@ join heart.censors as c on c.agent_id = $1 and c.memory_id = a.memory_id
 where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $4;
 
 -- name: count_procedure_uses(agent_id, before, start, now)
--- The procedures that were used in either period, all versions of a name as one, the most used now first.
+-- Procedures used in either period, versions of a name combined, the most used first.
 select
     p.name,
     count(*) filter (where a.activated_at >= $3) as uses,
@@ -26,8 +26,8 @@ group by p.name
 order by uses desc, p.name;
 
 -- name: count_facts(agent_id, before, start, now)
--- The facts that are no other's words and not quarantined: how many there were at the end of each period, how many of
--- them were new in it, and how many had been told again by then.
+-- Facts that are neither duplicates nor quarantined: the total at the end of each period, the new ones, and the
+-- confirmed ones.
 select
     count(*) as known,
     count(*) filter (where m.created_at >= $3) as learnt,
@@ -53,7 +53,7 @@ from memory.memories
 where agent_id = $1 and kind = 'episode' and created_at >= $2 and created_at <= $4;
 
 -- name: list_state_changes(agent_id, before, now)
--- What changed the state of censors and procedures for better or worse, and of facts for good, the oldest first.
+-- Notable state changes of censors, procedures and facts, oldest first.
 select t.changed_at as at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.reason as because
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id

@@ -4,7 +4,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: find_derived(agent_id, memory_ids)
--- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines.
+-- Memories derived from these, transitively. An episode is derived from all of its messages.
 with recursive gone as (
     select memory_id
     from memory.memories
@@ -39,8 +39,7 @@ where g.memory_id <> all($2::uuid[])
 order by m.kind, m.memory_id;
 
 -- name: find_orphaned(agent_id, memory_ids)
--- Relations that nothing but these is evidence for, and entities that were found in nothing else and of which nobody has
--- told more than the name.
+-- Relations without other evidence, and entities that are mentioned nowhere else and of which only the name is known.
 with bare as materialized (
     select r.memory_id
     from heart.relations as r

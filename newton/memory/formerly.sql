@@ -1,5 +1,5 @@
 -- name: list_versions(agent_id, memory_ids)
--- Every form that each memory has had, the present one last.
+-- Every version of each memory's texts, the current one last.
 select f.memory_id, f.micro, f.summary, f.micro_tokens, f.summary_tokens
 from (
     select memory_id, version_id, micro, summary, micro_tokens, summary_tokens
@@ -13,8 +13,8 @@ from (
 order by f.memory_id, f.version_id nulls last;
 
 -- name: read_as_of(agent_id, memory_ids, moment)
--- The state before the first change after a moment was the state then, and so of the forms; without such a change they
--- are what they are now. Whoever told it again by then had confirmed it.
+-- The state at a moment is the from_state of the first transition after it, and likewise for the text versions; without
+-- one it is the current state. Confirmations count if they were made by then.
 select
     m.memory_id,
     coalesce(moved.from_state, m.state) as state,

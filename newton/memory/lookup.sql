@@ -30,7 +30,7 @@ left join dialogue.messages as d
 where m.agent_id = $1 and m.memory_id = $2;
 
 -- name: list_related(agent_id, memory_id)
--- What it is to others and they to it, each in words that stand after "it".
+-- Related memories in both directions, with the relation as a phrase after "it".
 select r.link, r.other_id, m.kind, m.state, m.micro
 from (
     select 'was made from' as link, source_id as other_id

@@ -6,22 +6,22 @@ order by memory_id
 limit $3;
 
 -- name: store_embeddings(agent_id, model_id, memory_ids, vectors)
--- Of what still waits: words that were erased meanwhile leave no vector. What is found by another model's vectors by
--- now waits on for that one.
+-- Only memories still in the outbox get a vector, so that text erased meanwhile leaves none. If another model is active
+-- by now, the memory stays in the outbox.
 with active as materialized (
     select model_id
     from memory.active_models
     where agent_id = $1
     for share
 ),
-landed as (
+delivered as (
     delete from memory.outbox
     where agent_id = $1 and memory_id = any($3::uuid[]) and $2 in (select model_id from active)
     returning memory_id
 )
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, v.embedding
-from landed as l
+from delivered as l
 join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id
 join unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding) on v.memory_id = l.memory_id
 on conflict do nothing;
@@ -45,13 +45,13 @@ values ($1, $2, $3)
 on conflict do nothing;
 
 -- name: set_first_model(agent_id, model_id)
--- The first model to make a vector is the active one.
+-- The first model to embed something becomes the active one.
 insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, now())
 on conflict do nothing;
 
 -- name: count_without_vector(agent_id, model_id)
--- How many memories have a vector of another model and none of this.
+-- Number of memories with a vector of another model and none of this one.
 select count(distinct v.memory_id)::integer as memories
 from memory.embeddings as v
 where

@@ -1,6 +1,6 @@
 -- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids)
--- The nearest of each kind, with what their relevance depends on. The scan is exact and reads the agent's vectors once,
--- from the covering index. What may not be found is left out before the nearest are taken, so it crowds out nothing.
+-- The nearest of each kind. The scan is exact and reads the agent's vectors once, from the covering index. Hidden
+-- memories are excluded before the limit, so they displace nothing.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -13,7 +13,7 @@ with past as materialized (
         )
 )
 select hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, -hit.distance as similarity
-from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
     from memory.embeddings as e
@@ -24,9 +24,9 @@ cross join lateral (
         and e.memory_id not in (select memory_id from past)
         and e.memory_id <> all($8::uuid[])
     order by e.embedding <#> $3
-    limit wanted.most
+    limit wanted.max_rows
 ) as hit
--- one look-up each: the planner expects more and would read the agent's whole table for a join
+-- one index lookup each: the planner overestimates the rows and would scan the agent's whole table for a join
 cross join lateral (
     select
         word_count,
@@ -39,7 +39,7 @@ cross join lateral (
 ) as m;
 
 -- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
--- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
+-- Exact BM25 over the postings. `share` is the score divided by the maximum that any text could reach.
 with past as materialized (
     select memory_id
     from memory.memories
@@ -51,7 +51,7 @@ with past as materialized (
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 ),
--- what came later than the moment that is asked about is no part of what was known
+-- memories created after the moment asked about do not count
 later as (
     select count(*) as texts, coalesce(sum(word_count), 0) as word_count
     from memory.memories
@@ -68,7 +68,7 @@ corpus as materialized (
     ) as m
     cross join later as l
 ),
--- the most that a word can give to a text, and by what it gives less to a longer one
+-- the maximum score of a word, and the terms of its length normalization
 weight as materialized (
     select
         h.lexeme,
@@ -104,15 +104,15 @@ scored as materialized (
     group by p.memory_id, p.kind
 )
 select r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, r.score / b.score as share
-from unnest($3::text[], $4::integer[]) as wanted (kind, most)
+from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
--- the best of each kind without sorting the rest
+-- top k per kind without sorting the rest
 cross join lateral (
     select s.memory_id, s.kind, s.score
     from scored as s
     where s.kind = wanted.kind
     order by s.score desc, s.memory_id
-    limit wanted.most
+    limit wanted.max_rows
 ) as r
 cross join lateral (
     select
@@ -124,17 +124,17 @@ cross join lateral (
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
 ) as m
--- nothing is read once more for a kind of which nothing was found
+-- skip kinds without hits
 where wanted.kind in (select kind from scored);
 
 -- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
--- How near those are that only their words found.
+-- The cosine similarity of memories that were only found by words.
 select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
--- The lines at those places, with how near they are. A line has no state that is past.
+-- Messages at these positions with their similarity. A message has no obsolete state.
 select m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
@@ -171,7 +171,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
 -- name: list_messages_before(agent_id, thread_id, position, max_rows)
--- What is quarantined does not stand among what was said.
+-- Quarantined messages are left out.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
@@ -182,7 +182,7 @@ order by position desc
 limit $4;
 
 -- name: list_open_decisions(agent_id, since, max_rows)
--- The latest decisions that were recorded and not carried out yet.
+-- The latest decisions that are recorded but not carried out yet.
 select
     memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
@@ -193,7 +193,7 @@ order by occurred_at desc, memory_id
 limit $3;
 
 -- name: list_open_decisions_at(agent_id, since, moment, max_rows)
--- The same at a moment that is over: of what was known then, what had not been carried out by then.
+-- The same at a past moment.
 select
     m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
@@ -217,8 +217,8 @@ order by m.occurred_at desc, m.memory_id
 limit $4;
 
 -- name: list_hidden_at(agent_id, moment, quarantined, past_states)
--- What was not there yet at a moment, or was not to be found then.
-with was as (
+-- Memories that did not exist yet at a moment, or were hidden then.
+with past_memories as (
     select
         m.memory_id,
         m.kind,
@@ -238,7 +238,7 @@ with was as (
     where m.agent_id = $1
 )
 select memory_id, created_at > $2 as unborn
-from was
+from past_memories
 where
     created_at > $2
     or (quarantined and not $3::boolean)

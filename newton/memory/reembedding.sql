@@ -9,7 +9,7 @@ values ($1, $2, $3)
 on conflict do nothing;
 
 -- name: list_without_vector(agent_id, model_id, max_rows)
--- What has a vector of another model and none of this, with the words that stand for it.
+-- Memories with a vector of another model and none of this one, with the text to embed.
 select c.memory_id, c.text
 from memory.embedding_texts as c
 where
@@ -27,7 +27,7 @@ where
 limit $3;
 
 -- name: lock_memories(agent_id, memory_ids)
--- Whoever takes their words away waits, or is waited for.
+-- Waits for concurrent erasure of these memories, or makes it wait.
 select memory_id
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[])
@@ -35,7 +35,7 @@ order by memory_id
 for no key update;
 
 -- name: insert_embeddings(agent_id, model_id, memory_ids, vectors)
--- Of what still has its other vector: words that were erased meanwhile leave none.
+-- Only for memories that still have another vector: a memory whose text was erased meanwhile has none.
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, g.embedding
 from unnest($3::uuid[], $4::halfvec[]) as g (memory_id, embedding)
@@ -44,7 +44,7 @@ where exists (select from memory.embeddings as v where v.agent_id = $1 and v.mem
 on conflict do nothing;
 
 -- name: lock_active_model(agent_id)
--- Nobody delivers a vector of the old model from here on to the end of the unit of work.
+-- Blocks storing vectors of the old model until the transaction ends.
 select model_id
 from memory.active_models
 where agent_id = $1

@@ -1,5 +1,5 @@
 -- name: insert_memories(agent_id, drafts)
--- One statement writes memories with their words and their place in the outbox; what is known already is left alone.
+-- Writes memories, postings, times and outbox rows in one statement; memories that exist already are skipped.
 with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
@@ -13,7 +13,7 @@ with draft as materialized (
 lexed as materialized (
     select d.memory_id, w.lexeme, cardinality(w.positions) as tf
     from draft as d
-    -- PostgreSQL keeps at most 1 MiB of lexemes of a text; the words of the first 200,000 characters find it
+    -- PostgreSQL limits a tsvector to 1 MiB; the first 200,000 characters are enough to find a text
     cross join lateral unnest(to_tsvector('english', left(d.indexed, 200000))) as w
 ),
 sized as (
@@ -68,8 +68,7 @@ from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
 -- name: find_by_ref(agent_id, kind, refs)
--- What each ref has said before, whether it told the memory first or met it again: then perhaps in the words of a fact
--- that tells it otherwise.
+-- The hashes of everything that each ref stated or confirmed before, including duplicates of the confirmed fact.
 select ref, content_hash
 from memory.memories
 where agent_id = $1 and kind = $2 and ref = any($3::text[])
@@ -86,7 +85,7 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
 -- name: insert_confirmations(agent_id, memory_ids, refs, sources, now, origin, trust)
-with met as (
+with confirmed as (
     insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, g.memory_id, g.ref, $5, $6, $7, g.source
     from unnest($2::uuid[], $3::text[], $4::text[]) as g (memory_id, ref, source)
@@ -95,14 +94,14 @@ with met as (
 ),
 counted as (
     select memory_id, count(*)::integer as times
-    from met
+    from confirmed
     group by memory_id
 ),
 updated as (
     update memory.memories as m
     set
         confirmations = m.confirmations + c.times,
-        -- what is quarantined makes nothing else look fresh
+        -- quarantined confirmations do not make other memories look fresh
         confirmed_at = case
             when $7 not in ('tool', 'web') or m.trust in ('tool', 'web') then $5
             else m.confirmed_at
@@ -111,7 +110,7 @@ updated as (
     where m.agent_id = $1 and m.memory_id = c.memory_id
 )
 select ref
-from met;
+from confirmed;
 
 -- name: insert_links(agent_id, memory_ids, link, other_ids, now)
 insert into memory.links (agent_id, memory_id, link, other_id, created_at)
@@ -120,27 +119,27 @@ from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
 -- name: update_texts(agent_id, version_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
--- What a memory was called until now is kept beside it: contexts that were made in those words tell them still.
-with told as materialized (
+-- Keeps the previous texts as a version, because stored contexts still refer to them.
+with updates as materialized (
     select *
     from unnest(
         $2::uuid[], $4::uuid[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::text[], $10::text[]
     ) as t (version_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
 ),
-was as materialized (
+previous as materialized (
     select
         t.version_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
         (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
-    from told as t
+    from updates as t
     join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
     for update of m
 ),
-kept as (
+stored_versions as (
     insert into memory.memory_versions (
         agent_id, memory_id, version_id, replaced_at, micro, summary, micro_tokens, summary_tokens, outcome
     )
     select $1, memory_id, version_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
-    from was
+    from previous
     where changes
 )
 update memory.memories as m
@@ -151,8 +150,8 @@ set
     summary_tokens = t.summary_tokens,
     full_text = coalesce(t.full_text, m.full_text),
     outcome = coalesce(t.outcome, m.outcome)
-from told as t
-join was on was.memory_id = t.memory_id
+from updates as t
+join previous on previous.memory_id = t.memory_id
 where m.agent_id = $1 and m.memory_id = t.memory_id;
 
 -- name: record_access(agent_id, memory_ids, now)

@@ -1,5 +1,5 @@
 -- name: apply_transitions(agent_id, memory_ids, transition_ids, events, from_states, to_states, reasons, releases, now, origin)
--- Each memory that is still in the state the step begins from goes on to the next, and the step is written down.
+-- Applies each transition if the memory is still in from_state, and records it.
 with step as materialized (
     select *
     from unnest($2::uuid[], $3::uuid[], $4::text[], $5::text[], $6::text[], $7::text[], $8::boolean[]) as s (

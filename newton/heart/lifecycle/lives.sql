@@ -1,5 +1,5 @@
 -- name: list_ids(agent_id, kind)
--- Facts of one subject and attribute stand together, so that a batch can end between them.
+-- Ordered so that the facts of one subject and attribute are adjacent and a batch can end between them.
 select m.memory_id, f.subject_key, f.attribute, coalesce(f.single_valued, false) as single
 from memory.memories as m
 left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
@@ -7,8 +7,8 @@ where m.agent_id = $1 and m.kind = $2
 order by f.subject_key, f.attribute, f.single_valued, m.memory_id;
 
 -- name: lock_keys(agent_id, keys)
--- Who writes values of one single-valued attribute does so alone. In order, so that no two wait for each other; and of
--- 256 locks at most, because the server has room for few: two attributes may share one.
+-- Serializes writers of the same single-valued attribute. Locks are taken in order to avoid deadlocks, and mapped to 256
+-- keys, because the server's lock table is small; two attributes may share one.
 select pg_advisory_xact_lock(k.key)
 from (
     select distinct (hashtextextended($1::uuid::text, 0) << 8) | (hashtextextended(e.key, 0) & 255) as key
@@ -17,7 +17,7 @@ from (
 ) as k;
 
 -- name: find_affected_facts(agent_id, memory_ids)
--- The facts themselves, those that they supersede, what generalises them, and all that is generalised with them.
+-- The facts themselves, those they supersede, their generalizations, and all facts in these generalizations.
 with general as (
     select g.memory_id
     from heart.facts as g
@@ -63,7 +63,7 @@ with own as materialized (
             and other.single_valued
     where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single_valued
 ),
-told as materialized (
+confirmation_counts as materialized (
     select
         c.memory_id,
         count(*) filter (
@@ -80,8 +80,8 @@ told as materialized (
     join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
     group by c.memory_id
 ),
-again as materialized (
-    -- what tells it in other words tells that it holds, unless it is quarantined or was said to be wrong
+restated as materialized (
+    -- a duplicate confirms its original, unless it is quarantined or retracted
     select g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at
     from own as o
     join heart.facts as g on g.agent_id = $1 and g.duplicate_of = o.memory_id and not g.is_retracted
@@ -89,21 +89,21 @@ again as materialized (
     group by g.duplicate_of
 ),
 superseded as materialized (
-    -- a link counts as long as the fact it comes from was not said to be wrong; of the two the one told last holds
+    -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies
     select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
     join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
     group by l.other_id
 ),
-told_in_one as materialized (
+generalized_by as materialized (
     select s.source_id, s.memory_id
     from own as o
     join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
     join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization and not g.is_retracted
 ),
-spoilt as materialized (
-    -- what tells one in one with others that was said to be wrong, or of which another took the place
+invalid_generalizations as materialized (
+    -- generalizations with a source that was retracted or superseded
     select s.memory_id, bool_or(f.is_retracted) as wrong
     from (
         select o.memory_id
@@ -111,7 +111,7 @@ spoilt as materialized (
         join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.is_generalization
         union
         select memory_id
-        from told_in_one
+        from generalized_by
     ) as g
     join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
     join heart.facts as f on f.agent_id = $1 and f.memory_id = s.source_id
@@ -127,8 +127,8 @@ spoilt as materialized (
 ),
 general as materialized (
     select distinct source_id as memory_id
-    from told_in_one
-    where memory_id not in (select memory_id from spoilt)
+    from generalized_by
+    where memory_id not in (select memory_id from invalid_generalizations)
 )
 select
     m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single_valued as single,
@@ -150,15 +150,15 @@ select
 from own as o
 join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
 join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
-left join told as t on t.memory_id = o.memory_id
-left join again as a on a.memory_id = o.memory_id
+left join confirmation_counts as t on t.memory_id = o.memory_id
+left join restated as a on a.memory_id = o.memory_id
 left join superseded as s on s.memory_id = o.memory_id
 left join general as g on g.memory_id = o.memory_id
-left join spoilt as p on p.memory_id = o.memory_id
+left join invalid_generalizations as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
 -- name: update_current(agent_id, memory_ids)
--- What is current knowledge follows from the state; the database allows one value only where one is allowed.
+-- is_current follows from the state; the exclusion constraint relies on it.
 update heart.facts as f
 set is_current = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
 from memory.memories as m
@@ -181,7 +181,7 @@ from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]) and full_text is not null;
 
 -- name: archive_texts(agent_id, memory_ids, compressed_texts)
--- The first pack of a text is the whole of it; a later one would be of what was left.
+-- Only the first archived text is complete; a later one would contain the shortened text.
 insert into memory.archived_texts (agent_id, memory_id, compressed)
 select $1, c.memory_id, c.compressed
 from unnest($2::uuid[], $3::bytea[]) as c (memory_id, compressed)

@@ -1,5 +1,5 @@
 -- name: try_lock(agent_id, key)
--- Whether nobody else is at a request of that key; to the end of the unit of work nobody else will be.
+-- Takes the lock of this key if nobody else holds it, until the transaction ends.
 select pg_try_advisory_xact_lock(hashtextextended('newton.answers ' || $1::uuid::text || ' ' || $2::text, 0)) as alone;
 
 -- name: find_response(agent_id, key, since)

@@ -2,7 +2,8 @@
 select statement_timestamp() as now;
 
 -- name: enqueue_due(names, slots, now)
--- The last slot of each job for every agent, unless the job waits or runs, or has run for this slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
+-- Enqueues the last slot of each job for every agent, unless a run is unfinished or exists for this slot or a later one.
+-- Slots more than a day ahead are ignored: they come from a wrong clock.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
 from runtime.agents as a
@@ -19,7 +20,7 @@ where
 on conflict do nothing;
 
 -- name: fail_exhausted(max_attempts, moment)
--- What took its holder down, or lost them, as often as that.
+-- Marks runs as dead whose lease has expired max_attempts times.
 update runtime.jobs
 set
     state = 'dead',
@@ -29,7 +30,7 @@ set
 where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
 
 -- name: claim_due(holder, seconds, names, max_rows, moment)
--- What is due, and what was left by a holder whose lease is over. Who claims it next has a higher epoch.
+-- Claims due runs and runs whose lease has expired, with a higher epoch (fencing token).
 with due as materialized (
     select agent_id, job_id
     from runtime.jobs
@@ -76,14 +77,14 @@ where
 returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
 
 -- name: renew_leases(holder, seconds, job_ids, moment)
--- A lease that is over is renewed too, as long as nobody has taken the run.
+-- An expired lease can be renewed as long as nobody else has claimed the run.
 update runtime.jobs
 set leased_until = coalesce($4::timestamptz, statement_timestamp()) + make_interval(secs => $2)
 where state = 'running' and holder = $1 and job_id = any($3::uuid[])
 returning agent_id, job_id, epoch;
 
 -- name: release_runs(holder, moment)
--- As if it had not been tried.
+-- Releases runs on shutdown without counting the attempt.
 update runtime.jobs
 set
     state = 'queued',

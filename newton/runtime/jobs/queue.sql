@@ -1,12 +1,12 @@
 -- name: enqueue(agent_id, job_id, name, moment)
--- Unless it waits or runs already.
+-- Does nothing if the job is queued or running.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 values ($1, $2, $3, coalesce($4::timestamptz, statement_timestamp()), coalesce($4::timestamptz, statement_timestamp()))
 on conflict do nothing
 returning job_id;
 
 -- name: run_sooner(agent_id, name, moment)
--- What waits for its next attempt need not wait any longer.
+-- Makes a waiting run due immediately.
 update runtime.jobs
 set due_at = least(due_at, coalesce($3::timestamptz, statement_timestamp()))
 where agent_id = $1 and name = $2 and state in ('queued', 'running')
@@ -21,7 +21,7 @@ where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and ep
 returning finished_at;
 
 -- name: delete_idle_runs(agent_id, name, slot)
--- Of runs that found nothing to do, the last is enough.
+-- Keeps only the last run that had nothing to do.
 delete from runtime.jobs
 where agent_id = $1 and name = $2 and slot < $3 and state = 'done' and result is null;
 
@@ -38,7 +38,7 @@ where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and ep
 returning state;
 
 -- name: list_latest(agent_id)
--- The last run of each job, and whether it waits or is at work.
+-- The last run of each job with its state.
 select distinct on (name)
     job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason as because, error
 from runtime.jobs
@@ -46,7 +46,7 @@ where agent_id = $1
 order by name, slot desc, job_id;
 
 -- name: list_dead(agent_id)
--- Those that no later run has made up for.
+-- Dead runs without a later successful run.
 select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.reason as because, j.error
 from runtime.jobs as j
 where
@@ -60,7 +60,7 @@ where
 order by j.slot desc, j.job_id;
 
 -- name: retry_dead(agent_id, name, moment)
--- The last dead run of each job, or of one, unless the job waits or runs: one run does what many have left.
+-- Requeues the last dead run of each job, or of one job, unless the job is queued, running, or has succeeded since.
 update runtime.jobs as d
 set
     state = 'queued', attempts = 0, finished_at = null, due_at = coalesce($3::timestamptz, statement_timestamp())
@@ -84,7 +84,7 @@ where
 returning d.name;
 
 -- name: delete_old_runs(agent_id, before)
--- What ended before a moment, but for the last run of each job: by that it is known which slots are over.
+-- Deletes runs finished before a moment except the last one of each job, which marks the slots that are done.
 with gone as (
     delete from runtime.jobs as j
     where

@@ -1,5 +1,5 @@
 -- name: list_tables()
--- The tables of agents, each behind those that it refers to.
+-- The agent tables in foreign key order.
 select part::text as part
 from runtime.agent_tables() as part;
 
@@ -15,7 +15,7 @@ where agent_id = $1;
 select runtime.export_rows($1, $2::text::regclass) as line;
 
 -- name: export_postings(agent_id)
--- The words by which each memory is found: of what it was written with, which may stand nowhere else any more.
+-- The postings of each memory, which cannot be recomputed if the original text is gone.
 select jsonb_build_object('memory_id', memory_id, 'lexemes', jsonb_object_agg(lexeme, tf))::text as line
 from memory.postings
 where agent_id = $1
@@ -23,7 +23,7 @@ group by memory_id
 order by memory_id;
 
 -- name: export_embeddings(agent_id)
--- Not made anew: what a memory was embedded as may stand nowhere else any more, and a model may cost.
+-- Embeddings are exported, because the embedded text may be gone and a model may cost money.
 select model_id, memory_id, embedding
 from memory.embeddings
 where agent_id = $1
@@ -34,7 +34,7 @@ select model_id, identity, dimensions
 from memory.models;
 
 -- name: has_data(agent_id)
--- Whether the agent has more than the procedures that it finds on the disk.
+-- Whether the agent has any data beyond the procedures found on disk.
 select exists (select from dialogue.sessions where agent_id = $1)
     or exists (select from memory.memories where agent_id = $1 and origin <> 'skills')
     or exists (select from heart.activations where agent_id = $1)
