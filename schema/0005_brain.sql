@@ -77,7 +77,8 @@ create unique index decision_records_outcome_key on brain.decision_records (agen
 -- covers everything that lists and statistics read, without heap access
 create index decision_records_decision_idx on brain.decision_records (agent_id, decision_id, seq desc)
 include (
-    kind, decided_at, confidence, category, stakes, frame, reason_kinds, review_due_at, outcome, reviewed_at, review_method
+    kind, decided_at, confidence, category, stakes, frame, reason_kinds, review_due_at, outcome, reviewed_at,
+    review_method
 );
 
 call runtime.isolate('brain.decision_records');

@@ -153,7 +153,9 @@ as $$
 begin
     perform pg_advisory_xact_lock(hashtextextended('newton.events ' || target_agent::text, 0));
     insert into runtime.events (agent_id, number, type, occurred_at, payload)
-    select target_agent, coalesce(max(e.number), 0) + 1, publish_event.type, publish_event.occurred_at, publish_event.payload
+    select
+        target_agent, coalesce(max(e.number), 0) + 1, publish_event.type, publish_event.occurred_at,
+        publish_event.payload
     from runtime.events as e
     where e.agent_id = target_agent;
     -- never delete the last event, or the numbering would restart

@@ -12,6 +12,7 @@ limit $3;
 
 -- name: record_usage(agent_id, usage_id, created_at, model, purpose, input_tokens, output_tokens, estimated, counted_tokens, message_count)
 insert into runtime.usage (
-    agent_id, usage_id, created_at, model, purpose, input_tokens, output_tokens, estimated, counted_tokens, message_count
+    agent_id, usage_id, created_at, model, purpose, input_tokens, output_tokens, estimated, counted_tokens,
+    message_count
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);

@@ -33,7 +33,9 @@ def tell(type_: str, about: Mapping[str, object], *, agent_id: UUID, now: dateti
     payload = json.dumps(about)
 
     async def write(tx: Tx) -> None:
-        await SQL["publish"].run(tx, agent_id=agent_id, type=type_, occurred_at=now, payload=payload, keep_after=now - KEPT)
+        await SQL["publish"].run(
+            tx, agent_id=agent_id, type=type_, occurred_at=now, payload=payload, keep_after=now - KEPT
+        )
 
     at_the_end(write)
 

@@ -50,7 +50,8 @@ where agent_id = $1 and seq = $2;
 
 -- name: list_records(agent_id, after, max_rows)
 select
-    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt, t.texts as words
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash,
+    t.salt, t.texts as words
 from brain.decision_records as r
 left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
 where r.agent_id = $1 and r.seq > $2
@@ -59,7 +60,8 @@ limit $3;
 
 -- name: list_by_decision(agent_id, decision_id)
 select
-    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt, t.texts as words
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash,
+    t.salt, t.texts as words
 from brain.decision_records as r
 left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
 where r.agent_id = $1 and r.decision_id = $2
@@ -67,7 +69,8 @@ order by r.seq;
 
 -- name: find_by_ref(agent_id, refs)
 select
-    m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash, t.salt,
+    m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash,
+    r.hash, t.salt,
     t.texts as words
 from memory.memories as m
 join brain.decision_records as r on r.agent_id = $1 and r.decision_id = m.memory_id and r.kind in ('decision', 'outcome')

@@ -45,7 +45,9 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
     now = [one for one in made if periods.current(one.decided_at)]
     before = [one for one in made if periods.former(one.decided_at)]
     due = await reading.listed(tx, Filter(due=True, most=MOST_OVERDUE), agent_id=agent_id, now=periods.now)
-    late = [(await SQL["count_overdue"].all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)]
+    late = [
+        (await SQL["count_overdue"].all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)
+    ]
     judged = await reading.judged(tx, agent_id=agent_id)
     return Retrospect(
         judged=tuple(one for one in judged if one.reviewed_at <= periods.now),

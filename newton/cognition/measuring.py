@@ -67,7 +67,9 @@ async def _period(tx: Tx, periods: Periods, *, agent_id: UUID) -> Period:
 async def _turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[Turn]:
     loaded = [_loaded(row) if row["bundle_id"] else None for row in rows]
     known = {kept.memory_id for one in loaded if one for kept in one.items}
-    forms = {row["memory_id"]: row for row in await SQL["list_forms"].all(tx, agent_id=agent_id, memory_ids=list(known))}
+    forms = {
+        row["memory_id"]: row for row in await SQL["list_forms"].all(tx, agent_id=agent_id, memory_ids=list(known))
+    }
     return [_turn(row, one, forms) for row, one in zip(rows, loaded, strict=True)]
 
 

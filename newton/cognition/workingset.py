@@ -65,7 +65,9 @@ async def hold(tx: Tx, memory_ids: Sequence[UUID], *, at: Sitting) -> list[UUID]
 
 async def hold_lines(tx: Tx, places: Sequence[int], *, at: Sitting) -> list[UUID]:
     """The lines at these places of the session were said. Returns the memories that they became."""
-    rows = await SQL["find_message_memories"].all(tx, agent_id=at.agent_id, session_id=at.session_id, positions=list(places))
+    rows = await SQL["find_message_memories"].all(
+        tx, agent_id=at.agent_id, session_id=at.session_id, positions=list(places)
+    )
     memory_ids = [row["memory_id"] for row in rows]
     await hold(tx, memory_ids, at=at)
     return memory_ids

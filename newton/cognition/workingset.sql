@@ -23,8 +23,10 @@ where w.agent_id = $1 and w.session_id = $2;
 -- name: list_items(agent_id, session_id)
 -- The columns of `get_memories` in recall.sql, with times and use count of the session, and the total use count.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
-    m.importance, m.outcome, w.access_count as uses, m.occurred_at, w.added_at as created_at, w.accessed_at, m.confirmed_at,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
+    m.confidence,
+    m.importance, m.outcome, w.access_count as uses, m.occurred_at, w.added_at as created_at, w.accessed_at,
+    m.confirmed_at,
     m.trust, m.quarantined, m.ref, m.thread_id as thread, m.position as place, m.uses as uses_in_all
 from cognition.working_set as w
 join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
@@ -81,7 +83,9 @@ set
     last_used_at = excluded.last_used_at;
 
 -- name: list_profile_stats(agent_id)
-select profile as strategy, context_count as contexts, item_count as items, token_count as tokens, total_age_hours as hours, last_used_at as last_at
+select
+    profile as strategy, context_count as contexts, item_count as items, token_count as tokens,
+    total_age_hours as hours, last_used_at as last_at
 from cognition.profile_stats
 where agent_id = $1
 order by context_count desc, profile;

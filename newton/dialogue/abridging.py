@@ -34,7 +34,10 @@ class Long(NamedTuple):
 
 async def cut(tx: Tx, *, agent_id: UUID, most: int) -> list[Long]:
     """Lines of more words than a short form holds that none has told shorter, those shown most often first."""
-    return [Long(*row) for row in await SQL["list_long_messages"].all(tx, agent_id=agent_id, max_rows=most, form_tokens=SUMMARY_TOKENS)]
+    return [
+        Long(*row)
+        for row in await SQL["list_long_messages"].all(tx, agent_id=agent_id, max_rows=most, form_tokens=SUMMARY_TOKENS)
+    ]
 
 
 async def known(tx: Tx, content: str, *, agent_id: UUID, most: int) -> tuple[bool, str | None]:

@@ -276,7 +276,9 @@ class Writer:
 
 async def behind(tx: Tx, *, agent_id: UUID, sizes: Sizes, most: int) -> list[UUID]:
     """Sessions that want a summary of what was said since the last one, at most so many."""
-    rows = await SQL["find_stale_sessions"].all(tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, max_rows=most)
+    rows = await SQL["find_stale_sessions"].all(
+        tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, max_rows=most
+    )
     return [row["session_id"] for row in rows]
 
 

@@ -37,7 +37,8 @@ values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 insert into dialogue.injections (
     agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at
 )
-select $1, $2, i.injection_id, i.position, i.source_session_id, i.first_position, i.last_position, i.tokens, i.created_at
+select
+    $1, $2, i.injection_id, i.position, i.source_session_id, i.first_position, i.last_position, i.tokens, i.created_at
 from dialogue.injections as i
 where
     i.agent_id = $1
@@ -81,11 +82,13 @@ order by used_at, s.created_at, s.session_id;
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
 -- A branch inherits the entries of its parent up to the branch point, and whether they were removed.
 insert into dialogue.compaction_entries (
-    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt, model,
+    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt,
+    model,
     created_at
 )
 select
-    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before, e.strategy, e.prompt,
+    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before, e.strategy,
+    e.prompt,
     e.model, e.created_at
 from dialogue.compaction_entries as e
 where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4;

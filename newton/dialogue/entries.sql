@@ -1,6 +1,7 @@
 -- name: insert_entries(agent_id, session_id, entries)
 insert into dialogue.compaction_entries (
-    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt, model,
+    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt,
+    model,
     created_at
 )
 select
@@ -13,7 +14,8 @@ from jsonb_to_recordset($3::jsonb) as e (
 
 -- name: list_entries(agent_id, session_id)
 select
-    e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before as before, e.strategy, e.prompt, e.model,
+    e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before as before, e.strategy,
+    e.prompt, e.model,
     e.created_at as made_at, r.restored_at as restored_at
 from dialogue.compaction_entries as e
 left join dialogue.entry_restorations as r on r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id

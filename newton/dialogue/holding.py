@@ -49,4 +49,7 @@ async def open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Call]:
 
 async def signed(tx: Tx, signs: Sequence[str], *, agent_id: UUID, ref: str) -> list[Signed]:
     """The lines with these signs in the session `ref` and in those whose names begin with it and `~`."""
-    return [Signed(*row) for row in await SQL["find_by_fingerprint"].all(tx, agent_id=agent_id, ref=ref, fingerprints=list(signs))]
+    return [
+        Signed(*row)
+        for row in await SQL["find_by_fingerprint"].all(tx, agent_id=agent_id, ref=ref, fingerprints=list(signs))
+    ]

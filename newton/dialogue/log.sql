@@ -44,7 +44,8 @@ with recursive shown as (
     ) as n
 )
 select
-    entry_id, kind, first_position, last_position, text, tokens, tokens_before as before, strategy, prompt, model, created_at as made_at
+    entry_id, kind, first_position, last_position, text, tokens, tokens_before as before, strategy, prompt, model,
+    created_at as made_at
 from shown
 order by first_position;
 
@@ -87,7 +88,9 @@ where agent_id = $1 and session_id = $2;
 
 -- name: list_injections(agent_id, session_id)
 -- Injections that were not removed.
-select i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.created_at as at, i.source_session_id as other_id
+select
+    i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens,
+    i.created_at as at, i.source_session_id as other_id
 from dialogue.injections as i
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.source_session_id
 where

@@ -14,7 +14,9 @@ from dialogue.sessions
 where agent_id = $1 and session_id = $2;
 
 -- name: find_messages(agent_id, session_id, refs)
-select position, ref, role, name, content, is_notice as aside, tokens, said_at, tool_calls as calls, tool_call_id as answers
+select
+    position, ref, role, name, content, is_notice as aside, tokens, said_at, tool_calls as calls,
+    tool_call_id as answers
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
@@ -52,7 +54,8 @@ where c.value ->> 'id' = any($3::text[]);
 
 -- name: insert_messages(agent_id, session_id, messages)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, tokens, said_at, recorded_at
+    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, tokens, said_at,
+    recorded_at
 )
 select
     $1, $2, d.position, d.ref, d.role, d.name, d.content, d.aside, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens,

@@ -25,7 +25,8 @@ order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations des
 -- name: list_active_at(agent_id, moment)
 -- The same at a past moment, without vectors.
 select
-    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
+    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason,
+    c.domain,
     null as embedding
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id

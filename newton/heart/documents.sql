@@ -11,7 +11,8 @@ where agent_id = $1 and ref = $2;
 insert into heart.documents (agent_id, document_id, ref, title, format, content_hash, ingested_at)
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (agent_id, ref) do update
-set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash, ingested_at = excluded.ingested_at;
+set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash,
+ingested_at = excluded.ingested_at;
 
 -- name: list_passages(agent_id, document_id)
 select m.memory_id, m.content_hash, m.state, m.quarantined

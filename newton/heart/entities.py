@@ -110,7 +110,9 @@ async def read(tx: Tx, *, by: Teller, count: Count, after: UUID | None = None) -
     agent_id = by.agent_id
     await lock(tx, by=by)
     start = after or await _watermark(tx, agent_id)
-    rows = [Readable(*row) for row in await SQL["list_indexable"].all(tx, agent_id=agent_id, after=start, max_rows=BATCH)]
+    rows = [
+        Readable(*row) for row in await SQL["list_indexable"].all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
+    ]
     if not rows:
         return Progress(0, start)
     known = await index(tx, agent_id=agent_id)

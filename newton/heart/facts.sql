@@ -1,6 +1,7 @@
 -- name: insert_facts(agent_id, facts)
 insert into heart.facts (
-    agent_id, memory_id, subject, subject_key, attribute, single_valued, valid_from, valid_to, source, is_core, is_compared,
+    agent_id, memory_id, subject, subject_key, attribute, single_valued, valid_from, valid_to, source, is_core,
+    is_compared,
     is_generalization, is_retracted, is_current
 )
 select

@@ -42,7 +42,9 @@ async def generalise(db: Database, ground: Ground, *, count: Count) -> int:
 
 
 async def _crowded(tx: Tx, ground: Ground) -> list[list[Single]]:
-    rows = await SQL["list_crowded_attributes"].all(tx, agent_id=ground.by.agent_id, max_facts=ground.thresholds.facts_per_attribute)
+    rows = await SQL["list_crowded_attributes"].all(
+        tx, agent_id=ground.by.agent_id, max_facts=ground.thresholds.facts_per_attribute
+    )
     groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
     fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
     return [[Single(**{name: row[name] for name in fields}) for row in group] for _, group in groups]

@@ -272,7 +272,9 @@ async def _turn_down(tx: Tx, chosen: Tenet, *, hand: Hand) -> None:
     """What a person wants now is not what they wanted before it."""
     for one in map(_worded, await _waiting(tx, hand)):
         if stance(one.words, chosen.words) == "against":
-            await SQL["resolve_proposal"].run(tx, agent_id=hand.agent_id, normalized_hash=gist(one.words), state="REJECTED")
+            await SQL["resolve_proposal"].run(
+                tx, agent_id=hand.agent_id, normalized_hash=gist(one.words), state="REJECTED"
+            )
 
 
 async def _write(tx: Tx, tenet: Tenet, *, by: Teller, spot: Spot | None = None) -> None:

@@ -33,7 +33,9 @@ left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t
 order by s.place;
 
 -- name: list_versions(agent_id)
-select version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason as because, active_tenets as standing
+select
+    version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason as because,
+    active_tenets as standing
 from heart.identity_versions
 where agent_id = $1
 order by version;
@@ -41,7 +43,8 @@ order by version;
 -- name: list_tenets(agent_id)
 -- Every tenet, in order of creation.
 select
-    t.tenet_id, t.section as part, t.text as words, t.tokens, t.created_at as at, t.origin, t.trust, t.session_id, t.position, p.state, p.normalized_hash as gist
+    t.tenet_id, t.section as part, t.text as words, t.tokens, t.created_at as at, t.origin, t.trust, t.session_id,
+    t.position, p.state, p.normalized_hash as gist
 from heart.tenets as t
 left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 where t.agent_id = $1

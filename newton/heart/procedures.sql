@@ -29,7 +29,8 @@ where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 
 -- name: list_procedures(agent_id)
 select
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state, m.origin,
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state,
+    m.origin,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'success')::integer as successes,
     count(*) filter (where a.result = 'failure')::integer as failures

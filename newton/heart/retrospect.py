@@ -84,7 +84,9 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
         followed=tuple(Followed(*row) for row in await SQL["count_procedure_uses"].all(tx, **both)),
         learnt=await learnt(tx, periods, agent_id=agent_id),
         lived=Lived(*_only(await SQL["count_episodes"].all(tx, **both))),
-        changed=tuple(Changed(*row) for row in await SQL["list_state_changes"].all(tx, agent_id=agent_id, before=before, now=now)),
+        changed=tuple(
+            Changed(*row) for row in await SQL["list_state_changes"].all(tx, agent_id=agent_id, before=before, now=now)
+        ),
     )
 
 

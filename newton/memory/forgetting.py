@@ -42,6 +42,8 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
     gone = [*memory_ids, *(row["memory_id"] for row in made)]
     bare = await SQL["find_orphaned"].all(tx, agent_id=by.agent_id, memory_ids=gone)
     gone = list(dict.fromkeys([*gone, *(row["memory_id"] for row in bare)]))
-    await SQL["record_forgotten"].run(tx, agent_id=by.agent_id, memory_ids=gone, now=by.now, reason=because, origin=by.origin)
+    await SQL["record_forgotten"].run(
+        tx, agent_id=by.agent_id, memory_ids=gone, now=by.now, reason=because, origin=by.origin
+    )
     await SQL["forget_recorded"].run(tx, agent_id=by.agent_id)
     return gone

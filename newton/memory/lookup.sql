@@ -20,7 +20,8 @@ limit 1;
 
 -- name: get_record(agent_id, memory_id)
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.compressed as packed,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text,
+    c.compressed as packed,
     m.confidence, m.importance, m.outcome, m.confirmations, m.uses, m.occurred_at, m.created_at, m.confirmed_at,
     m.origin, m.trust, m.quarantined, m.ref
 from memory.memories as m

@@ -92,7 +92,9 @@ class Outbox:
 
     async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
         async with self._db.work(self._agent) as tx:
-            rows = await SQL["list_waiting"].all(tx, agent_id=self._agent, after=after, max_rows=most, attempts=MOST_ATTEMPTS)
+            rows = await SQL["list_waiting"].all(
+                tx, agent_id=self._agent, after=after, max_rows=most, attempts=MOST_ATTEMPTS
+            )
         return [Waiting(**row) for row in rows]
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
@@ -113,7 +115,9 @@ class Outbox:
                 vectors = await self._embedder.embed([item.text])
             except ProviderError as error:
                 async with self._db.work(self._agent) as tx:
-                    await SQL["record_failure"].run(tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what)
+                    await SQL["record_failure"].run(
+                        tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what
+                    )
             else:
                 await self._deliver([item], vectors)
                 landed += 1

@@ -12,7 +12,9 @@ with past as materialized (
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 )
-select hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, -hit.distance as similarity
+select
+    hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    -hit.distance as similarity
 from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
@@ -103,7 +105,9 @@ scored as materialized (
         and p.memory_id not in (select memory_id from past) and p.memory_id <> all($9::uuid[])
     group by p.memory_id, p.kind
 )
-select r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, r.score / b.score as share
+select
+    r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    r.score / b.score as share
 from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
 -- top k per kind without sorting the rest
@@ -135,7 +139,9 @@ where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.mem
 
 -- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
 -- Messages at these positions with their similarity. A message has no obsolete state.
-select m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker, coalesce(e.similarity, 0) as similarity
+select
+    m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    coalesce(e.similarity, 0) as similarity
 from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
     select
@@ -164,7 +170,8 @@ left join lateral (
 
 -- name: get_memories(agent_id, memory_ids)
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
     position as place
 from memory.memories
@@ -173,7 +180,8 @@ where agent_id = $1 and memory_id = any($2::uuid[]);
 -- name: list_messages_before(agent_id, thread_id, position, max_rows)
 -- Quarantined messages are left out.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
     position as place
 from memory.memories
@@ -184,7 +192,8 @@ limit $4;
 -- name: list_open_decisions(agent_id, since, max_rows)
 -- The latest decisions that are recorded but not carried out yet.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance, outcome, uses,
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
     occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
     position as place
 from memory.memories
@@ -195,7 +204,8 @@ limit $3;
 -- name: list_open_decisions_at(agent_id, since, moment, max_rows)
 -- The same at a past moment.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words, m.confidence,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
+    m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
     m.quarantined, m.ref, m.thread_id as thread, m.position as place
 from memory.memories as m

@@ -58,7 +58,10 @@ MUTATIONS = {
         "update brain.decision_records set body = jsonb_set(body, '{confidence}', '0.123') where seq = $1",
         "decision",
     ),
-    "another time": ("update brain.decision_records set recorded_at = recorded_at + interval '1 ms' where seq = $1", None),
+    "another time": (
+        "update brain.decision_records set recorded_at = recorded_at + interval '1 ms' where seq = $1",
+        None,
+    ),
     "another door": ("update brain.decision_records set origin = 'nobody' where seq = $1", None),
     "another outcome": (
         "update brain.decision_records set body = jsonb_set("
@@ -86,16 +89,20 @@ MUTATIONS = {
         "worded",
     ),
     "words gone": (
-        "delete from brain.decision_texts where record_id = (select record_id from brain.decision_records where seq = $1)",
+        "delete from brain.decision_texts where record_id = (select record_id from"
+        " brain.decision_records where seq = $1)",
         "worded",
     ),
     "words made up": (
-        "insert into brain.decision_texts select agent_id, record_id, sha256('x'), '{}' from brain.decision_records where seq = $1",
+        "insert into brain.decision_texts select agent_id, record_id, sha256('x'), '{}' from"
+        " brain.decision_records where seq = $1",
         "wordless",
     ),
     "a copy inserted at the end": (
-        "insert into brain.decision_records (agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, texts_hash,"
-        " hash) select agent_id, (select max(seq) + 1 from brain.decision_records), gen_random_uuid(), 'thought', decision_id,"
+        "insert into brain.decision_records (agent_id, seq, record_id, kind, decision_id,"
+        " recorded_at, origin, body, texts_hash,"
+        " hash) select agent_id, (select max(seq) + 1 from brain.decision_records),"
+        " gen_random_uuid(), 'thought', decision_id,"
         " recorded_at, origin, '{}', null, hash from brain.decision_records where seq = $1",
         None,
     ),
@@ -112,7 +119,9 @@ MUTATIONS = {
     ),
 }
 UNREADABLE = {
-    "a number longer than any that is read": "update brain.decision_records set body = body || '{\"x\": 1e5000}' where seq = 2",
+    "a number longer than any that is read": (
+        "update brain.decision_records set body = body || '{\"x\": 1e5000}' where seq = 2"
+    ),
     "words too deep": "update brain.decision_texts"
     " set texts = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
     " where record_id = (select record_id from brain.decision_records where seq = 2)",
@@ -168,7 +177,9 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
         unit = owner.transaction()
         await unit.start()
         for before, after in ((one, -1), (other, one), (-1, other)):
-            await owner.execute("alter table brain.decision_records drop constraint if exists decision_records_seq_check")
+            await owner.execute(
+                "alter table brain.decision_records drop constraint if exists decision_records_seq_check"
+            )
             await owner.execute("update brain.decision_records set seq = $2 where seq = $1", before, after)
         fault = await ledger.verify(owner, agent_id=agent, noted=None)
         assert isinstance(fault, Fault)

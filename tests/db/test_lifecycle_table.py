@@ -121,7 +121,8 @@ def test_the_page_is_short_enough_to_read() -> None:
 async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
     states = sorted({change.after for change in CHANGES} | {*PAST, ARCHIVED})
     rows = await tx.fetch(
-        "select kind, state, memory.is_obsolete(kind, state) from unnest($1::text[]) as kind, unnest($2::text[]) as state",
+        "select kind, state, memory.is_obsolete(kind, state) from unnest($1::text[]) as kind,"
+        " unnest($2::text[]) as state",
         list(KINDS),
         states,
     )

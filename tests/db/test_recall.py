@@ -223,7 +223,9 @@ async def test_what_stands_beside_a_found_line_is_found_though_the_search_is_too
     # without vectors their place alone speaks for them
     assert [f.similarity for f in await found(db, agent, "violin", exchange=1)] == [0, 0, 0]
     async with db.work(agent) as tx:
-        await tx.execute("update memory.memories set quarantined = true where thread_id = $1 and position = 1", session_id)
+        await tx.execute(
+            "update memory.memories set quarantined = true where thread_id = $1 and position = 1", session_id
+        )
     assert [f.place for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)] == [0, 2]
 
 

@@ -357,7 +357,9 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
 
     statuses = {status for change in CHANGES for status in (change.before, change.after)}
     assert set(re.findall(r"'(\w+)'", await check("tasks_status_check"))) == statuses
-    allowed = re.findall(r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("task_transitions_allowed_check"))
+    allowed = re.findall(
+        r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("task_transitions_allowed_check")
+    )
     words = [word for found in allowed for word in found if word]
     assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(CHANGES)
 

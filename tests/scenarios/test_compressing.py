@@ -53,7 +53,7 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
     after = await row(mind, line)
     assert after["summary"] == f"[2026-11-21] User, in short: {SHORT}"
     assert after["summary_tokens"] == count(f"- {after['summary']}\n")
-    same = ("micro", "micro_tokens", "trust", "origin", "content_hash", "words", "state", "quarantined")
+    same = ("micro", "micro_tokens", "trust", "origin", "content_hash", "word_count", "state", "quarantined")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     async with mind.db.work(mind.agent_id) as tx:
         assert await tx.fetchval("select content from dialogue.messages") == LONG

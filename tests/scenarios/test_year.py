@@ -162,10 +162,13 @@ async def check_facts(db: Database, agent: UUID, fewest: int) -> None:
     """What holds is what is current and not quarantined: of a single-valued attribute at most one."""
     async with db.work(agent) as tx:
         assert await tx.fetchval("select count(*) from heart.facts") >= fewest
-        wrong = "f.holds <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
+        wrong = "f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
         join = "heart.facts as f join memory.memories as m using (agent_id, memory_id)"
         assert await tx.fetch(f"select m.full_text from {join} where {wrong}") == []
-        many = "select 1 from heart.facts where single_valued and is_current group by subject_key, attribute having count(*) > 1"
+        many = (
+            "select 1 from heart.facts where single_valued and is_current group by subject_key,"
+            " attribute having count(*) > 1"
+        )
         assert await tx.fetch(many) == []
 
 

@@ -261,7 +261,9 @@ async def use(tx: Tx, agent: UUID, at: float, *, kind: Kind, name: str, result: 
 
 
 async def retire(tx: Tx, agent: UUID, at: float, *, name: str, retired: bool) -> None:
-    await tx.execute("update heart.procedures set is_retired = $3 where agent_id = $1 and name = $2", agent, name, retired)
+    await tx.execute(
+        "update heart.procedures set is_retired = $3 where agent_id = $1 and name = $2", agent, name, retired
+    )
 
 
 async def retire_censor(tx: Tx, agent: UUID, at: float, *, name: str) -> None:

@@ -66,7 +66,9 @@ async def review(tx: Tx, ground: Ground, kind: Kind, memory_ids: Sequence[UUID])
 async def lock(tx: Tx, keys: Sequence[Key], *, by: Teller) -> None:
     """Until the end of the unit of work nobody else writes values of these attributes."""
     if keys:
-        await SQL["lock_keys"].run(tx, agent_id=by.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys])
+        await SQL["lock_keys"].run(
+            tx, agent_id=by.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
+        )
 
 
 async def _steps(db: Database, ground: Ground, *, dry: bool, only: Living | None) -> AsyncIterator[Step]:

@@ -47,7 +47,9 @@ async def claim(
     holder's alone."""
     async with db.across() as tx:
         seconds = lease.total_seconds()
-        rows = await SQL["claim_due"].all(tx, holder=holder, seconds=seconds, names=list(names), max_rows=most, moment=moment)
+        rows = await SQL["claim_due"].all(
+            tx, holder=holder, seconds=seconds, names=list(names), max_rows=most, moment=moment
+        )
     return [Claimed(**row) for row in rows]
 
 

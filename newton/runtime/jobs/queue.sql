@@ -47,7 +47,9 @@ order by name, slot desc, job_id;
 
 -- name: list_dead(agent_id)
 -- Dead runs without a later successful run.
-select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.reason as because, j.error
+select
+    j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result,
+    j.reason as because, j.error
 from runtime.jobs as j
 where
     j.agent_id = $1
