@@ -1,17 +1,19 @@
--- Roles, schemas and isolation. Everything below belongs to exactly one agent, and the application cannot see another's.
+-- Roles, schemas and row level security. Every row belongs to exactly one agent, and one agent cannot read another's
+-- rows.
 create extension if not exists vector;
 
 create schema memory;
 create schema heart;
+create schema brain;
 create schema dialogue;
 create schema cognition;
 
--- The application works as this role: it owns nothing and cannot bypass row level security.
+-- The application connects as this role. It owns no table and cannot bypass row level security.
 do $$
 begin
     create role newton_app login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
 exception
-    when duplicate_object or unique_violation then null; -- another database of this server has made it
+    when duplicate_object or unique_violation then null; -- the role already exists: roles are shared by all databases of a server
 end
 $$;
 
@@ -21,9 +23,38 @@ begin
 end
 $$;
 
-grant usage on schema memory, heart, dialogue, cognition, runtime to newton_app;
+grant usage on schema memory, heart, brain, dialogue, cognition, runtime to newton_app;
 
--- Closes a table to all but the agent in scope. Unset scope is NULL, and NULL equals no agent.
+-- The worker role claims due jobs for all agents. It reads only the queue and the names of agents; the jobs themselves
+-- run as newton_app, for one agent at a time.
+do $$
+begin
+    create role newton_worker login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
+exception
+    when duplicate_object or unique_violation then null; -- the role already exists: roles are shared by all databases of a server
+end
+$$;
+
+do $$
+declare
+    member name;
+begin
+    execute format('grant newton_worker to %I', current_user);
+    for member in
+        select u.rolname
+        from pg_auth_members as m
+        join pg_roles as u on u.oid = m.member
+        where m.roleid = 'newton_app'::regrole and u.rolname <> current_user
+    loop
+        execute format('grant newton_worker to %I', member);
+    end loop;
+end
+$$;
+
+grant usage on schema runtime to newton_worker;
+
+-- Restricts a table to the agent in scope. If newton.agent_id is not set, the policy compares with NULL and no row
+-- matches.
 create procedure runtime.isolate(target regclass)
 language plpgsql
 as $$
@@ -43,7 +74,11 @@ create table runtime.agents (
     created_at timestamptz not null
 );
 
-comment on table runtime.agents is 'One mind. agent_id is derived from the name, so no lookup reads another agent.';
+comment on table runtime.agents is
+'One agent. agent_id is derived from the name, so a lookup by name reads no other row.';
 
 call runtime.isolate('runtime.agents');
 grant select, insert on runtime.agents to newton_app;
+create policy worker on runtime.agents for select to newton_worker using (true);
+grant select on runtime.agents to newton_worker;
+

@@ -1,4 +1,12 @@
--- The spine: what every kind of memory has. Kind tables hold only what is theirs and share the id.
+-- Returns true if a memory of this kind in this state is not current knowledge. An archived episode still is: it only
+-- lost its details. The function is inlined into the calling query, so partial indexes on the same expression are used.
+create function memory.is_obsolete(kind text, state text) returns boolean
+language sql
+immutable
+parallel safe
+return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
+
+-- The columns that every kind of memory has. Each kind adds its own table with the same memory_id.
 create table memory.memories (
     agent_id uuid not null references runtime.agents (agent_id),
     memory_id uuid not null,
@@ -9,7 +17,7 @@ create table memory.memories (
     full_text text,
     micro_tokens integer not null check (micro_tokens > 0),
     summary_tokens integer not null check (summary_tokens > 0),
-    words integer not null check (words >= 0),
+    word_count integer not null check (word_count >= 0),
     confidence real check (confidence between 0 and 1),
     importance real check (importance between 0 and 1),
     outcome text check (outcome in ('success', 'partial', 'failure', 'pending')),
@@ -22,15 +30,15 @@ create table memory.memories (
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
     ref text check (ref <> ''),
-    thread uuid,
-    place integer check (place >= 0),
+    thread_id uuid,
+    position integer check (position >= 0),
     quarantined boolean not null,
     content_hash bytea not null check (length(content_hash) = 32),
     primary key (agent_id, memory_id),
     unique (agent_id, kind, content_hash),
-    unique (agent_id, kind, thread, place),
-    check ((thread is null) = (place is null)),
-    constraint states check (
+    unique (agent_id, kind, thread_id, position),
+    check ((thread_id is null) = (position is null)),
+    constraint memories_state_check check (
         (kind = 'exchange' and state = 'ACTIVE')
         or (kind = 'episode' and state in ('ACTIVE', 'SUMMARIZED', 'ARCHIVED'))
         or (kind = 'fact' and state in ('NEW', 'CONFIRMED', 'CORE', 'SUPERSEDED', 'INACTIVE'))
@@ -39,47 +47,56 @@ create table memory.memories (
         or (kind in ('event', 'entity', 'relation') and state in ('ACTIVE', 'ARCHIVED'))
         or (kind = 'passage' and state in ('ACTIVE', 'SUPERSEDED', 'ARCHIVED'))
         or (kind = 'decision' and state in ('RECORDED', 'PENDING', 'REVIEWED'))
+        or (kind = 'artifact' and state in ('ACTIVE', 'SUPERSEDED'))
     )
 );
 
-comment on column memory.memories.micro is 'One line of about 20 tokens, made when the memory is written; of a decision again with its outcome.';
-comment on column memory.memories.summary is 'One line of at most about 100 tokens, made with the micro.';
-comment on column memory.memories.full_text is 'The whole of it; null where the kind keeps it (exchange: its message).';
-comment on column memory.memories.thread is 'What it is a piece of, and there its place: an exchange is a line of its session.';
-comment on column memory.memories.micro_tokens is 'Tokens of the line as a context renders it: bullet and line end included.';
-comment on column memory.memories.words is 'Indexed words, repeats included: the document length of BM25.';
-comment on column memory.memories.origin is 'The way it came in (chat, cli, import, …). Set by code, never changed.';
-comment on column memory.memories.importance is 'As a person gave it; null where it follows from the memory''s record.';
-comment on column memory.memories.trust is 'Tier of who said it; the lowest of its sources when derived. Never changed.';
-comment on column memory.memories.quarantined is 'Said by a tool or the web, and not corroborated yet.';
-comment on column memory.memories.ref is 'The caller''s id, unique per kind; of a line, unique in its session.';
+comment on column memory.memories.micro is
+'One line of about 20 tokens, generated when the memory is written; for a decision, again when its outcome is recorded.';
+comment on column memory.memories.summary is 'One line of at most about 100 tokens, generated with micro.';
+comment on column memory.memories.full_text is
+'The complete text; null if the kind stores it elsewhere (an exchange: in its message).';
+comment on column memory.memories.thread_id is
+'The sequence that the memory is part of, with its position in it: for an exchange, its session.';
+comment on column memory.memories.micro_tokens is
+'Tokens of the line as rendered in a context, including bullet and line end.';
+comment on column memory.memories.word_count is
+'Number of indexed words, with repetitions: the document length of BM25.';
+comment on column memory.memories.origin is
+'The entry point it came through (chat, cli, import, …). Set by code, immutable.';
+comment on column memory.memories.importance is
+'Set by a person; null if the importance is computed from the memory''s record.';
+comment on column memory.memories.trust is
+'Trust level of the author; for a derived memory the lowest of its sources. Immutable.';
+comment on column memory.memories.quarantined is 'Written by a tool or the web and not corroborated yet.';
+comment on column memory.memories.ref is 'The caller''s id: unique per kind; for an exchange, unique in its session.';
 
--- Whether a memory of this kind in this state is no current knowledge any more. An archived episode has only lost its
--- details. Its body is read into the statements that call it, so indexes on it serve them.
-create function memory.is_past(kind text, state text) returns boolean
-language sql
-immutable
-parallel safe
-return state in ('SUPERSEDED', 'INACTIVE', 'RETIRED') or (state = 'ARCHIVED' and kind <> 'episode');
-
-create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread)
+create unique index memories_ref_key on memory.memories (agent_id, kind, ref, thread_id)
 nulls not distinct
 where ref is not null;
-create index memories_corpus_idx on memory.memories (agent_id) include (words) where words > 0;
-create index memories_past_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
-where quarantined or memory.is_past(kind, state);
+-- Artifacts repeat what other memories say, so they do not count in the document frequencies of BM25.
+create index memories_corpus_idx on memory.memories (agent_id) include (word_count) where word_count > 0 and kind <> 'artifact';
+create index memories_hidden_idx on memory.memories (agent_id, memory_id) include (quarantined, state, kind)
+where quarantined or memory.is_obsolete(kind, state);
 create index memories_kind_idx on memory.memories (agent_id, kind, memory_id);
 
 call runtime.isolate('memory.memories');
 grant select, insert on memory.memories to newton_app;
--- Origin, trust, kind and hash are not in this list, so no statement of the application can change them.
+-- Origin, trust, kind and hash are not in this list, so the application cannot change them.
 grant update (
     state, quarantined, confirmations, confirmed_at, accessed_at, uses, importance, outcome, confidence, full_text,
     micro, summary, micro_tokens, summary_tokens
 )
 on memory.memories to newton_app;
 
--- What a derived memory was made from. Its trust is never above theirs.
+-- Decisions that are recorded but not carried out yet.
+create index memories_open_decisions_idx on memory.memories (agent_id, occurred_at desc)
+where kind = 'decision' and state = 'RECORDED';
+
+-- Searches by time range.
+create index memories_occurred_idx on memory.memories (agent_id, kind, occurred_at);
+
+-- The memories that a derived memory was made from. Its trust is never higher than theirs.
 create table memory.sources (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -94,12 +111,12 @@ create index sources_source_idx on memory.sources (agent_id, source_id);
 call runtime.isolate('memory.sources');
 grant select, insert on memory.sources to newton_app;
 
--- Each time a memory was met again: who said so, and under which ref, so that one telling never counts twice.
+-- Each repetition of a memory, with its author and ref, so that one statement never counts twice.
 create table memory.confirmations (
     agent_id uuid not null,
     memory_id uuid not null,
     ref text not null check (ref <> ''),
-    at timestamptz not null,
+    confirmed_at timestamptz not null,
     origin text not null check (origin <> ''),
     trust text not null check (trust in ('operator', 'user', 'agent', 'tool', 'web')),
     source text not null check (source <> ''),
@@ -108,14 +125,14 @@ create table memory.confirmations (
 );
 
 comment on column memory.confirmations.source is
-'Where it was said, such as a session or a door on one day: tellings of one source are not independent.';
+'Where it was said, for example a session, or an entry point on one day. Repetitions from the same source are not independent.';
 
 create index confirmations_ref_idx on memory.confirmations (agent_id, ref);
 
 call runtime.isolate('memory.confirmations');
 grant select, insert on memory.confirmations to newton_app;
 
--- What one memory is to another. Links are only ever added.
+-- Relations between memories. Insert only.
 create table memory.links (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -125,7 +142,7 @@ create table memory.links (
         )
     ),
     other_id uuid not null check (other_id <> memory_id),
-    at timestamptz not null,
+    created_at timestamptz not null,
     primary key (agent_id, memory_id, link, other_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
     foreign key (agent_id, other_id) references memory.memories (agent_id, memory_id)
@@ -134,22 +151,22 @@ create table memory.links (
 create index links_other_idx on memory.links (agent_id, other_id, link);
 
 comment on column memory.links.link is
-'memory_id supersedes other_id, or says that it was wrong; corroborates it; is near it in meaning, undecided;
-is evidence for it; was born in it (part_of); of decisions: depends on it, relates to it, contradicts it.';
+'memory_id supersedes other_id, says that it was wrong (was_wrong), corroborates it, is similar to it but undecided
+(near), is evidence for it, or was created in it (part_of); between decisions: depends_on, relates, contradicts.';
 
 call runtime.isolate('memory.links');
 grant select, insert on memory.links to newton_app;
 
--- Every change of a memory's state, with its reason. The state before the first change after a moment was the state then.
+-- Every state change with its reason. The state at a past moment is the from_state of the first transition after it.
 create table memory.transitions (
     agent_id uuid not null,
     memory_id uuid not null,
     transition_id uuid not null,
-    at timestamptz not null,
+    changed_at timestamptz not null,
     event text not null check (event <> ''),
     from_state text not null check (from_state <> ''),
     to_state text not null check (to_state <> ''),
-    because text not null check (because <> ''),
+    reason text not null check (reason <> ''),
     origin text not null check (origin <> ''),
     primary key (agent_id, memory_id, transition_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
@@ -158,59 +175,60 @@ create table memory.transitions (
 call runtime.isolate('memory.transitions');
 grant select, insert on memory.transitions to newton_app;
 
--- Full texts that are rarely read: compressed, and given back whole.
-create table memory.cold (
+-- Full texts that are rarely read, compressed without loss.
+create table memory.archived_texts (
     agent_id uuid not null,
     memory_id uuid not null,
-    packed bytea not null,
+    compressed bytea not null,
     primary key (agent_id, memory_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.cold.packed is 'zlib of the UTF-8 text.';
+comment on column memory.archived_texts.compressed is 'zlib of the UTF-8 text.';
 
-call runtime.isolate('memory.cold');
-grant select, insert on memory.cold to newton_app;
+call runtime.isolate('memory.archived_texts');
+grant select, insert on memory.archived_texts to newton_app;
 
--- The short forms that a memory had before: a stored context replays, and a past one is rebuilt, in the words of then.
--- The form after the last one that ended by a moment was the form then. Whatever takes words away empties it too.
-create table memory.former_forms (
+-- Earlier versions of the short texts of a memory, so that stored contexts can be replayed and past ones rebuilt. The
+-- version at a past moment is the first one replaced after it. Erasing a memory's text deletes its versions too.
+create table memory.memory_versions (
     agent_id uuid not null,
     memory_id uuid not null,
-    form_id uuid not null,
-    until timestamptz not null,
+    version_id uuid not null,
+    replaced_at timestamptz not null,
     micro text not null,
     summary text not null,
     micro_tokens integer not null,
     summary_tokens integer not null,
     outcome text,
-    primary key (agent_id, memory_id, form_id),
+    primary key (agent_id, memory_id, version_id),
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.former_forms.outcome is 'What the memory had turned out until then: it changes with the forms that tell of it.';
+comment on column memory.memory_versions.outcome is
+'The outcome at the time of this version; it changes together with the short texts.';
 
-call runtime.isolate('memory.former_forms');
-grant select, insert on memory.former_forms to newton_app;
+call runtime.isolate('memory.memory_versions');
+grant select, insert on memory.memory_versions to newton_app;
 
--- The words of each memory, agent first: exact BM25 from one range scan, under row level security.
+-- Inverted index, agent first: exact BM25 from one range scan, under row level security.
 create table memory.postings (
     agent_id uuid not null,
     lexeme text not null,
     memory_id uuid not null,
     kind text not null,
     tf integer not null check (tf > 0),
-    words integer not null check (words > 0),
-    primary key (agent_id, lexeme, memory_id) include (kind, tf, words)
+    word_count integer not null check (word_count > 0),
+    primary key (agent_id, lexeme, memory_id) include (kind, tf, word_count)
 );
 
 comment on table memory.postings is
-'An index in all but name: written by the statement that writes its memory. A foreign key would cost two thirds of it.';
+'Written by the statement that writes the memory. There is no foreign key, because it would cost two thirds of the insert time.';
 
 call runtime.isolate('memory.postings');
 grant select, insert on memory.postings to newton_app;
 
--- Which model made a vector. Small and the same for every agent: a reference table.
+-- Embedding models. Shared by all agents.
 create table memory.models (
     model_id uuid primary key,
     identity text not null check (identity <> ''),
@@ -221,7 +239,8 @@ comment on column memory.models.dimensions is 'At most 1,300: a longer vector do
 
 grant select, insert on memory.models to newton_app;
 
--- One vector per memory and model. The key covers the vector: an exact scan of one agent never touches the heap.
+-- One vector per memory and model. The primary key includes the vector, so an exact scan of one agent never reads the
+-- heap.
 create table memory.embeddings (
     agent_id uuid not null,
     model_id uuid not null references memory.models (model_id),
@@ -237,7 +256,8 @@ alter table memory.embeddings alter column embedding set storage plain;
 call runtime.isolate('memory.embeddings');
 grant select, insert on memory.embeddings to newton_app;
 
--- Memories that still wait for their vector. The row commits with the memory and goes when the vector lands.
+-- Transactional outbox: memories that wait for their embedding. The row commits with the memory and is deleted when the
+-- vector is stored.
 create table memory.outbox (
     agent_id uuid not null,
     memory_id uuid not null,
@@ -248,8 +268,74 @@ create table memory.outbox (
     foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
 );
 
-comment on column memory.outbox.text is 'What to embed; gone when the vector is there.';
+comment on column memory.outbox.text is 'The text to embed; deleted with the row when the vector is stored.';
 
 call runtime.isolate('memory.outbox');
 grant select, insert, delete on memory.outbox to newton_app;
 grant update (attempts, error) on memory.outbox to newton_app;
+
+-- Tombstones: what was forgotten, when, why and through which entry point. The texts themselves are deleted.
+create table memory.forgotten (
+    agent_id uuid not null references runtime.agents (agent_id),
+    memory_id uuid not null,
+    kind text not null,
+    forgotten_at timestamptz not null,
+    reason text not null check (reason <> ''),
+    origin text not null check (origin <> ''),
+    primary key (agent_id, memory_id)
+);
+
+call runtime.isolate('memory.forgotten');
+grant select, insert on memory.forgotten to newton_app;
+
+-- Shorter versions of long messages, written by a model. The same text is never shortened twice.
+create table memory.line_summaries (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    content_hash bytea not null check (length(content_hash) = 32),
+    max_tokens integer not null check (max_tokens > 0),
+    text text check (text <> '' and text !~ '[\n\r]'),
+    created_at timestamptz not null,
+    primary key (agent_id, memory_id, max_tokens),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id)
+);
+
+create index line_summaries_content_idx on memory.line_summaries (agent_id, content_hash, max_tokens);
+
+comment on column memory.line_summaries.memory_id is
+'The memory that it was generated for. Forgetting the memory deletes the row.';
+comment on column memory.line_summaries.max_tokens is 'The token limit that was requested.';
+comment on column memory.line_summaries.text is 'Null if the model''s answer was unusable: empty, or not short enough.';
+
+call runtime.isolate('memory.line_summaries');
+grant select, insert on memory.line_summaries to newton_app;
+
+-- Times other than its own that a memory refers to: "yesterday", said on 8 May, is 7 May.
+create table memory.mentioned_times (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    starts_at timestamptz not null,
+    ends_at timestamptz not null,
+    primary key (agent_id, starts_at, memory_id, ends_at),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id),
+    check (starts_at < ends_at and ends_at - starts_at <= interval '366 days')
+);
+
+comment on table memory.mentioned_times is
+'Resolved against the memory''s own time when it is written. No range is longer than a year, so a range query has a lower bound.';
+
+create index mentioned_times_memory_idx on memory.mentioned_times (agent_id, memory_id);
+
+call runtime.isolate('memory.mentioned_times');
+grant select, insert on memory.mentioned_times to newton_app;
+
+-- The embedding model that searches use for each agent. A new model is filled beside it before the switch.
+create table memory.active_models (
+    agent_id uuid primary key references runtime.agents (agent_id),
+    model_id uuid not null references memory.models (model_id),
+    activated_at timestamptz not null
+);
+
+call runtime.isolate('memory.active_models');
+grant select, insert, update (model_id, activated_at) on memory.active_models to newton_app;
+

@@ -1,4 +1,4 @@
--- Conversations, word for word and append-only: the evidence that everything else points to.
+-- Conversations, verbatim and append-only: the evidence that every other memory refers to.
 create table dialogue.sessions (
     agent_id uuid not null references runtime.agents (agent_id),
     session_id uuid not null,
@@ -8,11 +8,11 @@ create table dialogue.sessions (
     parent_position integer,
     primary key (agent_id, session_id),
     unique (agent_id, ref),
-    foreign key (agent_id, parent_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, parent_id) references dialogue.sessions (agent_id, session_id) deferrable,
     check ((parent_id is null) = (parent_position is null))
 );
 
-comment on column dialogue.sessions.parent_id is 'A branch goes on from its parent''s lines up to parent_position.';
+comment on column dialogue.sessions.parent_id is 'A branch continues its parent''s messages up to parent_position.';
 
 call runtime.isolate('dialogue.sessions');
 grant select, insert on dialogue.sessions to newton_app;
@@ -25,31 +25,294 @@ create table dialogue.messages (
     role text not null check (role in ('user', 'assistant', 'system', 'tool')),
     name text check (name <> ''),
     content text not null,
-    calls jsonb check (jsonb_typeof(calls) = 'array'),
-    answers text check (answers <> ''),
-    aside boolean not null,
+    tool_calls jsonb check (jsonb_typeof(tool_calls) = 'array'),
+    tool_call_id text check (tool_call_id <> ''),
+    is_notice boolean not null,
     tokens integer not null check (tokens > 0),
     said_at timestamptz not null,
     recorded_at timestamptz not null,
     primary key (agent_id, session_id, position),
-    unique (agent_id, ref, session_id),  -- a range of places is never looked up by it
+    unique (agent_id, ref, session_id),  -- ref first: range scans over positions never use this index
     foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
-    check (content <> '' or calls is not null),
-    check (calls is null or role = 'assistant'),
-    check (answers is null or role = 'tool')
+    check (content <> '' or tool_calls is not null),
+    check (tool_calls is null or role = 'assistant'),
+    check (tool_call_id is null or role = 'tool')
 );
 
--- not unique: an endpoint may number its calls from the beginning in each turn
-create index messages_answers_idx on dialogue.messages (agent_id, session_id, answers) where answers is not null;
-create index messages_calls_idx on dialogue.messages (agent_id, session_id, position) where calls is not null;
+-- not unique: an endpoint may restart the numbering of its calls in each turn
+create index messages_tool_call_idx on dialogue.messages (agent_id, session_id, tool_call_id) where tool_call_id is not null;
+create index messages_tool_calls_idx on dialogue.messages (agent_id, session_id, position) where tool_calls is not null;
 
-comment on column dialogue.messages.tokens is 'Of the content and the calls, counted once, when it was said.';
-comment on column dialogue.messages.calls is 'What tools are called with it: {id, name, arguments} each.';
-comment on column dialogue.messages.answers is 'The id of the call that a tool''s words answer.';
-comment on column dialogue.messages.aside is 'Newton''s own words, because no model had any: sent to no model, and no memory.';
-comment on column dialogue.messages.ref is 'The caller''s id of the line; a hash of the line when the caller gave none.';
+comment on column dialogue.messages.tokens is 'Tokens of content and tool calls, counted when the message is stored.';
+comment on column dialogue.messages.tool_calls is 'Tool calls: {id, name, arguments} each.';
+comment on column dialogue.messages.tool_call_id is 'For a tool result: the id of the call that it answers.';
+comment on column dialogue.messages.is_notice is
+'A notice written by Newton when no model answered. It is never sent to a model and creates no memory.';
+comment on column dialogue.messages.ref is
+'The caller''s id of the message; a hash of the message if the caller gave none.';
 
-comment on table dialogue.messages is 'A line becomes a memory of kind exchange with thread = session_id and place = position.';
+comment on table dialogue.messages is
+'A message becomes a memory of kind exchange with thread_id = session_id and the same position.';
 
 call runtime.isolate('dialogue.messages');
 grant select, insert on dialogue.messages to newton_app;
+
+create table dialogue.artifacts (
+    agent_id uuid not null,
+    memory_id uuid not null,
+    session_id uuid not null,
+    type text not null check (type in ('summary', 'facts', 'tools')),
+    chunk_index integer not null check (chunk_index >= 0),
+    first_position integer check (first_position >= 0),
+    last_position integer check (last_position >= first_position),
+    source text check (source <> ''),
+    created_at timestamptz not null,
+    primary key (agent_id, memory_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, memory_id) references memory.memories (agent_id, memory_id) on delete cascade,
+    check ((first_position is null) = (last_position is null))
+);
+
+create index artifacts_session_idx on dialogue.artifacts (agent_id, session_id, type);
+
+comment on table dialogue.artifacts is
+'The memory of an artifact has thread_id = session_id; its position numbers the artifacts of the session.';
+comment on column dialogue.artifacts.chunk_index is 'Index of the chunk, starting at 0, if the text was split.';
+comment on column dialogue.artifacts.first_position is
+'The messages it was made from; null if it was made from none, for example from a web page.';
+comment on column dialogue.artifacts.source is 'The tool that returned the text, or the URL.';
+
+call runtime.isolate('dialogue.artifacts');
+grant select, insert on dialogue.artifacts to newton_app;
+
+-- Compaction entries replace ranges of messages in what a model is sent. The messages stay unchanged, and removing an
+-- entry restores what it replaced.
+create table dialogue.compaction_entries (
+    agent_id uuid not null,
+    session_id uuid not null,
+    entry_id uuid not null,
+    kind text not null check (kind in ('mask', 'tools', 'turn', 'goals', 'merged', 'task')),
+    first_position integer not null check (first_position >= 0),
+    last_position integer not null,
+    text text not null check (text <> ''),
+    tokens integer not null check (tokens > 0),
+    tokens_before integer not null,
+    strategy text not null check (strategy <> ''),
+    prompt text not null,
+    model text check (model <> ''),
+    created_at timestamptz not null,
+    primary key (agent_id, session_id, entry_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    check (last_position >= first_position),
+    constraint compaction_entries_shorter_check check (tokens < tokens_before)
+);
+
+create index compaction_entries_range_idx
+on dialogue.compaction_entries (agent_id, session_id, first_position, last_position desc, created_at desc, entry_id desc);
+
+comment on column dialogue.compaction_entries.tokens_before is 'Tokens of what the entry replaced.';
+comment on column dialogue.compaction_entries.prompt is
+'The version of the prompt or of the rules that produced the entry.';
+comment on column dialogue.compaction_entries.model is
+'The model that wrote the text; null if it was extracted from the messages.';
+
+call runtime.isolate('dialogue.compaction_entries');
+grant select, insert on dialogue.compaction_entries to newton_app;
+
+-- Entries that a person, or a program on their behalf, has removed.
+create table dialogue.entry_restorations (
+    agent_id uuid not null,
+    session_id uuid not null,
+    entry_id uuid not null,
+    pinned boolean not null,
+    restored_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, entry_id),
+    foreign key (agent_id, session_id, entry_id)
+        references dialogue.compaction_entries (agent_id, session_id, entry_id) on delete cascade
+);
+
+comment on column dialogue.entry_restorations.pinned is
+'True: the range is not compacted again. False: the entry was only removed because it covered the one that was meant.';
+
+call runtime.isolate('dialogue.entry_restorations');
+grant select, insert on dialogue.entry_restorations to newton_app;
+
+-- The messages of other sessions that a branch begins with: one row for each ancestor.
+create table dialogue.lineage (
+    agent_id uuid not null,
+    session_id uuid not null,
+    ancestor_id uuid not null,
+    first_position integer not null check (first_position >= 0),
+    last_position integer not null,
+    primary key (agent_id, session_id, ancestor_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, ancestor_id) references dialogue.sessions (agent_id, session_id),
+    check (last_position >= first_position)
+);
+
+call runtime.isolate('dialogue.lineage');
+grant select, insert on dialogue.lineage to newton_app;
+
+create table dialogue.checkpoints (
+    agent_id uuid not null,
+    session_id uuid not null,
+    name text not null check (name <> ''),
+    position integer not null check (position >= 0),
+    created_at timestamptz not null,
+    primary key (agent_id, session_id, name),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('dialogue.checkpoints');
+grant select, insert on dialogue.checkpoints to newton_app;
+
+-- Messages of one session that are shown in another one, after a position.
+create table dialogue.injections (
+    agent_id uuid not null,
+    session_id uuid not null,
+    injection_id uuid not null,
+    position integer not null check (position >= 0),
+    source_session_id uuid not null,
+    first_position integer not null,
+    last_position integer not null,
+    tokens integer not null check (tokens > 0),
+    created_at timestamptz not null,
+    primary key (agent_id, session_id, injection_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, source_session_id) references dialogue.sessions (agent_id, session_id),
+    check (last_position >= first_position)
+);
+
+call runtime.isolate('dialogue.injections');
+grant select, insert on dialogue.injections to newton_app;
+
+-- Injections that a person, or a program on their behalf, has removed again.
+create table dialogue.injection_removals (
+    agent_id uuid not null,
+    session_id uuid not null,
+    injection_id uuid not null,
+    removed_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, injection_id),
+    foreign key (agent_id, session_id, injection_id)
+        references dialogue.injections (agent_id, session_id, injection_id)
+);
+
+call runtime.isolate('dialogue.injection_removals');
+grant select, insert on dialogue.injection_removals to newton_app;
+
+-- Session leases: the exclusive right to run a turn or a compaction until expires_at, by the clock of the database. The
+-- lease of a killed process expires.
+create table dialogue.leases (
+    agent_id uuid not null,
+    session_id uuid not null,
+    purpose text not null check (purpose in ('turn', 'compaction')),
+    holder uuid not null,
+    expires_at timestamptz not null,
+    primary key (agent_id, session_id, purpose),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('dialogue.leases');
+grant select, insert, update (holder, expires_at) on dialogue.leases to newton_app;
+
+-- Statistics of each compaction run.
+create table dialogue.compaction_runs (
+    agent_id uuid not null,
+    session_id uuid not null,
+    run_id uuid not null,
+    strategy text not null check (strategy <> ''),
+    started_at timestamptz not null,
+    duration_ms real not null check (duration_ms >= 0),
+    tokens_before integer not null,
+    tokens_after integer not null,
+    error text check (error <> ''),
+    primary key (agent_id, session_id, run_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('dialogue.compaction_runs');
+grant select, insert on dialogue.compaction_runs to newton_app;
+
+-- Task stack of a session: goals with sub-goals. The active tasks form one chain and its innermost task is the current
+-- one, so a task has at most one active child and a session at most one active root.
+create table dialogue.tasks (
+    agent_id uuid not null,
+    session_id uuid not null,
+    task_id uuid not null,
+    number integer not null check (number > 0),
+    parent_id uuid,
+    replaces_task_id uuid,
+    depth integer not null check (depth >= 0),
+    goal text not null check (goal <> ''),
+    status text not null default 'active',
+    first_position integer not null check (first_position >= 0),
+    pushed_at timestamptz not null,
+    primary key (agent_id, session_id, task_id),
+    unique (agent_id, session_id, number),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id),
+    foreign key (agent_id, session_id, parent_id) references dialogue.tasks (agent_id, session_id, task_id) deferrable,
+    foreign key (agent_id, session_id, replaces_task_id) references dialogue.tasks (agent_id, session_id, task_id) deferrable,
+    constraint tasks_status_check check (status in ('active', 'blocked', 'complete', 'failed')),
+    constraint tasks_root_check check ((depth = 0) = (parent_id is null))
+);
+
+create unique index tasks_active_idx on dialogue.tasks (agent_id, session_id, parent_id) nulls not distinct
+where status = 'active';
+
+comment on column dialogue.tasks.task_id is 'Also the memory_id of the episode that is written when the task ends.';
+comment on column dialogue.tasks.replaces_task_id is 'The failed task that this one replaces.';
+comment on column dialogue.tasks.first_position is
+'The position of the first message after the push, present or future.';
+
+call runtime.isolate('dialogue.tasks');
+grant select, insert, update (status) on dialogue.tasks to newton_app;
+
+-- Every status change of a task, so that the stack can be rebuilt for any moment.
+create table dialogue.task_transitions (
+    agent_id uuid not null,
+    session_id uuid not null,
+    task_id uuid not null,
+    step integer not null check (step > 0),
+    event text not null,
+    from_status text not null,
+    to_status text not null,
+    text text check (text <> ''),
+    position integer not null check (position >= -1),
+    changed_at timestamptz not null,
+    origin text not null check (origin <> ''),
+    primary key (agent_id, session_id, task_id, step),
+    foreign key (agent_id, session_id, task_id) references dialogue.tasks (agent_id, session_id, task_id),
+    constraint task_transitions_allowed_check check (
+        (from_status, event, to_status) in (
+            ('active', 'completed', 'complete'),
+            ('active', 'failed', 'failed'),
+            ('active', 'blocked', 'blocked'),
+            ('blocked', 'resumed', 'active'),
+            ('blocked', 'abandoned', 'failed')
+        )
+    ),
+    constraint task_transitions_outcome_check check (text is not null or event = 'resumed')
+);
+
+comment on column dialogue.task_transitions.text is 'The result, or the reason why the task failed or is blocked.';
+comment on column dialogue.task_transitions.position is
+'The last position of the session at that time; -1 if it was empty.';
+
+call runtime.isolate('dialogue.task_transitions');
+grant select, insert on dialogue.task_transitions to newton_app;
+
+-- How far each session has been read for durable facts. Forgetting an artifact does not lower the watermark, so it is
+-- not extracted again.
+create table dialogue.fact_watermarks (
+    agent_id uuid not null,
+    session_id uuid not null,
+    last_position integer not null check (last_position >= 0),
+    primary key (agent_id, session_id),
+    foreign key (agent_id, session_id) references dialogue.sessions (agent_id, session_id)
+);
+
+call runtime.isolate('dialogue.fact_watermarks');
+grant select, insert, update (last_position) on dialogue.fact_watermarks to newton_app;
+

@@ -35,7 +35,7 @@ grant insert on public.effects to newton_app;
 UNFENCED = """
 update runtime.jobs
 set state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
-    because = $6
+    reason = $6
 where agent_id = $1 and job_id = $2 and ($3::text is null or $4::bigint >= 0)
 returning name, slot
 """
@@ -201,7 +201,7 @@ async def counts(owner: "asyncpg.Pool[Any]") -> tuple[int, int, int]:
 def main(words: Sequence[str]) -> None:
     dsn, lease, renew, poll, seconds, fenced = words
     if fenced == "0":
-        queue.SQL["finish"] = replace(queue.SQL["finish"], sql=UNFENCED)
+        queue.SQL["finish_run"] = replace(queue.SQL["finish_run"], sql=UNFENCED)
     pace = Pace(lease=float(lease), renew=float(renew), poll=float(poll), drain=1.0)
     asyncio.run(works(dsn, pace, float(seconds)))
 

@@ -162,6 +162,6 @@ async def tx(line: Tx) -> AsyncIterator[Tx]:
     """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
     agent_id = ids.agent_id("ana")
     await begin(line, agent_id)
-    await agents.SQL["register"].run(line, agent_id=agent_id, name="ana", now=NOON)
+    await agents.SQL["insert_agent"].run(line, agent_id=agent_id, name="ana", now=NOON)
     yield line
     await line.execute("rollback")

@@ -84,9 +84,9 @@ class Erasing:
 
     async def _unheld(self, tx: Tx, found: Going, *, because: str) -> None:
         ids, kinds = [one for one, _ in found.beside], [kind for _, kind in found.beside]
-        noted = {"now": self.scope.now(), "because": because, "origin": self.scope.origin}
-        await SQL["note"].run(tx, agent_id=self.scope.agent_id, ids=ids, kinds=kinds, **noted)
-        await SQL["unsay"].run(tx, agent_id=self.scope.agent_id, ids=ids, pattern=_pattern(found.names))
+        noted = {"now": self.scope.now(), "reason": because, "origin": self.scope.origin}
+        await SQL["record_forgotten"].run(tx, agent_id=self.scope.agent_id, ids=ids, kinds=kinds, **noted)
+        await SQL["redact_references"].run(tx, agent_id=self.scope.agent_id, ids=ids, pattern=_pattern(found.names))
 
     async def _unsay(self, tx: Tx, tenet_id: UUID, hand: Hand) -> None:
         held = {one.tenet_id for one in await identity.written(tx, agent_id=self.scope.agent_id) if one.words}
@@ -96,21 +96,21 @@ class Erasing:
     async def wipe(self) -> None:
         """Takes the agent away with all that it is; who may speak for it stays."""
         async with self.scope.transaction() as tx:
-            await SQL["wipe"].run(tx, agent_id=self.scope.agent_id)
+            await SQL["erase_agent"].run(tx, agent_id=self.scope.agent_id)
             silence(agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def _going(self, tx: Tx, subject: str) -> Going:
         said = clean(subject, what="subject")
-        rows = await SQL["aliases"].all(tx, agent_id=self.scope.agent_id, key=key(said))
+        rows = await SQL["find_aliases"].all(tx, agent_id=self.scope.agent_id, key=key(said))
         others = [name for row in rows for name in (row["name"], *row["aliases"])]
         names = tuple(sorted({said, *others}))
         keys = list({one for name in names for one in (key(name), name.casefold(), name.lower())})
         pattern = _pattern(names)
-        about = await SQL["about"].all(
+        about = await SQL["find_memories_about"].all(
             tx, agent_id=self.scope.agent_id, keys=keys, pattern=pattern, shipped=procedures.FROM_DISK
         )
-        tenets = await SQL["tenets"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
-        beside = await SQL["beside"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
+        tenets = await SQL["find_tenets"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
+        beside = await SQL["find_other_records"].all(tx, agent_id=self.scope.agent_id, pattern=pattern)
         if not about and not tenets and not beside:
             raise InputError(f"Nothing is told of {said!r} or said by them.", hint="`newton entities` lists names.")
         return Going(

@@ -1,12 +1,12 @@
--- name: aliases(agent_id, key)
--- What else somebody is called.
+-- name: find_aliases(agent_id, key)
+-- Other names of a person.
 select name, aliases
 from heart.entities
 where agent_id = $1 and key = $2;
 
--- name: about(agent_id, keys, pattern, shipped)
--- What is said by somebody or of them: by its speaker, its subject, the entity it names, or its words. What follows a
--- folder of procedures was told of nobody.
+-- name: find_memories_about(agent_id, keys, pattern, shipped)
+-- Memories said by or about a person: found by speaker, subject, mentioned entity or text. Procedures shipped on disk
+-- are skipped.
 with named as (
     select memory_id
     from heart.entities
@@ -27,10 +27,10 @@ found as (
     select m.memory_id
     from dialogue.messages as d
     join memory.memories as m
-        on m.agent_id = $1 and m.kind = 'exchange' and m.thread = d.session_id and m.place = d.position
+        on m.agent_id = $1 and m.kind = 'exchange' and m.thread_id = d.session_id and m.position = d.position
     where
         d.agent_id = $1
-        and (lower(d.name) = any($2::text[]) or d.content ~* $3 or d.calls::text ~* $3)
+        and (lower(d.name) = any($2::text[]) or d.content ~* $3 or d.tool_calls::text ~* $3)
     union
     select memory_id
     from memory.memories
@@ -38,10 +38,10 @@ found as (
     union
     select memory_id
     from heart.procedures
-    where agent_id = $1 and concat_ws(' ', description, details, core::text, goals::text, triggers::text) ~* $3
+    where agent_id = $1 and concat_ws(' ', description, details, steps::text, goals::text, triggers::text) ~* $3
     union
     select memory_id
-    from memory.former_forms
+    from memory.memory_versions
     where agent_id = $1 and concat_ws(' ', micro, summary) ~* $3
     union
     select p.memory_id
@@ -50,13 +50,13 @@ found as (
     where p.agent_id = $1 and concat_ws(' ', d.title, substring(d.ref from '[^/]*$')) ~* $3
     union
     select decision_id
-    from brain.records as r
+    from brain.decision_records as r
     where
         r.agent_id = $1
         and exists (
             select
-            from brain.texts as t
-            where t.agent_id = $1 and t.record_id = r.record_id and t.words::text ~* $3
+            from brain.decision_texts as t
+            where t.agent_id = $1 and t.record_id = r.record_id and t.texts::text ~* $3
         )
 )
 select m.memory_id, m.kind, m.micro
@@ -65,15 +65,15 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where (m.micro <> '[erased]' or m.kind <> 'decision') and m.origin <> $4
 order by m.kind, m.memory_id;
 
--- name: tenets(agent_id, pattern)
+-- name: find_tenets(agent_id, pattern)
 select tenet_id
 from heart.tenets
-where agent_id = $1 and words ~* $2
+where agent_id = $1 and text ~* $2
 order by tenet_id;
 
--- name: beside(agent_id, pattern)
--- What holds words and is no memory: tasks, documents by their titles and the names of their files, contexts, how sessions
--- and places in them are called, why something was forgotten.
+-- name: find_other_records(agent_id, pattern)
+-- Records outside of memories that contain the text: tasks, documents by title and file name, bundles, names of sessions
+-- and checkpoints, and reasons for forgetting.
 select task_id as id, 'task' as kind
 from dialogue.tasks as t
 where
@@ -82,8 +82,8 @@ where
         t.goal ~* $2
         or exists (
             select
-            from dialogue.task_steps as s
-            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.words ~* $2
+            from dialogue.task_transitions as s
+            where s.agent_id = $1 and s.session_id = t.session_id and s.task_id = t.task_id and s.text ~* $2
         )
     )
 union all
@@ -105,17 +105,17 @@ where agent_id = $1 and name ~* $2
 union all
 select memory_id, 'reason'
 from memory.forgotten
-where agent_id = $1 and because ~* $2
+where agent_id = $1 and reason ~* $2
 order by kind, id;
 
--- name: note(agent_id, ids, kinds, now, because, origin)
-insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)
+-- name: record_forgotten(agent_id, ids, kinds, now, reason, origin)
+insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, g.id, g.kind, $4, $5, $6
 from unnest($2::uuid[], $3::text[]) as g (id, kind)
 on conflict do nothing;
 
--- name: unsay(agent_id, ids, pattern)
-call memory.unsay($1, $2, $3);
+-- name: redact_references(agent_id, ids, pattern)
+call memory.redact_references($1, $2, $3);
 
--- name: wipe(agent_id)
-call runtime.wipe($1);
+-- name: erase_agent(agent_id)
+call runtime.erase_agent($1);

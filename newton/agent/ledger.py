@@ -18,7 +18,7 @@ SAMPLES = 20  # calls from which it is learnt how a model counts
 async def spent(tx: Tx, *, agent_id: UUID, now: datetime) -> int:
     """Tokens asked and answered since midnight UTC."""
     midnight = now.replace(hour=0, minute=0, second=0, microsecond=0)
-    row = await SQL["spent"].one(tx, agent_id=agent_id, since=midnight)
+    row = await SQL["sum_tokens"].one(tx, agent_id=agent_id, since=midnight)
     assert row is not None
     return row["tokens"]
 
@@ -33,22 +33,22 @@ class Asked(NamedTuple):
 async def record(
     tx: Tx, reply: Reply, *, agent_id: UUID, purpose: str, now: datetime, asked: Asked | None = None
 ) -> None:
-    await SQL["record"].run(
+    await SQL["record_usage"].run(
         tx,
         agent_id=agent_id,
         usage_id=new_id(),
-        at=now,
+        created_at=now,
         model=reply.model,
         purpose=purpose,
         input_tokens=reply.input_tokens,
         output_tokens=reply.output_tokens,
         estimated=reply.estimated,
-        counted=asked and asked.counted,
-        messages=asked and asked.messages,
+        counted_tokens=asked and asked.counted,
+        message_count=asked and asked.messages,
     )
 
 
 async def samples(tx: Tx, *, agent_id: UUID, model: str) -> list[Sample]:
     """The latest calls of a model that reported what they cost, beside our own count of them."""
-    rows = await SQL["samples"].all(tx, agent_id=agent_id, model=model, most=SAMPLES)
+    rows = await SQL["list_samples"].all(tx, agent_id=agent_id, model=model, max_rows=SAMPLES)
     return [Sample(*row) for row in rows]

@@ -12,7 +12,7 @@ from newton.db.queries import load
 SQL = load("newton.agent", "telling.sql")
 
 KEPT = timedelta(days=7)  # a reader who was away for longer begins anew
-CHANNEL = "newton_told"  # on which PostgreSQL says whose events there are more of
+CHANNEL = "newton_events"  # on which PostgreSQL says whose events there are more of
 
 
 class Told(NamedTuple):
@@ -33,7 +33,9 @@ def tell(type_: str, about: Mapping[str, object], *, agent_id: UUID, now: dateti
     payload = json.dumps(about)
 
     async def write(tx: Tx) -> None:
-        await SQL["tell"].run(tx, agent_id=agent_id, type=type_, at=now, payload=payload, before=now - KEPT)
+        await SQL["publish"].run(
+            tx, agent_id=agent_id, type=type_, occurred_at=now, payload=payload, keep_after=now - KEPT
+        )
 
     at_the_end(write)
 
@@ -42,19 +44,19 @@ def silence(*, agent_id: UUID, now: datetime) -> None:
     """Lets go of all that was told, if the open unit of work lands; one event says that it was."""
 
     async def write(tx: Tx) -> None:
-        await SQL["silence"].run(tx, agent_id=agent_id, at=now)
+        await SQL["clear"].run(tx, agent_id=agent_id, cleared_at=now)
 
     at_the_end(write)
 
 
 async def since(tx: Tx, number: int, *, agent_id: UUID, most: int = 500) -> list[Told]:
     """Those behind that number, in their order."""
-    rows = await SQL["since"].all(tx, agent_id=agent_id, number=number, most=most)
+    rows = await SQL["list_after"].all(tx, agent_id=agent_id, number=number, max_rows=most)
     return [Told(row["number"], row["type"], row["at"], json.loads(row["payload"])) for row in rows]
 
 
 async def latest(tx: Tx, *, agent_id: UUID) -> int:
     """The number of the last event; 0 when there was none."""
-    row = await SQL["latest"].one(tx, agent_id=agent_id)
+    row = await SQL["get_last_number"].one(tx, agent_id=agent_id)
     assert row is not None
     return row["number"]

@@ -1,24 +1,24 @@
--- name: dense(agent_id, model_id, embedding, kinds, limits)
--- The nearest of each kind and nothing else of them: what an exact search by meaning costs at the least.
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits)
+-- Baseline for benchmarks: the nearest of each kind without any details, the minimum cost of an exact vector search.
 select hit.memory_id
-from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select e.memory_id
     from memory.embeddings as e
     where e.agent_id = $1 and e.model_id = $2 and e.kind = wanted.kind
     order by e.embedding <#> $3
-    limit wanted.most
+    limit wanted.max_rows
 ) as hit;
 
--- name: lexical(agent_id, input, kinds, limits, k1, b)
--- The best of each kind by exact BM25, with their scores and nothing else of them.
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b)
+-- Baseline for benchmarks: the best of each kind by exact BM25, with scores only.
 with corpus as materialized (
-    select count(*)::float8 as texts, greatest(avg(words), 1)::float8 as mean
+    select count(*)::float8 as texts, greatest(avg(word_count), 1)::float8 as mean
     from memory.memories
-    where agent_id = $1 and words > 0 and kind <> 'artifact'
+    where agent_id = $1 and word_count > 0 and kind <> 'artifact'
 ),
 hit as materialized (
-    select p.lexeme, p.memory_id, p.kind, p.tf, p.words
+    select p.lexeme, p.memory_id, p.kind, p.tf, p.word_count
     from memory.postings as p
     where
         p.agent_id = $1
@@ -37,7 +37,7 @@ scored as materialized (
         h.kind,
         sum(
             w.idf * h.tf * ($5::float8 + 1)
-            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.words / c.mean))
+            / (h.tf + $5::float8 * (1 - $6::float8 + $6::float8 * h.word_count / c.mean))
         ) as score
     from hit as h
     join weight as w on w.lexeme = h.lexeme
@@ -45,11 +45,11 @@ scored as materialized (
     group by h.memory_id, h.kind
 )
 select best.memory_id, best.score
-from unnest($3::text[], $4::integer[]) as wanted (kind, most)
+from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select memory_id, score
     from scored
     where scored.kind = wanted.kind
     order by score desc
-    limit wanted.most
+    limit wanted.max_rows
 ) as best;

@@ -145,9 +145,11 @@ async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], flo
     vector = (await newton.scope.embedder.embed([question]))[0]
     times.append(stopwatch())
     async with newton.scope.transaction() as tx:
-        await SQL["dense"].all(tx, **wanted, model_id=model_id(newton.scope.embedder.identity), embedding=vector)
+        await SQL["search_vectors"].all(
+            tx, **wanted, model_id=model_id(newton.scope.embedder.identity), embedding=vector
+        )
         times.append(stopwatch())
-        await SQL["lexical"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
+        await SQL["search_bm25"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
         times.append(stopwatch())
     stages = {name: times[i + 1] - times[i] for i, name in enumerate(("embed", "dense", "lexical"))}
     return stages, stopwatch() - times[0]

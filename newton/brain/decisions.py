@@ -175,7 +175,7 @@ async def supersede(tx: Tx, new: UUID, old: UUID, *, ctx: Teller) -> None:
     await ledger.hold(tx, agent_id=ctx.agent_id)
     mine = await known(tx, new, agent_id=ctx.agent_id)
     was = await known(tx, old, agent_id=ctx.agent_id)
-    before = {row["other_id"] for row in await SQL["superseding"].all(tx, agent_id=ctx.agent_id, memory_id=old)}
+    before = {row["other_id"] for row in await SQL["list_superseded"].all(tx, agent_id=ctx.agent_id, memory_id=old)}
     if new == old or new in before:
         raise InputError(
             "A decision cannot supersede itself, not even by way of others.", hint="Record a new decision for that."
@@ -199,7 +199,7 @@ async def link(tx: Tx, one: UUID, name: ByHand, other: UUID, *, ctx: Teller) -> 
 async def relate(tx: Tx, new: UUID, alike: Mapping[UUID, float], *, ctx: Teller) -> None:
     """Links a new decision to those that were found for it, with their cosines: to what is near in meaning, and to what
     has a tag in common. These links follow from what is known and are no records."""
-    rows = await SQL["sharing"].all(tx, agent_id=ctx.agent_id, memory_id=new, memory_ids=list(alike))
+    rows = await SQL["find_sharing_tag"].all(tx, agent_id=ctx.agent_id, memory_id=new, memory_ids=list(alike))
     near = {decision_id for decision_id, cosine in alike.items() if cosine >= NEAR}
     sharing = {row["decision_id"] for row in rows} - near
     await store.connect(tx, "near", [(new, one) for one in sorted(near)], ctx=ctx)
@@ -217,8 +217,8 @@ async def erase(tx: Tx, decision_id: UUID, *, because: str, ctx: Teller) -> bool
         return False
     body = {"erased": [str(record_id) for record_id in was.worded], "because": hygiene.clean(because)}
     await ledger.append(tx, [Entry(kind="erasure", decision_id=decision_id, body=body)], ctx=ctx)
-    await SQL["unwait"].run(tx, agent_id=ctx.agent_id, memory_id=decision_id)
-    await SQL["erase"].run(tx, agent_id=ctx.agent_id)
+    await SQL["delete_from_outbox"].run(tx, agent_id=ctx.agent_id, memory_id=decision_id)
+    await SQL["erase_decisions"].run(tx, agent_id=ctx.agent_id)
     erased = _retold(was._replace(choice=None), was.review, count=ctx.count_tokens)
     await store.retell(tx, [erased], ctx=ctx)
     return True
@@ -307,7 +307,7 @@ def _draft(decision_id: UUID, intent: Intent, *, ctx: Teller) -> Draft:
 
 async def _review(tx: Tx, was: Known, given: Review, *, cause: UUID | None = None, ctx: Teller) -> None:
     await ledger.append(tx, [_outcome(was.decision_id, given, cause)], ctx=ctx)
-    (row,) = await SQL["states"].all(tx, agent_id=ctx.agent_id, memory_ids=[was.decision_id])
+    (row,) = await SQL["get_states"].all(tx, agent_id=ctx.agent_id, memory_ids=[was.decision_id])
     await move(tx, [_reviewed(was.decision_id, row["state"], given)], ctx=ctx)
     await store.retell(tx, [_retold(was, given, count=ctx.count_tokens)], ctx=ctx)
 

@@ -1,10 +1,10 @@
--- name: states(agent_id, memory_ids)
+-- name: get_states(agent_id, memory_ids)
 select memory_id, state
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: superseding(agent_id, memory_id)
--- What a decision supersedes, and what that superseded in turn.
+-- name: list_superseded(agent_id, memory_id)
+-- The decisions that this one supersedes, transitively.
 with recursive before as (
     select other_id
     from memory.links
@@ -17,22 +17,22 @@ with recursive before as (
 select other_id
 from before;
 
--- name: unwait(agent_id, memory_id)
--- Before the vectors are taken away: whoever delivers one at this moment holds this row until it is there.
+-- name: delete_from_outbox(agent_id, memory_id)
+-- Called before the vectors are deleted: a concurrent embedding delivery holds this row until its vector is stored.
 delete from memory.outbox
 where agent_id = $1 and memory_id = $2;
 
--- name: erase(agent_id)
-call brain.erase($1);
+-- name: erase_decisions(agent_id)
+call brain.erase_decisions($1);
 
--- name: sharing(agent_id, memory_id, memory_ids)
--- Those of the decisions that have a tag in common with one.
+-- name: find_sharing_tag(agent_id, memory_id, memory_ids)
+-- Decisions that share a tag with this one.
 select t.record_id as decision_id
-from brain.texts as t
-join brain.texts as own on own.agent_id = $1 and own.record_id = $2
+from brain.decision_texts as t
+join brain.decision_texts as own on own.agent_id = $1 and own.record_id = $2
 where
     t.agent_id = $1
     and t.record_id = any($3::uuid[])
     and t.record_id <> $2
-    and t.words -> 'tags' ?| array(select jsonb_array_elements_text(own.words -> 'tags'))
+    and t.texts -> 'tags' ?| array(select jsonb_array_elements_text(own.texts -> 'tags'))
 order by t.record_id;

@@ -48,7 +48,7 @@ async def in_force(tx: Tx, folder: Folder, agent_id: UUID) -> list[Rule]:
 
 async def all_known(tx: Tx, folder: Folder, agent_id: UUID) -> list[Listed]:
     """Those in force and, of the files, those that a person has taken out of force; by name."""
-    changes = {row["name"]: row for row in await SQL["last_changes"].all(tx, agent_id=agent_id)}
+    changes = {row["name"]: row for row in await SQL["list_last_changes"].all(tx, agent_id=agent_id)}
     known = {name: Listed(_of_file(given), _change(changes, name) != "retired") for name, given in folder.items()}
     own = {name: Listed(_own(row), in_force=True) for name, row in changes.items() if row["change"] == "added"}
     return [listed for _, listed in sorted({**known, **own}.items())]
@@ -94,13 +94,13 @@ async def restore(tx: Tx, name: str, folder: Folder, *, ctx: Author) -> bool:
 
 
 async def _write(tx: Tx, name: str, change: Change, rule: Rule | None, *, ctx: Author) -> None:
-    last = {row["name"]: row["version"] for row in await SQL["last_changes"].all(tx, agent_id=ctx.agent_id)}
+    last = {row["name"]: row["version"] for row in await SQL["list_last_changes"].all(tx, agent_id=ctx.agent_id)}
     await SQL["change_guardrail"].run(
         tx,
         agent_id=ctx.agent_id,
         name=name,
         version=last.get(name, 0) + 1,
-        at=ctx.now,
+        changed_at=ctx.now,
         origin=ctx.origin,
         change=change,
         expression=rule and rule.expression,

@@ -34,7 +34,7 @@ class Entry:
 
 async def hold(tx: Tx, *, agent_id: UUID) -> Head:
     """The end of the agent's chain. Until the unit of work ends nobody else appends to it."""
-    row = await SQL["hold"].one(tx, agent_id=agent_id, hash=beginning(agent_id).hash)
+    row = await SQL["lock_head"].one(tx, agent_id=agent_id, hash=beginning(agent_id).hash)
     assert row is not None
     return Head(row["seq"], row["hash"])
 
@@ -48,21 +48,21 @@ async def append(tx: Tx, entries: Sequence[Entry], *, ctx: Teller) -> Head:
     for entry in entries:
         records.append(_chained(entry, head, ctx=ctx))
         head = Head(records[-1].seq, records[-1].hash)
-    await SQL["append"].run(tx, agent_id=ctx.agent_id, records=json.dumps([_row(record) for record in records]))
-    await SQL["advance"].run(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
+    await SQL["append_records"].run(tx, agent_id=ctx.agent_id, records=json.dumps([_row(record) for record in records]))
+    await SQL["advance_head"].run(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
     return head
 
 
 async def head(tx: Tx, *, agent_id: UUID) -> Head:
     """What the database says of the end of the chain."""
-    row = await SQL["head"].one(tx, agent_id=agent_id)
+    row = await SQL["get_head"].one(tx, agent_id=agent_id)
     return Head(row["seq"], row["hash"]) if row else beginning(agent_id)
 
 
 async def grown(tx: Tx, seen: Head | None, *, agent_id: UUID) -> Head | None:
     """The end of the chain, if it goes on from an end that was seen before; None when that is not in it any more."""
     if seen is not None and seen.seq:
-        row = await SQL["hash_at"].one(tx, agent_id=agent_id, seq=seen.seq)
+        row = await SQL["get_hash_at"].one(tx, agent_id=agent_id, seq=seen.seq)
         if row is None or row["hash"] != seen.hash:
             return None
     return await head(tx, agent_id=agent_id)
@@ -70,7 +70,7 @@ async def grown(tx: Tx, seen: Head | None, *, agent_id: UUID) -> Head | None:
 
 async def about(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[Written]:
     """Every record of one decision, in order."""
-    rows = await SQL["about"].all(tx, agent_id=agent_id, decision_id=decision_id)
+    rows = await SQL["list_by_decision"].all(tx, agent_id=agent_id, decision_id=decision_id)
     return [_written(row) for row in rows]
 
 
@@ -78,7 +78,7 @@ async def told_before(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[st
     """Of each of the caller's refs that is known, the decision and its outcome, if it has one."""
     told: defaultdict[str, list[Written]] = defaultdict(list)
     if refs:
-        for row in await SQL["told_before"].all(tx, agent_id=agent_id, refs=refs):
+        for row in await SQL["find_by_ref"].all(tx, agent_id=agent_id, refs=refs):
             told[row["ref"]].append(_written(row))
     return told
 
@@ -89,15 +89,15 @@ async def verify(tx: Tx, *, agent_id: UUID, noted: Head | None) -> Fault | Head:
     Nobody appends meanwhile. `noted` is an end of the chain that was seen before, outside of the database.
     """
     end = await hold(tx, agent_id=agent_id)
-    begun = await SQL["begun"].one(tx, agent_id=agent_id)
+    begun = await SQL["get_origin_agent"].one(tx, agent_id=agent_id)
     walk = Walk(begun["began"] if begun else agent_id, noted)
-    while rows := await SQL["written"].all(tx, agent_id=agent_id, after=walk.at.seq, most=AT_ONCE):
+    while rows := await SQL["list_records"].all(tx, agent_id=agent_id, after=walk.at.seq, max_rows=AT_ONCE):
         for row in rows:
             if fault := _taken(walk, row):
                 return fault
     if fault := walk.end(end):
         return fault
-    apart = await SQL["apart"].one(tx, agent_id=agent_id)
+    apart = await SQL["find_mismatch"].one(tx, agent_id=agent_id)
     return Fault(apart["seq"], "memory.memories tells something else of it") if apart else end
 
 

@@ -1,17 +1,17 @@
--- name: hold(agent_id, hash)
--- The end of the agent's chain, held until the unit of work ends; a new chain begins with that hash.
-insert into brain.heads (agent_id, seq, hash, began)
+-- name: lock_head(agent_id, hash)
+-- Locks the last record of the agent's chain until the transaction ends. A new chain starts with the given hash.
+insert into brain.chain_heads (agent_id, seq, hash, origin_agent_id)
 values ($1, 0, $2, $1)
-on conflict (agent_id) do update set seq = heads.seq
+on conflict (agent_id) do update set seq = chain_heads.seq
 returning seq, hash;
 
--- name: begun(agent_id)
--- With whose id the chain begins: it may have been carried here.
-select began
-from brain.heads
+-- name: get_origin_agent(agent_id)
+-- The agent id that the chain was started with; it differs after an import under another name.
+select origin_agent_id as began
+from brain.chain_heads
 where agent_id = $1;
 
--- name: append(agent_id, records)
+-- name: append_records(agent_id, records)
 with record as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as r (
@@ -20,63 +20,66 @@ with record as materialized (
     )
 ),
 kept as (
-    insert into brain.records (
-        agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, words_hash, hash
+    insert into brain.decision_records (
+        agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, texts_hash, hash
     )
     select
         $1, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body,
         decode(r.words_hash, 'hex'), decode(r.hash, 'hex')
     from record as r
 )
-insert into brain.texts (agent_id, record_id, salt, words)
+insert into brain.decision_texts (agent_id, record_id, salt, texts)
 select $1, r.record_id, decode(r.salt, 'hex'), r.words
 from record as r
 where r.words is not null;
 
--- name: advance(agent_id, seq, hash)
-update brain.heads
+-- name: advance_head(agent_id, seq, hash)
+update brain.chain_heads
 set seq = $2, hash = $3
 where agent_id = $1;
 
--- name: head(agent_id)
+-- name: get_head(agent_id)
 select seq, hash
-from brain.heads
+from brain.chain_heads
 where agent_id = $1;
 
--- name: hash_at(agent_id, seq)
+-- name: get_hash_at(agent_id, seq)
 select hash
-from brain.records
+from brain.decision_records
 where agent_id = $1 and seq = $2;
 
--- name: written(agent_id, after, most)
+-- name: list_records(agent_id, after, max_rows)
 select
-    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt, t.words
-from brain.records as r
-left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash,
+    t.salt, t.texts as words
+from brain.decision_records as r
+left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
 where r.agent_id = $1 and r.seq > $2
 order by r.seq
 limit $3;
 
--- name: about(agent_id, decision_id)
+-- name: list_by_decision(agent_id, decision_id)
 select
-    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt, t.words
-from brain.records as r
-left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+    r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash, r.hash,
+    t.salt, t.texts as words
+from brain.decision_records as r
+left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
 where r.agent_id = $1 and r.decision_id = $2
 order by r.seq;
 
--- name: told_before(agent_id, refs)
+-- name: find_by_ref(agent_id, refs)
 select
-    m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.words_hash, r.hash, t.salt,
-    t.words
+    m.ref, r.seq, r.record_id, r.kind, r.decision_id, r.recorded_at, r.origin, r.body, r.texts_hash as words_hash,
+    r.hash, t.salt,
+    t.texts as words
 from memory.memories as m
-join brain.records as r on r.agent_id = $1 and r.decision_id = m.memory_id and r.kind in ('decision', 'outcome')
-left join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+join brain.decision_records as r on r.agent_id = $1 and r.decision_id = m.memory_id and r.kind in ('decision', 'outcome')
+left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
 where m.agent_id = $1 and m.kind = 'decision' and m.ref = any($2::text[])
 order by r.seq;
 
--- name: apart(agent_id)
--- The earliest decision of which the spine tells something else than the chain.
+-- name: find_mismatch(agent_id)
+-- The earliest decision for which memory.memories differs from the chain.
 select d.seq
 from brain.decisions as d
 join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id

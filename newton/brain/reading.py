@@ -155,7 +155,7 @@ def _came_of_it(given: Review | None) -> dict[str, Any]:
 
 async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> list[Listed]:
     """The decisions asked for: those due by their dates, others the latest first."""
-    rows = await SQL["listed"].all(
+    rows = await SQL["list_decisions"].all(
         tx,
         agent_id=agent_id,
         now=now,
@@ -166,14 +166,14 @@ async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> li
         outcome=wanted.outcome,
         tag=wanted.tag,
         before=wanted.before,
-        most=wanted.most,
+        max_rows=wanted.most,
     )
     return [Listed(**row) for row in rows]
 
 
 async def categories(tx: Tx, *, agent_id: UUID) -> list[Category]:
     """Every category there is, the most used first."""
-    return [Category(*row) for row in await SQL["categories"].all(tx, agent_id=agent_id)]
+    return [Category(*row) for row in await SQL["count_by_category"].all(tx, agent_id=agent_id)]
 
 
 async def whole(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Whole:
@@ -182,7 +182,7 @@ async def whole(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Whole:
     if not records:
         raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` shows ids.")
     first, outcomes = records[0], _of(records, "outcome")
-    edges = await SQL["neighbours"].all(tx, agent_id=agent_id, memory_id=decision_id, most=MOST_LINKS)
+    edges = await SQL["list_links"].all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MOST_LINKS)
     return Whole(
         memory=await record(tx, decision_id, agent_id=agent_id),
         body=first.body,
@@ -197,7 +197,7 @@ async def whole(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Whole:
 
 async def judged(tx: Tx, *, agent_id: UUID) -> list[Judged]:
     """Every decision whose outcome is known, in the order in which they were made."""
-    rows = await SQL["judged"].all(tx, agent_id=agent_id)
+    rows = await SQL["list_reviewed"].all(tx, agent_id=agent_id)
     return [
         Judged(
             decision_id=decision_id,
@@ -216,7 +216,7 @@ async def judged(tx: Tx, *, agent_id: UUID) -> list[Judged]:
 
 async def standing(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> Standing:
     """The record of the agent at this moment, and that of one category."""
-    row = await SQL["standing"].one(tx, agent_id=agent_id, category=category, now=now)
+    row = await SQL["get_track_record"].one(tx, agent_id=agent_id, category=category, now=now)
     assert row is not None
     return Standing(**row)
 

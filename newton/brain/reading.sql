@@ -1,14 +1,14 @@
--- name: listed(agent_id, now, due, open, category, stakes, outcome, tag, before, most)
+-- name: list_decisions(agent_id, now, due, open, category, stakes, outcome, tag, before, max_rows)
 select
-    d.decision_id, m.state, t.words ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
-    d.frame, d.look_again_at, d.outcome, d.reviewed_at, d.how,
-    d.outcome is null and coalesce(d.look_again_at <= $2, false) as overdue
+    d.decision_id, m.state, t.texts ->> 'description' as description, d.decided_at, d.confidence, d.category, d.stakes,
+    d.frame, d.review_due_at as look_again_at, d.outcome, d.reviewed_at, d.review_method as how,
+    d.outcome is null and coalesce(d.review_due_at <= $2, false) as overdue
 from brain.decisions as d
 join memory.memories as m on m.agent_id = $1 and m.memory_id = d.decision_id
-left join brain.texts as t on t.agent_id = $1 and t.record_id = d.decision_id
+left join brain.decision_texts as t on t.agent_id = $1 and t.record_id = d.decision_id
 where
     d.agent_id = $1
-    and (not $3::boolean or (d.outcome is null and d.look_again_at <= $2))
+    and (not $3::boolean or (d.outcome is null and d.review_due_at <= $2))
     and (not $4::boolean or d.outcome is null)
     and ($5::text is null or d.category = $5)
     and ($6::text is null or d.stakes = $6)
@@ -16,14 +16,14 @@ where
     and (
         $8::text is null
         or (
-            select w.words -> 'tags' ? $8
-            from brain.records as r
-            join brain.texts as w on w.agent_id = $1 and w.record_id = r.record_id
+            select w.texts -> 'tags' ? $8
+            from brain.decision_records as r
+            join brain.decision_texts as w on w.agent_id = $1 and w.record_id = r.record_id
             where
                 r.agent_id = $1
                 and r.decision_id = d.decision_id
                 and r.kind in ('decision', 'amendment')
-                and jsonb_typeof(w.words -> 'tags') = 'array'
+                and jsonb_typeof(w.texts -> 'tags') = 'array'
             order by r.seq desc
             limit 1
         )
@@ -35,46 +35,46 @@ where
         )
     )
 order by
-    case when $3 then d.look_again_at end,
+    case when $3 then d.review_due_at end,
     d.decided_at desc,
     d.decision_id desc
 limit $10;
 
--- name: categories(agent_id)
--- Every category with how many decisions and how many of them were judged.
+-- name: count_by_category(agent_id)
+-- Categories with their number of decisions and of reviewed decisions.
 select category, count(*) as decisions, count(outcome) as judged
 from brain.decisions
 where agent_id = $1
 group by category
 order by decisions desc, category;
 
--- name: judged(agent_id)
+-- name: list_reviewed(agent_id)
 select decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, reason_kinds
 from brain.decisions
 where agent_id = $1 and outcome is not null
 order by decided_at, decision_id;
 
--- name: standing(agent_id, category, now)
+-- name: get_track_record(agent_id, category, now)
 select
     count(*) as decisions,
     count(s.worth) as judged,
     count(*) - count(s.worth) as open,
-    count(*) filter (where s.worth is null and s.look_again_at <= $3) as overdue,
+    count(*) filter (where s.worth is null and s.review_due_at <= $3) as overdue,
     avg(s.worth) as success_rate,
     avg((s.confidence - s.worth) ^ 2) as brier,
     count(s.worth) filter (where s.category = $2) as category_judged,
     avg(s.worth) filter (where s.category = $2) as category_success_rate
 from (
     select
-        confidence, category, look_again_at,
+        confidence, category, review_due_at,
         case outcome when 'success' then 1.0 when 'partial' then 0.5 when 'failure' then 0.0 end::double precision
             as worth
     from brain.decisions
     where agent_id = $1
 ) as s;
 
--- name: neighbours(agent_id, memory_id, most)
--- The links among decisions that lie at most two steps from one.
+-- name: list_links(agent_id, memory_id, max_rows)
+-- Links between decisions at most two steps away.
 with recursive reached as (
     select $2::uuid as memory_id, 0 as steps
     union

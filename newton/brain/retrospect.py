@@ -45,7 +45,9 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
     now = [one for one in made if periods.current(one.decided_at)]
     before = [one for one in made if periods.former(one.decided_at)]
     due = await reading.listed(tx, Filter(due=True, most=MOST_OVERDUE), agent_id=agent_id, now=periods.now)
-    late = [(await SQL["overdue"].all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)]
+    late = [
+        (await SQL["count_overdue"].all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)
+    ]
     judged = await reading.judged(tx, agent_id=agent_id)
     return Retrospect(
         judged=tuple(one for one in judged if one.reviewed_at <= periods.now),
@@ -57,21 +59,21 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
 
 async def _made(tx: Tx, periods: Periods, *, agent_id: UUID) -> list[Made]:
     """Vectors are read by themselves: joined to a table that was just filled, they take many times as long."""
-    rows = await SQL["made"].all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
+    rows = await SQL["list_decided"].all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
     vectors = await _vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
     return [Made(**row, vector=vectors.get(row["decision_id"])) for row in rows]
 
 
 async def _vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, Vector]:
-    model = await SQL["model"].one(tx, agent_id=agent_id)
+    model = await SQL["find_main_model"].one(tx, agent_id=agent_id)
     if model is None:
         return {}
-    rows = await SQL["vectors"].all(tx, agent_id=agent_id, model_id=model["model_id"], memory_ids=memory_ids)
+    rows = await SQL["list_vectors"].all(tx, agent_id=agent_id, model_id=model["model_id"], memory_ids=memory_ids)
     return {row["memory_id"]: row["embedding"].to_numpy().astype("float32") for row in rows}
 
 
 async def _weighed(tx: Tx, made: Sequence[Made], near: Sequence[Near], *, agent_id: UUID) -> list[Weighed]:
-    rows = await SQL["weighed"].all(
+    rows = await SQL["assess_pairs"].all(
         tx,
         agent_id=agent_id,
         decision_ids=[pair.decision_id for pair in near],

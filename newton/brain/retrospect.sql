@@ -1,12 +1,12 @@
--- name: made(agent_id, since, now)
--- What was decided since, and whatever has failed.
+-- name: list_decided(agent_id, since, now)
+-- Decisions since a moment, and all that have failed.
 select decision_id, decided_at, reviewed_at, outcome, category
 from brain.decisions
 where agent_id = $1 and decided_at <= $3 and (decided_at >= $2 or outcome = 'failure')
 order by decided_at, decision_id;
 
--- name: model(agent_id)
--- The one that has made the most vectors of decisions; those of different models cannot be compared.
+-- name: find_main_model(agent_id)
+-- The model with the most decision vectors; vectors of different models cannot be compared.
 select model_id
 from memory.embeddings
 where agent_id = $1 and kind = 'decision'
@@ -14,21 +14,21 @@ group by model_id
 order by count(*) desc, model_id
 limit 1;
 
--- name: vectors(agent_id, model_id, memory_ids)
+-- name: list_vectors(agent_id, model_id, memory_ids)
 select memory_id, embedding
 from memory.embeddings
 where agent_id = $1 and model_id = $2 and kind = 'decision' and memory_id = any($3::uuid[]);
 
--- name: weighed(agent_id, decision_ids, failed_ids)
--- Answered by a link that somebody made, of which there is a record, or by its id in the words: six letters of the end
--- are enough to name a decision. A link without a record was made because it was shown.
+-- name: assess_pairs(agent_id, decision_ids, failed_ids)
+-- A failure counts as answered if the new decision has a recorded link to it or names its id in a text (the last six
+-- digits are enough). A link without a record was added because the failure was shown.
 select
-    d.words ->> 'description' as description,
-    f.words ->> 'description' as failed,
-    coalesce(d.words -> 'tags' ?| array(select jsonb_array_elements_text(f.words -> 'tags')), false) as sharing,
+    d.texts ->> 'description' as description,
+    f.texts ->> 'description' as failed,
+    coalesce(d.texts -> 'tags' ?| array(select jsonb_array_elements_text(f.texts -> 'tags')), false) as sharing,
     exists (
         select
-        from brain.records as r
+        from brain.decision_records as r
         where
             r.agent_id = $1
             and r.decision_id = p.decision_id
@@ -37,7 +37,7 @@ select
     )
     or exists (
         select
-        from brain.records as r
+        from brain.decision_records as r
         where
             r.agent_id = $1
             and r.decision_id = p.failed_id
@@ -46,13 +46,13 @@ select
     )
     or exists (
         select
-        from brain.records as r
-        join brain.texts as t on t.agent_id = $1 and t.record_id = r.record_id
+        from brain.decision_records as r
+        join brain.decision_texts as t on t.agent_id = $1 and t.record_id = r.record_id
         where
             r.agent_id = $1
             and r.decision_id = p.decision_id
             and r.kind in ('decision', 'thought')
-            and position(right(p.failed_id::text, 6) in lower(t.words::text)) > 0
+            and position(right(p.failed_id::text, 6) in lower(t.texts::text)) > 0
     ) as answered,
     exists (
         select
@@ -60,16 +60,16 @@ select
         where l.agent_id = $1 and l.memory_id = p.decision_id and l.other_id = p.failed_id
     ) as shown
 from unnest($2::uuid[], $3::uuid[]) with ordinality as p (decision_id, failed_id, place)
-left join brain.texts as d on d.agent_id = $1 and d.record_id = p.decision_id
-left join brain.texts as f on f.agent_id = $1 and f.record_id = p.failed_id
+left join brain.decision_texts as d on d.agent_id = $1 and d.record_id = p.decision_id
+left join brain.decision_texts as f on f.agent_id = $1 and f.record_id = p.failed_id
 order by p.place;
 
--- name: overdue(agent_id, now)
--- How many had passed their date to look again at that moment, by the dates as they are now.
+-- name: count_overdue(agent_id, now)
+-- Decisions that were past their review date at that moment, by the current dates.
 select count(*) as overdue
 from brain.decisions
 where
     agent_id = $1
     and decided_at <= $2
-    and look_again_at <= $2
+    and review_due_at <= $2
     and (reviewed_at is null or reviewed_at > $2);

@@ -36,8 +36,8 @@ async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
         tx,
         agent_id=agent_id,
         seq=head.seq,
-        at=now,
-        judged=len(judged),
+        created_at=now,
+        reviewed_count=len(judged),
         brier=float(pairs.squared.mean()),
         bias=own.size,
         note=said,
@@ -47,11 +47,11 @@ async def take(tx: Tx, *, agent_id: UUID, now: datetime, count: Count) -> None:
 
 async def last_judged(tx: Tx, *, agent_id: UUID) -> int:
     """How many decisions had an outcome when the last snapshot was taken."""
-    row = await SQL["last_judged"].one(tx, agent_id=agent_id)
+    row = await SQL["get_last_reviewed_count"].one(tx, agent_id=agent_id)
     return row["judged"] if row else 0
 
 
 async def advice(tx: Tx, *, agent_id: UUID, moment: datetime | None = None) -> Advice | None:
     """What the latest snapshot, or the latest by a moment, advises; None when it advises nothing."""
-    row = await SQL["latest"].one(tx, agent_id=agent_id, moment=moment)
+    row = await SQL["get_latest_note"].one(tx, agent_id=agent_id, moment=moment)
     return Advice(row["note"], row["note_tokens"]) if row and row["note"] else None

@@ -96,7 +96,7 @@ def rules() -> str:
 
 async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
     """The frame the session was last looked at in, or last by a moment."""
-    row = await SQL["session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
+    row = await SQL["get_session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None
 
 
@@ -108,12 +108,12 @@ async def served(tx: Tx, turn: Served) -> None:
         turn_id=new_id(),
         session_id=turn.session_id,
         bundle_id=turn.bundle_id,
-        at=turn.at,
-        how=turn.how,
-        because=turn.because,
+        created_at=turn.at,
+        method=turn.how,
+        reason=turn.because,
         answered_by=turn.answered_by,
-        asked=turn.asked,
-        replied=turn.replied,
+        input_position=turn.asked,
+        reply_position=turn.replied,
     )
 
 
@@ -124,7 +124,7 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
     Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
     """
     if given in (LATEST, PREVIOUS):
-        row = await SQL["last"].one(tx, agent_id=agent_id, skipped=int(given == PREVIOUS))
+        row = await SQL["get_nth_last"].one(tx, agent_id=agent_id, rows_to_skip=int(given == PREVIOUS))
         if row is None:
             missing = "no context yet" if given == LATEST else "no context before the latest"
             raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
@@ -135,7 +135,7 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
             f"{given!r} is no id of a bundle.",
             hint=f"Give `latest`, the whole id or {FEWEST_LETTERS} letters of its end; `newton bundles` shows them.",
         )
-    rows = await SQL["matching"].all(tx, agent_id=agent_id, letters=letters, most=2)
+    rows = await SQL["find_by_id_part"].all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:
         raise NotFoundError(
             f"There is no bundle {given}.",
@@ -148,7 +148,7 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
 
 async def stored(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> Stored:
     """Raises NotFoundError, and ConflictError for one that cannot be read."""
-    row = await SQL["bundle"].one(tx, agent_id=agent_id, bundle_id=bundle_id)
+    row = await SQL["get_bundle"].one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
         raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
     plain = dict(row)
@@ -166,7 +166,7 @@ async def stored(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> Stored:
 
 async def recent(tx: Tx, *, agent_id: UUID, most: int, before: UUID | None = None) -> list[Listed]:
     """The latest ones, or the latest before that one, the last first."""
-    return [Listed(**row) for row in await SQL["recent"].all(tx, agent_id=agent_id, before=before, most=most)]
+    return [Listed(**row) for row in await SQL["list_bundles"].all(tx, agent_id=agent_id, before=before, max_rows=most)]
 
 
 async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, Remembered]:
@@ -175,13 +175,13 @@ async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> M
     found = {one.memory_id: one for one in details}
     forms = await formerly.forms(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
-    for memory_id, source_id in await SQL["sources"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+    for memory_id, source_id in await SQL["list_sources"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
     return {one: Remembered(found[one], forms[one], tuple(sources[one])) for one in found}
 
 
 async def expire(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Takes away the bundles that were made before a moment; returns how many those were."""
-    row = await SQL["expire"].one(tx, agent_id=agent_id, moment=before)
+    row = await SQL["delete_expired"].one(tx, agent_id=agent_id, moment=before)
     assert row is not None
     return row[0]

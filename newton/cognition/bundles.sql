@@ -1,5 +1,5 @@
 -- name: insert_bundle(agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids, candidates, trace)
--- And the number of its transaction among all that write.
+-- Also returns the transaction id, which orders it among other writers.
 insert into cognition.bundles (
     agent_id, bundle_id, session_id, created_at, as_of, input, frame, profile, budget, tokens, text, memory_ids,
     candidates, trace
@@ -7,22 +7,22 @@ insert into cognition.bundles (
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14::jsonb)
 returning pg_current_xact_id()::text::bigint as writer;
 
--- name: session_frame(agent_id, session_id, moment)
--- Of the last context by a moment, or of all; one that was rebuilt later says nothing of where the session is.
+-- name: get_session_frame(agent_id, session_id, moment)
+-- Of the last bundle by a moment, or of all. Bundles rebuilt for a past moment are skipped.
 select frame
 from cognition.bundles
 where agent_id = $1 and session_id = $2 and as_of is null and ($3::timestamptz is null or created_at <= $3)
 order by created_at desc, bundle_id desc
 limit 1;
 
--- name: insert_turn(agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
--- Without the bundle, when it was let go of while the model spoke.
-insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, at, how, because, answered_by, asked, replied)
+-- name: insert_turn(agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
+-- bundle_id becomes null if the bundle was deleted while the model was answering.
+insert into cognition.turns (agent_id, turn_id, session_id, bundle_id, created_at, method, reason, answered_by, input_position, reply_position)
 select
     $1, $2, $3, (select b.bundle_id from cognition.bundles as b where b.agent_id = $1 and b.bundle_id = $4),
     $5, $6, $7, $8, $9, $10;
 
--- name: bundle(agent_id, bundle_id)
+-- name: get_bundle(agent_id, bundle_id)
 select
     b.bundle_id, s.ref as session, b.created_at, b.as_of, b.input, b.frame, b.profile, b.budget, b.tokens, b.text,
     b.memory_ids, b.candidates, b.trace
@@ -30,15 +30,15 @@ from cognition.bundles as b
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
 where b.agent_id = $1 and b.bundle_id = $2;
 
--- name: last(agent_id, skipped)
+-- name: get_nth_last(agent_id, rows_to_skip)
 select bundle_id
 from cognition.bundles
 where agent_id = $1
 order by created_at desc, bundle_id desc
 limit 1 offset $2;
 
--- name: matching(agent_id, letters, most)
--- Those whose id begins or ends so.
+-- name: find_by_id_part(agent_id, id_part, max_rows)
+-- Bundles whose id begins or ends with these digits.
 select bundle_id
 from cognition.bundles
 where
@@ -49,7 +49,7 @@ where
     )
 limit $3;
 
--- name: recent(agent_id, before, most)
+-- name: list_bundles(agent_id, before, max_rows)
 select b.bundle_id, b.created_at, b.as_of, s.ref as session, b.frame, b.tokens, b.budget, b.input
 from cognition.bundles as b
 left join dialogue.sessions as s on s.agent_id = $1 and s.session_id = b.session_id
@@ -64,8 +64,8 @@ where
 order by b.created_at desc, b.bundle_id desc
 limit $3;
 
--- name: sources(agent_id, memory_ids)
--- What each was made from, or is known by: of an episode the lines of its session.
+-- name: list_sources(agent_id, memory_ids)
+-- The sources and evidence of memories; for an episode, the messages of its session.
 select s.memory_id, s.source_id
 from memory.sources as s
 where s.agent_id = $1 and s.memory_id = any($2::uuid[])
@@ -79,5 +79,5 @@ from memory.links as l
 where l.agent_id = $1 and l.link = 'part_of' and l.memory_id = any($2::uuid[])
 order by 1, 2;
 
--- name: expire(agent_id, moment)
-select cognition.expire($1, $2);
+-- name: delete_expired(agent_id, moment)
+select cognition.delete_expired_bundles($1, $2) as expire;

@@ -40,18 +40,18 @@ def _answered(row: Record) -> _Answered:
 
 async def cases(tx: Tx, *, agent_id: UUID, profile: str, features: Sequence[str]) -> list[Case]:
     """The latest contexts by that profile that a model answered, of which something was used and something was not."""
-    rows = await SQL["answered"].all(tx, agent_id=agent_id, profile=profile, most=MOST_CONTEXTS)
+    rows = await SQL["list_answered"].all(tx, agent_id=agent_id, profile=profile, max_rows=MOST_CONTEXTS)
     answered = [_answered(row) for row in rows]
     known = {kept.memory_id for one in answered for kept in one.shown}
-    forms = {r["memory_id"]: r for r in await SQL["forms"].all(tx, agent_id=agent_id, memory_ids=list(known))}
+    forms = {r["memory_id"]: r for r in await SQL["list_forms"].all(tx, agent_id=agent_id, memory_ids=list(known))}
     made = [_case(one, forms, features) for one in answered]
-    judged = [(r["decided_at"], r["outcome"]) for r in await SQL["judged"].all(tx, agent_id=agent_id)]
+    judged = [(r["decided_at"], r["outcome"]) for r in await SQL["list_reviewed_decisions"].all(tx, agent_id=agent_id)]
     return [case for case in weighed(made, judged) if case.telling]
 
 
 async def most_used(tx: Tx, *, agent_id: UUID) -> str | None:
     """The profile by which most contexts were made that a model answered; None when there is no such context."""
-    row = await SQL["most_used"].one(tx, agent_id=agent_id)
+    row = await SQL["find_most_used_profile"].one(tx, agent_id=agent_id)
     return row["profile"] if row else None
 
 

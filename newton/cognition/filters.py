@@ -79,7 +79,7 @@ async def hidden(tx: Tx, filters: Filters, *, agent_id: UUID) -> Sequence[UUID]:
     """The memories that may not be found. Which kinds may is told apart: those are not searched at all."""
     if not (filters.since or filters.until or filters.event_types or filters.entity_types):
         return sorted(filters.exclude)
-    rows = await SQL["hidden"].all(
+    rows = await SQL["list_filtered_out"].all(
         tx,
         agent_id=agent_id,
         since=filters.since,

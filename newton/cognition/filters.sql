@@ -1,9 +1,9 @@
--- name: hidden(agent_id, since, until, event_types, entity_types)
+-- name: list_filtered_out(agent_id, since, until, event_types, entity_types)
 select memory_id
 from memory.memories
 where agent_id = $1 and (occurred_at < $2 or occurred_at >= $3) and kind not in ('entity', 'relation', 'procedure', 'censor')
 union
--- who there is is of no time; how they stand to each other is known by what said so, and is not before it
+-- entities have no time of their own; a relation begins with its earliest evidence
 select r.memory_id
 from heart.relations as r
 join memory.links as l on l.agent_id = $1 and l.link = 'evidence' and l.other_id = r.memory_id

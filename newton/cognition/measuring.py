@@ -51,14 +51,14 @@ class Measuring:
 
 async def _period(tx: Tx, periods: Periods, *, agent_id: UUID) -> Period:
     between = {"agent_id": agent_id, "since": periods.start, "until": periods.now}
-    cost = await SQL["cost"].one(tx, **between)
+    cost = await SQL["sum_turn_tokens"].one(tx, **between)
     assert cost is not None
     facts = await retrospect.learnt(tx, periods, agent_id=agent_id)
     return Period(
         since=periods.start,
         until=periods.now,
-        turns=await _turns(tx, await SQL["served"].all(tx, **between), agent_id=agent_id),
-        made=_by_day(await SQL["made"].all(tx, **between)),
+        turns=await _turns(tx, await SQL["list_turns"].all(tx, **between), agent_id=agent_id),
+        made=_by_day(await SQL["count_created"].all(tx, **between)),
         facts=Facts(facts.known, facts.confirmed),
         cost=cost["tokens"],
     )
@@ -67,7 +67,9 @@ async def _period(tx: Tx, periods: Periods, *, agent_id: UUID) -> Period:
 async def _turns(tx: Tx, rows: Sequence[Record], *, agent_id: UUID) -> list[Turn]:
     loaded = [_loaded(row) if row["bundle_id"] else None for row in rows]
     known = {kept.memory_id for one in loaded if one for kept in one.items}
-    forms = {row["memory_id"]: row for row in await SQL["forms"].all(tx, agent_id=agent_id, memory_ids=list(known))}
+    forms = {
+        row["memory_id"]: row for row in await SQL["list_forms"].all(tx, agent_id=agent_id, memory_ids=list(known))
+    }
     return [_turn(row, one, forms) for row, one in zip(rows, loaded, strict=True)]
 
 

@@ -1,35 +1,35 @@
--- name: served(agent_id, since, until)
--- The turns of a period, the oldest first, each with its line, its reply and its context, of which nothing is left when a
--- memory that it looked at was forgotten, or when it is too old. `opening` are the first turns of their sessions.
+-- name: list_turns(agent_id, since, until)
+-- The turns of a period, oldest first, with input, reply and bundle. The bundle is null if a memory in it was forgotten
+-- or its retention has ended. `opening` is true for the first turn of a session.
 select
-    t.at, t.session_id, t.how, t.answered_by, q.content as input, r.content as reply,
+    t.created_at as at, t.session_id, t.method as how, t.answered_by, q.content as input, r.content as reply,
     not exists (
         select from cognition.turns as e
-        where e.agent_id = $1 and e.session_id = t.session_id and e.asked < t.asked
+        where e.agent_id = $1 and e.session_id = t.session_id and e.input_position < t.input_position
     ) as opening,
     b.bundle_id, b.frame, b.profile, b.budget, b.tokens, b.input as made_for, b.trace, b.memory_ids, b.candidates
 from cognition.turns as t
-join dialogue.messages as q on q.agent_id = $1 and q.session_id = t.session_id and q.position = t.asked
-join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.replied
+join dialogue.messages as q on q.agent_id = $1 and q.session_id = t.session_id and q.position = t.input_position
+join dialogue.messages as r on r.agent_id = $1 and r.session_id = t.session_id and r.position = t.reply_position
 left join cognition.bundles as b on b.agent_id = $1 and b.bundle_id = t.bundle_id
-where t.agent_id = $1 and t.at >= $2 and t.at <= $3
-order by t.at, t.turn_id;
+where t.agent_id = $1 and t.created_at >= $2 and t.created_at <= $3
+order by t.created_at, t.turn_id;
 
--- name: forms(agent_id, memory_ids)
+-- name: list_forms(agent_id, memory_ids)
 select memory_id, ref, micro, summary
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: made(agent_id, since, until)
--- Without artifacts, which only say again what is there already.
+-- name: count_created(agent_id, since, until)
+-- Without artifacts, because they only repeat other memories.
 select (created_at at time zone 'UTC')::date as day, kind, count(*) as memories
 from memory.memories
 where agent_id = $1 and created_at >= $2 and created_at <= $3 and kind <> 'artifact'
 group by 1, 2
 order by 1, 2;
 
--- name: cost(agent_id, since, until)
--- Model tokens of the turns of a period.
+-- name: sum_turn_tokens(agent_id, since, until)
+-- LLM tokens used by the turns of a period.
 select coalesce(sum(input_tokens + output_tokens), 0)::bigint as tokens
 from runtime.usage
-where agent_id = $1 and purpose = 'turn' and at >= $2 and at <= $3;
+where agent_id = $1 and purpose = 'turn' and created_at >= $2 and created_at <= $3;

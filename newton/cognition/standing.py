@@ -40,26 +40,26 @@ class Beside(NamedTuple):
 async def is_latest(tx: Tx, current: Current) -> bool:
     """Whether its session has had no other context since, and the database still holds it."""
     bundle = current.bundle
-    row = await SQL["latest"].one(tx, agent_id=bundle.agent_id, session_id=bundle.session_id)
+    row = await SQL["get_latest_bundle"].one(tx, agent_id=bundle.agent_id, session_id=bundle.session_id)
     return row is not None and row["bundle_id"] == bundle.bundle_id
 
 
 async def changes(tx: Tx, current: Current) -> Changes:
     bundle, stated = current.bundle, current.stated
-    rows = await SQL["changed"].all(
+    rows = await SQL["find_changed"].all(
         tx,
         agent_id=bundle.agent_id,
         memory_ids=list(stated),
         micros=[found.micro for found in stated.values()],
         summaries=[found.summary for found in stated.values()],
     )
-    learnt = await SQL["learnt"].all(
+    learnt = await SQL["list_new_memories"].all(
         tx,
         agent_id=bundle.agent_id,
         after=_since(current.since),
         known=[one.memory_id for one in (*bundle.candidates, *bundle.focus)],
         session_id=bundle.session_id,
-        most=MOST_LEARNT,
+        max_rows=MOST_LEARNT,
     )
     stale = [_fate(stated[r["memory_id"]].kind, r["state"], quarantined=r["quarantined"]) for r in rows]
     return Changes(
@@ -94,12 +94,12 @@ async def beside(tx: Tx, current: Current, cue: Cue, changes: Changes, *, least:
     if cue.vector is None or current.cue.vector is None or cue.model_id != current.cue.model_id:
         return Beside(None, await _told(tx, current, dict.fromkeys(changes.happened, 0.0)), len(changes.learnt))
     vectors = {"agent_id": current.bundle.agent_id, "model_id": cue.model_id, "embedding": cue.vector}
-    row = await SQL["nearest"].one(tx, **vectors, memory_ids=list(current.stated))
+    row = await SQL["get_max_cosine"].one(tx, **vectors, memory_ids=list(current.stated))
     near = row["cosine"] if row and row["cosine"] is not None else 0.0
     cosine = max(near, float(cue.vector @ current.cue.vector))
     if not changes.learnt:
         return Beside(cosine, (), 0)
-    rows = await SQL["likenesses"].all(
+    rows = await SQL["list_cosines"].all(
         tx,
         **vectors,
         topic=current.cue.vector,

@@ -1,32 +1,33 @@
--- name: latest(agent_id, session_id)
+-- name: get_latest_bundle(agent_id, session_id)
 select bundle_id
 from cognition.bundles
 where agent_id = $1 and session_id = $2 and as_of is null
 order by created_at desc, bundle_id desc
 limit 1;
 
--- name: changed(agent_id, memory_ids, micros, summaries)
--- Of memories as a context states them, those that are told otherwise by now, are not held to be so, or are gone.
+-- name: find_changed(agent_id, memory_ids, micros, summaries)
+-- Of the memories in a context, those whose text has changed, that are not current any more, or that are gone.
 select s.memory_id, m.kind, m.state, coalesce(m.quarantined, false) as quarantined
 from unnest($2::uuid[], $3::text[], $4::text[]) as s (memory_id, micro, summary)
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where
     m.memory_id is null
     or (m.quarantined and m.kind <> 'artifact')
-    or memory.is_past(m.kind, m.state)
+    or memory.is_obsolete(m.kind, m.state)
     or m.micro <> s.micro
     or m.summary <> s.summary
-    or (m.kind = 'relation' and not heart.is_held($1, m.memory_id, 'infinity'));
+    or (m.kind = 'relation' and not heart.is_relation_current($1, m.memory_id, 'infinity'));
 
--- name: nearest(agent_id, model_id, embedding, memory_ids)
--- The highest cosine of a vector to any of these.
+-- name: get_max_cosine(agent_id, model_id, embedding, memory_ids)
+-- The highest cosine similarity of a vector to any of these memories.
 select max(-(e.embedding <#> $3)) as cosine
 from memory.embeddings as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
 where e.agent_id = $1 and e.model_id = $2 and e.kind = m.kind and m.memory_id = any($4::uuid[]);
 
--- name: learnt(agent_id, after, known, session_id, most)
--- What was written from an id on, the latest first, and whether it happened in the session, whose own lines are in view.
+-- name: list_new_memories(agent_id, after, known, session_id, max_rows)
+-- Memories written after an id, latest first, with a flag for events of this session. Messages of the session are
+-- excluded, because the model sees them anyway.
 select m.memory_id, m.kind, e.memory_id is not null as happened
 from memory.memories as m
 left join heart.events as e on e.agent_id = $1 and e.memory_id = m.memory_id and e.session_id = $4
@@ -35,14 +36,14 @@ where
     and m.memory_id > $2
     and m.memory_id <> all($3::uuid[])
     and m.kind in ('fact', 'episode', 'procedure', 'passage', 'event', 'decision', 'exchange')
-    and m.thread is distinct from $4
-    and not memory.is_past(m.kind, m.state)
+    and m.thread_id is distinct from $4
+    and not memory.is_obsolete(m.kind, m.state)
     and not m.quarantined
 order by m.memory_id desc
 limit $5;
 
--- name: likenesses(agent_id, model_id, embedding, topic, memory_ids, kinds)
--- How near each is to a vector, or to another one if it is nearer to that. What is not embedded yet is not there.
+-- name: list_cosines(agent_id, model_id, embedding, topic, memory_ids, kinds)
+-- The cosine similarity of each memory to the nearer of two vectors. Memories without a vector are missing.
 select e.memory_id, greatest(-(e.embedding <#> $3), -(e.embedding <#> $4)) as cosine
 from unnest($5::uuid[], $6::text[]) as wanted (memory_id, kind)
 join memory.embeddings as e

@@ -53,19 +53,21 @@ async def hold(tx: Tx, memory_ids: Sequence[UUID], *, at: Sitting) -> list[UUID]
     if not memory_ids:
         return []
     where = {"agent_id": at.agent_id, "session_id": at.session_id}
-    await SQL["hold"].run(tx, **where, memory_ids=list(memory_ids), now=at.now)
-    size = await SQL["size"].one(tx, **where, joiner=JOINER)
+    await SQL["add_items"].run(tx, **where, memory_ids=list(memory_ids), now=at.now)
+    size = await SQL["sum_tokens"].one(tx, **where, separator_tokens=JOINER)
     if size is None or size["tokens"] <= at.capacity:
         return []
     held = [Held(f.memory_id, f.matters, f.accessed_at or at.now, f.summary_tokens) for f in await _held(tx, **where)]
     gone = evicted(held, capacity=at.capacity, now=at.now)
-    await SQL["let_go"].run(tx, **where, memory_ids=gone)
+    await SQL["remove_items"].run(tx, **where, memory_ids=gone)
     return gone
 
 
 async def hold_lines(tx: Tx, places: Sequence[int], *, at: Sitting) -> list[UUID]:
     """The lines at these places of the session were said. Returns the memories that they became."""
-    rows = await SQL["of_lines"].all(tx, agent_id=at.agent_id, session_id=at.session_id, places=list(places))
+    rows = await SQL["find_message_memories"].all(
+        tx, agent_id=at.agent_id, session_id=at.session_id, positions=list(places)
+    )
     memory_ids = [row["memory_id"] for row in rows]
     await hold(tx, memory_ids, at=at)
     return memory_ids
@@ -78,18 +80,18 @@ async def held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:
 
 async def vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
     """The stored vectors of what is at hand."""
-    rows = await SQL["vectors"].all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
+    rows = await SQL["list_vectors"].all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
 async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
-    return len(await SQL["lapse"].all(tx, agent_id=agent_id, before=before))
+    return len(await SQL["delete_idle"].all(tx, agent_id=agent_id, before=before))
 
 
 async def last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
     """The session that was at work last, and its name. Raises NotFoundError."""
-    row = await SQL["last_session"].one(tx, agent_id=agent_id)
+    row = await SQL["get_last_session"].one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError("No session has anything at hand.", hint="Say something: `newton chat` or `newton ask`.")
     return row["session_id"], row["ref"]
@@ -98,24 +100,24 @@ async def last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
 async def note(tx: Tx, made: Assembled, strategy: str, *, agent_id: UUID, now: datetime) -> None:
     """Counts that the strategy was used, with the ages of what it chose."""
     ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in made.items]
-    await SQL["note_strategy"].run(
+    await SQL["record_profile_use"].run(
         tx,
         agent_id=agent_id,
-        strategy=strategy,
+        profile=strategy,
         items=len(ages),
         tokens=made.tokens,
-        hours=sum(ages),
+        age_hours=sum(ages),
         now=now,
     )
 
 
 async def strategies(tx: Tx, *, agent_id: UUID) -> list[Used]:
     """What each strategy has made so far, the most used first."""
-    return [Used(**row) for row in await SQL["strategies"].all(tx, agent_id=agent_id)]
+    return [Used(**row) for row in await SQL["list_profile_stats"].all(tx, agent_id=agent_id)]
 
 
 async def _held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:
-    return [_found(row) for row in await SQL["held"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [_found(row) for row in await SQL["list_items"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 def _found(row: Record) -> Found:

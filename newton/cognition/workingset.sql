@@ -1,59 +1,61 @@
--- name: hold(agent_id, session_id, memory_ids, now)
--- In the order of the ids, so that two writers of one session never wait for each other in a circle. An artifact only
--- says in short what the session has at hand already.
-insert into cognition.working as w (agent_id, session_id, memory_id, added_at, accessed_at)
+-- name: add_items(agent_id, session_id, memory_ids, now)
+-- In id order, so that two writers of one session cannot deadlock. Artifacts are skipped, because they only repeat what
+-- is in the set.
+insert into cognition.working_set as w (agent_id, session_id, memory_id, added_at, accessed_at)
 select $1, $2, m.memory_id, $4, $4
 from memory.memories as m
 where m.agent_id = $1 and m.memory_id = any($3::uuid[]) and m.kind <> 'artifact'
 order by m.memory_id
 on conflict (agent_id, session_id, memory_id) do update
-set accessed_at = greatest(w.accessed_at, excluded.accessed_at), accesses = w.accesses + 1;
+set accessed_at = greatest(w.accessed_at, excluded.accessed_at), access_count = w.access_count + 1;
 
--- name: of_lines(agent_id, session_id, places)
+-- name: find_message_memories(agent_id, session_id, positions)
 select memory_id
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place = any($3::integer[]);
+where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position = any($3::integer[]);
 
--- name: size(agent_id, session_id, joiner)
+-- name: sum_tokens(agent_id, session_id, separator_tokens)
 select coalesce(sum(m.summary_tokens + $3::integer), 0)::integer as tokens
-from cognition.working as w
+from cognition.working_set as w
 join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
 where w.agent_id = $1 and w.session_id = $2;
 
--- name: held(agent_id, session_id)
--- The columns of `details` in recall.sql, with the clocks and the count of the session, and the uses in all.
+-- name: list_items(agent_id, session_id)
+-- The columns of `get_memories` in recall.sql, with times and use count of the session, and the total use count.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
-    m.importance, m.outcome, w.accesses as uses, m.occurred_at, w.added_at as created_at, w.accessed_at, m.confirmed_at,
-    m.trust, m.quarantined, m.ref, m.thread, m.place, m.uses as uses_in_all
-from cognition.working as w
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
+    m.confidence,
+    m.importance, m.outcome, w.access_count as uses, m.occurred_at, w.added_at as created_at, w.accessed_at,
+    m.confirmed_at,
+    m.trust, m.quarantined, m.ref, m.thread_id as thread, m.position as place, m.uses as uses_in_all
+from cognition.working_set as w
 join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
 where
     w.agent_id = $1
     and w.session_id = $2
-    and (m.kind <> 'relation' or heart.is_held($1, m.memory_id, 'infinity'))
+    and (m.kind <> 'relation' or heart.is_relation_current($1, m.memory_id, 'infinity'))
 order by m.memory_id;
 
--- name: vectors(agent_id, session_id, model_id)
+-- name: list_vectors(agent_id, session_id, model_id)
 select e.memory_id, e.embedding
-from cognition.working as w
+from cognition.working_set as w
 join memory.memories as m on m.agent_id = $1 and m.memory_id = w.memory_id
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $3 and e.kind = m.kind and e.memory_id = w.memory_id
 where w.agent_id = $1 and w.session_id = $2;
 
--- name: let_go(agent_id, session_id, memory_ids)
-delete from cognition.working
+-- name: remove_items(agent_id, session_id, memory_ids)
+delete from cognition.working_set
 where agent_id = $1 and session_id = $2 and memory_id = any($3::uuid[]);
 
--- name: lapse(agent_id, before)
--- Working sets of sessions in which nothing was touched since.
+-- name: delete_idle(agent_id, before)
+-- Deletes the working sets of sessions without any access since then.
 with gone as (
-    delete from cognition.working as w
+    delete from cognition.working_set as w
     where
         w.agent_id = $1
         and not exists (
-            select from cognition.working as o
+            select from cognition.working_set as o
             where o.agent_id = $1 and o.session_id = w.session_id and o.accessed_at >= $2
         )
     returning w.session_id
@@ -61,27 +63,29 @@ with gone as (
 select distinct session_id
 from gone;
 
--- name: last_session(agent_id)
+-- name: get_last_session(agent_id)
 select s.session_id, s.ref
-from cognition.working as w
+from cognition.working_set as w
 join dialogue.sessions as s on s.agent_id = $1 and s.session_id = w.session_id
 where w.agent_id = $1
 order by w.accessed_at desc, w.session_id
 limit 1;
 
--- name: note_strategy(agent_id, strategy, items, tokens, hours, now)
-insert into cognition.strategies as s (agent_id, strategy, contexts, items, tokens, hours, last_at)
+-- name: record_profile_use(agent_id, profile, items, tokens, age_hours, now)
+insert into cognition.profile_stats as s (agent_id, profile, context_count, item_count, token_count, total_age_hours, last_used_at)
 values ($1, $2, 1, $3, $4, $5, $6)
-on conflict (agent_id, strategy) do update
+on conflict (agent_id, profile) do update
 set
-    contexts = s.contexts + 1,
-    items = s.items + excluded.items,
-    tokens = s.tokens + excluded.tokens,
-    hours = s.hours + excluded.hours,
-    last_at = excluded.last_at;
+    context_count = s.context_count + 1,
+    item_count = s.item_count + excluded.item_count,
+    token_count = s.token_count + excluded.token_count,
+    total_age_hours = s.total_age_hours + excluded.total_age_hours,
+    last_used_at = excluded.last_used_at;
 
--- name: strategies(agent_id)
-select strategy, contexts, items, tokens, hours, last_at
-from cognition.strategies
+-- name: list_profile_stats(agent_id)
+select
+    profile as strategy, context_count as contexts, item_count as items, token_count as tokens,
+    total_age_hours as hours, last_used_at as last_at
+from cognition.profile_stats
 where agent_id = $1
-order by contexts desc, strategy;
+order by context_count desc, profile;

@@ -27,8 +27,8 @@ from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
 from newton.settings import Settings
 
 BASE, NOTES, DUMP = "base", "ledger", "dump"
-CENSUS = "select part, rows from runtime.census()"
-HAS_CENSUS = "select to_regprocedure('runtime.census()') is not null"
+CENSUS = "select table_name, row_count from runtime.row_counts()"
+HAS_CENSUS = "select to_regprocedure('runtime.row_counts()') is not null"
 # A dump names them, and they belong to the server. The migrations make them in the same words.
 ROLE = """
 do $$
@@ -129,7 +129,7 @@ async def census(dsn: str) -> Counted:
         with working(conn):
             rows = await conn.fetch(CENSUS) if await conn.fetchval(HAS_CENSUS) else []
             version = await conn.fetchval("show server_version")
-            return Counted(version, {row["part"]: row["rows"] for row in rows})
+            return Counted(version, {row["table_name"]: row["row_count"] for row in rows})
     finally:
         await conn.close()
 

@@ -23,6 +23,6 @@ class Server:
 
 
 async def server(tx: Tx) -> Server:
-    row = await SQL["server"].one(tx, role=APP_ROLE)
+    row = await SQL["describe_server"].one(tx, role=APP_ROLE)
     assert row is not None
     return Server(**row)

@@ -1,4 +1,4 @@
--- name: server(role)
+-- name: describe_server(role)
 select
     current_setting('server_version') as version,
     (select extversion from pg_extension where extname = 'vector') as pgvector,

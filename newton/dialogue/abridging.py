@@ -34,19 +34,22 @@ class Long(NamedTuple):
 
 async def cut(tx: Tx, *, agent_id: UUID, most: int) -> list[Long]:
     """Lines of more words than a short form holds that none has told shorter, those shown most often first."""
-    return [Long(*row) for row in await SQL["cut"].all(tx, agent_id=agent_id, most=most, form_tokens=SUMMARY_TOKENS)]
+    return [
+        Long(*row)
+        for row in await SQL["list_long_messages"].all(tx, agent_id=agent_id, max_rows=most, form_tokens=SUMMARY_TOKENS)
+    ]
 
 
 async def known(tx: Tx, content: str, *, agent_id: UUID, most: int) -> tuple[bool, str | None]:
     """Whether these words were told in so many tokens before, and how; None when that was of no use."""
-    row = await SQL["known"].one(tx, agent_id=agent_id, content_hash=digest(content), most=most)
+    row = await SQL["find_by_hash"].one(tx, agent_id=agent_id, content_hash=digest(content), max_tokens=most)
     return (True, row["words"]) if row else (False, None)
 
 
 async def keep(tx: Tx, content: str, words: str | None, *, of: UUID, most: int, ctx: Teller) -> None:
     """Keeps how words were told in so many tokens, or that it was of no use, as long as the memory is kept."""
-    await SQL["keep"].run(
-        tx, agent_id=ctx.agent_id, memory_id=of, content_hash=digest(content), most=most, words=words, now=ctx.now
+    await SQL["insert_summary"].run(
+        tx, agent_id=ctx.agent_id, memory_id=of, content_hash=digest(content), max_tokens=most, text=words, now=ctx.now
     )
 
 

@@ -137,11 +137,11 @@ class Writer:
     async def _note_facts(self, tx: Tx) -> None:
         """Each line is read once for them, so one that was forgotten stays so."""
         where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
-        row = await SQL["facts_until"].one(tx, **where)
+        row = await SQL["get_fact_watermark"].one(tx, **where)
         assert row is not None
         if heard := await self._after(tx, row["position"]):
             await self._keep(tx, [one for line in heard if line.tells for one in self._facts(line)])
-            await SQL["facts_read"].run(tx, **where, position=heard[-1].placed.position)
+            await SQL["set_fact_watermark"].run(tx, **where, position=heard[-1].placed.position)
 
     async def _summarise(self, tx: Tx, summarise: Summarise) -> None:
         before = await self._current(tx)
@@ -177,12 +177,12 @@ class Writer:
         await self._keep(tx, [summary])
 
     async def _current(self, tx: Tx) -> _Summary | None:
-        row = await SQL["current_summary"].one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        row = await SQL["get_current_summary"].one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
         return _Summary(*row) if row else None
 
     async def _after(self, tx: Tx, position: int) -> list[Heard]:
-        rows = await SQL["lines_after"].all(
-            tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, most=MOST_LINES
+        rows = await SQL["list_messages_after"].all(
+            tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, max_rows=MOST_LINES
         )
         return [
             Heard(
@@ -244,7 +244,7 @@ class Writer:
         if not made:
             return
         agent_id = self.ctx.agent_id
-        row = await SQL["next_place"].one(tx, agent_id=agent_id, session_id=self.session_id)
+        row = await SQL["next_position"].one(tx, agent_id=agent_id, session_id=self.session_id)
         assert row is not None
         drafts = [self._draft(one, place) for place, one in enumerate(made, row["place"])]
         new = await store.remember(tx, agent_id=agent_id, drafts=drafts)
@@ -275,13 +275,15 @@ class Writer:
 
 async def behind(tx: Tx, *, agent_id: UUID, sizes: Sizes, most: int) -> list[UUID]:
     """Sessions that want a summary of what was said since the last one, at most so many."""
-    rows = await SQL["behind"].all(tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, most=most)
+    rows = await SQL["find_stale_sessions"].all(
+        tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, max_rows=most
+    )
     return [row["session_id"] for row in rows]
 
 
 async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
     """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
-    rows = await SQL["candidates"].all(
+    rows = await SQL["search_artifacts"].all(
         tx,
         agent_id=enquiry.agent_id,
         session_id=enquiry.session_id,
@@ -289,8 +291,8 @@ async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
         embedding=enquiry.vector,
         input=enquiry.text,
         moment=enquiry.moment,
-        hidden=enquiry.hidden,
-        most=enquiry.most,
+        excluded_ids=enquiry.hidden,
+        max_rows=enquiry.most,
     )
     return [Near(*row) for row in rows]
 

@@ -1,19 +1,19 @@
--- name: next_place(agent_id, session_id)
-select coalesce(max(place) + 1, 0)::integer as place
+-- name: next_position(agent_id, session_id)
+select coalesce(max(position) + 1, 0)::integer as place
 from memory.memories
-where agent_id = $1 and kind = 'artifact' and thread = $2;
+where agent_id = $1 and kind = 'artifact' and thread_id = $2;
 
 -- name: insert_artifacts(agent_id, session_id, artifacts, now)
 insert into dialogue.artifacts (
-    agent_id, memory_id, session_id, type, chunk_index, first_position, last_position, source, made_at
+    agent_id, memory_id, session_id, type, chunk_index, first_position, last_position, source, created_at
 )
 select $1, d.memory_id, $2, d.type, d.chunk_index, d.first_position, d.last_position, d.source, $4
 from jsonb_to_recordset($3::jsonb) as d (
     memory_id uuid, type text, chunk_index integer, first_position integer, last_position integer, source text
 );
 
--- name: current_summary(agent_id, session_id)
--- The newest, which in a branch may be one of what it begins with.
+-- name: get_current_summary(agent_id, session_id)
+-- The newest summary; in a branch it may be one of an ancestor.
 with owner as (
     select ancestor_id as session_id, last_position
     from dialogue.lineage
@@ -32,21 +32,21 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = a.memory_id and m
 order by a.last_position desc, own desc
 limit 1;
 
--- name: facts_until(agent_id, session_id)
--- What a branch begins with is read where it was said.
+-- name: get_fact_watermark(agent_id, session_id)
+-- The messages that a branch begins with are read in their own session.
 select coalesce(greatest(n.last_position, s.parent_position), -1) as position
 from dialogue.sessions as s
-left join dialogue.noted as n on n.agent_id = $1 and n.session_id = $2
+left join dialogue.fact_watermarks as n on n.agent_id = $1 and n.session_id = $2
 where s.agent_id = $1 and s.session_id = $2;
 
--- name: facts_read(agent_id, session_id, position)
-insert into dialogue.noted (agent_id, session_id, last_position)
+-- name: set_fact_watermark(agent_id, session_id, position)
+insert into dialogue.fact_watermarks (agent_id, session_id, last_position)
 values ($1, $2, $3)
 on conflict (agent_id, session_id) do update
-set last_position = greatest(noted.last_position, excluded.last_position);
+set last_position = greatest(fact_watermarks.last_position, excluded.last_position);
 
--- name: lines_after(agent_id, session_id, position, most)
--- The last so many lines of a conversation behind a position, with the memory each became. Nobody reads more of a line.
+-- name: list_messages_after(agent_id, session_id, position, max_rows)
+-- The last messages of a conversation after a position, each with its memory. Long content is truncated.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -61,13 +61,13 @@ join dialogue.messages as m
     and m.session_id = o.session_id
     and m.position between greatest(o.first_position, $3::integer + 1) and o.last_position
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 order by m.position desc
 limit $4;
 
--- name: behind(agent_id, lines, tokens, most)
--- Sessions of which so many lines, or lines of so many tokens, were said since the last that their summary covers, or that
--- one was made for which they begin with; the last ones first.
+-- name: find_stale_sessions(agent_id, lines, tokens, max_rows)
+-- Sessions with more than so many messages or tokens since their last summary, or since the branch point; latest
+-- sessions first.
 select s.session_id
 from dialogue.sessions as s
 cross join lateral (
@@ -79,13 +79,13 @@ cross join lateral (
             where a.agent_id = $1 and a.session_id = s.session_id and a.type = 'summary'
         )
     ) as position
-) as told
+) as covered
 cross join lateral (
     select count(*) as lines, sum(m.tokens) as tokens
     from (
         select tokens
         from dialogue.messages
-        where agent_id = $1 and session_id = s.session_id and position > told.position
+        where agent_id = $1 and session_id = s.session_id and position > covered.position
         order by position
         limit $2
     ) as m
@@ -97,16 +97,16 @@ where
         select
         from dialogue.messages as m
         join memory.memories as x
-            on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
-        where m.agent_id = $1 and m.session_id = s.session_id and m.position > told.position and m.role <> 'tool'
+            on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
+        where m.agent_id = $1 and m.session_id = s.session_id and m.position > covered.position and m.role <> 'tool'
     )
 order by s.created_at desc, s.session_id
 limit $4;
 
--- name: candidates(agent_id, session_id, model_id, embedding, input, moment, hidden, most)
--- The artifacts of a conversation nearest to an input, so many by meaning and so many by its words, the rarer the more;
--- a branch has those of what it begins with. At a moment that is over, what was there then and in the state of then.
-with asked as (
+-- name: search_artifacts(agent_id, session_id, model_id, embedding, input, moment, excluded_ids, max_rows)
+-- Hybrid search over the artifacts of a conversation: the nearest by vector and by words, rare words weighing more. A
+-- branch includes the artifacts of its ancestors. With a moment, the artifacts and states of that moment.
+with query_words as (
     select distinct unnest(tsvector_to_array(to_tsvector('english', left($5, 20000)))) as lexeme
 ),
 owner as (
@@ -123,7 +123,7 @@ known as materialized (
         on a.agent_id = $1
         and a.session_id = o.session_id
         and (o.last_position is null or a.last_position <= o.last_position)
-    -- one look-up each: without statistics the planner would compare every row with every other
+    -- one index lookup each: without statistics the planner would choose a nested loop over all rows
     cross join lateral (
         select state, created_at
         from memory.memories
@@ -139,8 +139,8 @@ known as materialized (
     left join lateral (
         select t.from_state
         from memory.transitions as t
-        where t.agent_id = $1 and t.memory_id = a.memory_id and t.at > $6::timestamptz
-        order by t.at, t.transition_id
+        where t.agent_id = $1 and t.memory_id = a.memory_id and t.changed_at > $6::timestamptz
+        order by t.changed_at, t.transition_id
         limit 1
     ) as moved on true
     where
@@ -148,31 +148,31 @@ known as materialized (
         and ($6::timestamptz is null or m.created_at <= $6)
         and a.memory_id <> all($7::uuid[])
 ),
-met as materialized (
+matches as materialized (
     select p.lexeme, p.memory_id
-    from asked as q
+    from query_words as q
     join memory.postings as p on p.agent_id = $1 and p.lexeme = q.lexeme and p.kind = 'artifact'
 ),
--- a word that none of them has says half as much as one that a single one has
+-- a word that no artifact contains counts half as much as one that a single artifact contains
 weight as materialized (
     select
         q.lexeme,
         ln(1 + n.number / (count(m.memory_id) + 0.5)) / case when count(m.memory_id) = 0 then 2 else 1 end as rarity
-    from asked as q
+    from query_words as q
     cross join (select count(*) as number from known) as n
-    left join met as m on m.lexeme = q.lexeme
+    left join matches as m on m.lexeme = q.lexeme
     group by q.lexeme, n.number
 ),
--- put together by grouping, in one pass, where a join of the two might compare every row with every other
+-- aggregated in one pass, because a join of the two could become a nested loop
 joined as (
     select memory_id, first_position, last_position, similarity, 0::float8 as rarity
     from known
     union all
     select m.memory_id, null, null, null, w.rarity::float8
-    from met as m
+    from matches as m
     join weight as w on w.lexeme = m.lexeme
 ),
-worded as (
+scored as (
     select
         memory_id,
         max(first_position) as first_position,
@@ -183,12 +183,12 @@ worded as (
     group by memory_id
     having max(similarity) is not null
 ),
-placed as (
+ranked as (
     select
         *,
         row_number() over (order by similarity desc, memory_id) as by_meaning,
         row_number() over (order by lexical desc, memory_id) as by_words
-    from worded
+    from scored
 )
 select
     memory_id,
@@ -196,6 +196,6 @@ select
     last_position,
     similarity::float4 as similarity,
     coalesce(lexical, 0)::float4 as lexical
-from placed
+from ranked
 where by_meaning <= $8 or (by_words <= $8 and lexical > 0)
 order by memory_id;

@@ -58,7 +58,7 @@ async def checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: Teller) -> Che
     """
     await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
     position = await _end(tx, session_id=session_id, ctx=ctx)
-    made = await SQL["checkpoint"].one(
+    made = await SQL["insert_checkpoint"].one(
         tx, agent_id=ctx.agent_id, session_id=session_id, name=name, position=position, now=ctx.now
     )
     if made is None:
@@ -67,7 +67,7 @@ async def checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: Teller) -> Che
 
 
 async def checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Checkpoint]:
-    rows = await SQL["checkpoints"].all(tx, agent_id=agent_id, session_id=session_id)
+    rows = await SQL["list_checkpoints"].all(tx, agent_id=agent_id, session_id=session_id)
     return [Checkpoint(*row) for row in rows]
 
 
@@ -80,13 +80,13 @@ async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, ctx
     await log.lock(tx, agent_id=ctx.agent_id, session_id=parent_id)
     position = await _place(tx, at, session_id=parent_id, ctx=ctx)
     session_id = new_id()
-    begun = await SQL["begin"].one(
+    begun = await SQL["insert_branch"].one(
         tx, agent_id=ctx.agent_id, session_id=session_id, ref=ref, parent_id=parent_id, position=position, now=ctx.now
     )
     if begun is None:
         raise ConflictError(f"There is a session {ref!r} already.", hint="Give the branch another name.")
     own = {"agent_id": ctx.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
-    await SQL["descend"].run(tx, **own)
+    await SQL["insert_lineage"].run(tx, **own)
     await SQL["inherit_injections"].run(tx, **own)
     await SQL["inherit_entries"].run(tx, **own)
     await SQL["inherit_restorations"].run(tx, **own)
@@ -113,15 +113,24 @@ async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, ctx: Teller, mos
     shown = await log.injections(tx, agent_id=ctx.agent_id, session_id=session_id)
     _ensure_fits(tokens, sum(one.tokens for one in shown), most=most)
     made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, ctx.now, excerpt.session_id)
-    own = {"agent_id": ctx.agent_id, "session_id": session_id, "now": ctx.now}
-    given = {name: value for name, value in made._asdict().items() if name not in ("ref", "at")}
-    await SQL["inject"].run(tx, **own, **given)
+    await SQL["insert_injection"].run(
+        tx,
+        agent_id=ctx.agent_id,
+        session_id=session_id,
+        injection_id=made.injection_id,
+        position=made.place,
+        other_id=made.other_id,
+        first=made.first,
+        last=made.last,
+        tokens=made.tokens,
+        now=ctx.now,
+    )
     return made
 
 
 async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: Teller) -> None:
     """Shows these lines in the session no more. Branches that began with them keep theirs."""
-    await SQL["eject"].run(
+    await SQL["remove_injection"].run(
         tx, agent_id=ctx.agent_id, session_id=session_id, injection_id=injection_id, now=ctx.now, origin=ctx.origin
     )
 
@@ -147,7 +156,7 @@ def _ensure_fits(tokens: int, shown: int, *, most: int) -> None:
 
 async def branches(tx: Tx, *, agent_id: UUID) -> list[Branch]:
     """Every session, the one that was used last comes last."""
-    return [Branch(*row) for row in await SQL["branches"].all(tx, agent_id=agent_id)]
+    return [Branch(*row) for row in await SQL["list_sessions"].all(tx, agent_id=agent_id)]
 
 
 async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, ctx: Teller) -> int:

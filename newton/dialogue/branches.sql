@@ -1,11 +1,11 @@
--- name: begin(agent_id, session_id, ref, parent_id, position, now)
+-- name: insert_branch(agent_id, session_id, ref, parent_id, position, now)
 insert into dialogue.sessions (agent_id, session_id, ref, created_at, parent_id, parent_position)
 values ($1, $2, $3, $6, $4, $5)
 on conflict (agent_id, ref) do nothing
 returning session_id;
 
--- name: descend(agent_id, session_id, parent_id, position)
--- What the parent descends from, as far as the branch goes along, and then the parent itself.
+-- name: insert_lineage(agent_id, session_id, parent_id, position)
+-- Copies the ancestors of the parent up to the branch point and adds the parent itself.
 insert into dialogue.lineage (agent_id, session_id, ancestor_id, first_position, last_position)
 select $1, $2, l.ancestor_id, l.first_position, least(l.last_position, $4::integer)
 from dialogue.lineage as l
@@ -15,48 +15,48 @@ select $1, $2::uuid, $3::uuid, coalesce(s.parent_position + 1, 0), $4::integer
 from dialogue.sessions as s
 where s.agent_id = $1 and s.session_id = $3 and coalesce(s.parent_position + 1, 0) <= $4;
 
--- name: checkpoint(agent_id, session_id, name, position, now)
-insert into dialogue.checkpoints (agent_id, session_id, name, position, at)
+-- name: insert_checkpoint(agent_id, session_id, name, position, now)
+insert into dialogue.checkpoints (agent_id, session_id, name, position, created_at)
 values ($1, $2, $3, $4, $5)
 on conflict do nothing
 returning name;
 
--- name: checkpoints(agent_id, session_id)
-select name, position, at
+-- name: list_checkpoints(agent_id, session_id)
+select name, position, created_at as at
 from dialogue.checkpoints
 where agent_id = $1 and session_id = $2
 order by position, name;
 
--- name: inject(agent_id, session_id, injection_id, place, other_id, first, last, tokens, now)
+-- name: insert_injection(agent_id, session_id, injection_id, position, other_id, first, last, tokens, now)
 insert into dialogue.injections (
-    agent_id, session_id, injection_id, place, other_id, first_position, last_position, tokens, at
+    agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at
 )
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9);
 
 -- name: inherit_injections(agent_id, session_id, parent_id, position)
 insert into dialogue.injections (
-    agent_id, session_id, injection_id, place, other_id, first_position, last_position, tokens, at
+    agent_id, session_id, injection_id, position, source_session_id, first_position, last_position, tokens, created_at
 )
-select $1, $2, i.injection_id, i.place, i.other_id, i.first_position, i.last_position, i.tokens, i.at
+select
+    $1, $2, i.injection_id, i.position, i.source_session_id, i.first_position, i.last_position, i.tokens, i.created_at
 from dialogue.injections as i
 where
     i.agent_id = $1
     and i.session_id = $3
-    and i.place <= $4
+    and i.position <= $4
     and not exists (
         select
-        from dialogue.ejections as e
+        from dialogue.injection_removals as e
         where e.agent_id = $1 and e.session_id = $3 and e.injection_id = i.injection_id
     );
 
--- name: eject(agent_id, session_id, injection_id, now, origin)
-insert into dialogue.ejections (agent_id, session_id, injection_id, at, origin)
+-- name: remove_injection(agent_id, session_id, injection_id, now, origin)
+insert into dialogue.injection_removals (agent_id, session_id, injection_id, removed_at, origin)
 values ($1, $2, $3, $4, $5)
 on conflict do nothing;
 
--- name: branches(agent_id)
--- Sessions with where each begins, how many lines it has, when one was added last, and how a person began it; the one that
--- was used last comes last.
+-- name: list_sessions(agent_id)
+-- Sessions with branch point, number of messages, last message and first user message; the most recently used last.
 select
     s.session_id, s.ref, s.created_at, p.ref as parent, s.parent_position,
     1 + coalesce(l.position, s.parent_position, -1) as lines, coalesce(l.recorded_at, s.created_at) as used_at, f.began
@@ -80,20 +80,22 @@ where s.agent_id = $1
 order by used_at, s.created_at, s.session_id;
 
 -- name: inherit_entries(agent_id, session_id, parent_id, position)
--- A branch is shown what its parent is shown up to where it leaves it: dropped entries come along with their being so.
-insert into dialogue.entries (
-    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model,
-    made_at
+-- A branch inherits the entries of its parent up to the branch point, and whether they were removed.
+insert into dialogue.compaction_entries (
+    agent_id, session_id, entry_id, kind, first_position, last_position, text, tokens, tokens_before, strategy, prompt,
+    model,
+    created_at
 )
 select
-    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.before, e.strategy, e.prompt,
-    e.model, e.made_at
-from dialogue.entries as e
+    $1, $2, e.entry_id, e.kind, e.first_position, e.last_position, e.text, e.tokens, e.tokens_before, e.strategy,
+    e.prompt,
+    e.model, e.created_at
+from dialogue.compaction_entries as e
 where e.agent_id = $1 and e.session_id = $3 and e.last_position <= $4;
 
 -- name: inherit_restorations(agent_id, session_id, parent_id, position)
-insert into dialogue.restorations (agent_id, session_id, entry_id, pinned, at, origin)
-select $1, $2, r.entry_id, r.pinned, r.at, r.origin
-from dialogue.restorations as r
-join dialogue.entries as e on e.agent_id = $1 and e.session_id = $3 and e.entry_id = r.entry_id
+insert into dialogue.entry_restorations (agent_id, session_id, entry_id, pinned, restored_at, origin)
+select $1, $2, r.entry_id, r.pinned, r.restored_at, r.origin
+from dialogue.entry_restorations as r
+join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $3 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $3 and e.last_position <= $4;

@@ -55,7 +55,7 @@ async def _made_next(tx: Tx, *, session_id: UUID, ctx: Teller) -> bool:
 
 
 async def _uncovered(tx: Tx, *, session_id: UUID, ctx: Teller) -> list[Lived]:
-    rows = await SQL["uncovered"].all(tx, agent_id=ctx.agent_id, session_id=session_id, most=MOST_LINES)
+    rows = await SQL["list_uncovered"].all(tx, agent_id=ctx.agent_id, session_id=session_id, max_rows=MOST_LINES)
     return [
         Lived(
             position=row["position"],

@@ -1,9 +1,9 @@
--- name: uncovered(agent_id, session_id, most)
--- The first lines of a session that no episode covers yet, with the memory each became. Nobody tells more of a line.
+-- name: list_uncovered(agent_id, session_id, max_rows)
+-- The first messages of a session that no episode covers yet, each with its memory. Long content is truncated.
 select m.position, m.role, m.name, left(m.content, 20000) as content, m.said_at, x.memory_id, x.trust
 from dialogue.messages as m
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where
     m.agent_id = $1
     and m.session_id = $2

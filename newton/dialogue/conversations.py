@@ -31,17 +31,17 @@ class Conversation:
 
 async def unread(tx: Tx, *, agent_id: UUID, most: int) -> list[Conversation]:
     """The oldest conversations that no model has read, at most so many."""
-    episodes = await SQL["unread"].all(tx, agent_id=agent_id, most=most)
+    episodes = await SQL["list_unextracted"].all(tx, agent_id=agent_id, max_rows=most)
     return [await _conversation(tx, agent_id, episode) for episode in episodes]
 
 
 async def mark_read(tx: Tx, memory_id: UUID, *, ctx: Teller) -> bool:
     """False when another has read it meanwhile."""
-    return await SQL["mark_read"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
+    return await SQL["mark_extracted"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, now=ctx.now) is not None
 
 
 async def _conversation(tx: Tx, agent_id: UUID, episode: Record) -> Conversation:
-    rows = await SQL["lines"].all(
+    rows = await SQL["list_messages"].all(
         tx,
         agent_id=agent_id,
         session_id=episode["session_id"],

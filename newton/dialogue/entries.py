@@ -69,12 +69,12 @@ async def insert(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id
     """Writes entries for whoever holds the session's lock."""
     if entries:
         rows = json.dumps([_row(entry) for entry in entries])
-        await SQL["keep"].run(tx, agent_id=agent_id, session_id=session_id, entries=rows)
+        await SQL["insert_entries"].run(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
 async def listed(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Listed]:
     """Every entry of a session by its place, the outer ones first."""
-    rows = await SQL["listed"].all(tx, agent_id=agent_id, session_id=session_id)
+    rows = await SQL["list_entries"].all(tx, agent_id=agent_id, session_id=session_id)
     return [Listed(log.entry(row), row["restored_at"]) for row in rows]
 
 
@@ -89,7 +89,7 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: Teller) -> l
         raise NotFoundError(
             f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
         )
-    rows = await SQL["drop"].all(
+    rows = await SQL["restore_entry"].all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
     )
     return [row["entry_id"] for row in rows]
@@ -97,13 +97,13 @@ async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: Teller) -> l
 
 async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
     """Notes how a run went."""
-    await SQL["record"].run(
+    await SQL["record_run"].run(
         tx,
         agent_id=agent_id,
         session_id=session_id,
-        compaction_id=new_id(),
+        run_id=new_id(),
         strategy=run.strategy,
-        at=run.at,
+        started_at=run.at,
         duration_ms=run.duration_ms,
         tokens_before=run.before,
         tokens_after=run.after,
@@ -113,7 +113,7 @@ async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
 
 async def tallies(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[Tally]:
     """How compactions went, by strategy; of one session, or of all."""
-    return [Tally(*row) for row in await SQL["tallies"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [Tally(*row) for row in await SQL["summarize_runs"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 def _row(entry: Entry) -> dict[str, object]:

@@ -25,7 +25,7 @@ class Signed(NamedTuple):
 async def hold(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
     """Whether the holder alone may do it, from now on for so many seconds; asking again keeps the right."""
     of = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["hold"].one(tx, **of, right_to=right_to, holder=holder, seconds=seconds)
+    row = await SQL["acquire"].one(tx, **of, purpose=right_to, holder=holder, seconds=seconds)
     return row is not None
 
 
@@ -33,20 +33,23 @@ async def keep(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session
     """Whether the holder has the right still, from now on for so many seconds: it was neither released, nor taken by
     another."""
     of = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["keep"].one(tx, **of, right_to=right_to, holder=holder, seconds=seconds)
+    row = await SQL["renew"].one(tx, **of, purpose=right_to, holder=holder, seconds=seconds)
     return row is not None
 
 
 async def release(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID) -> None:
     of = {"agent_id": agent_id, "session_id": session_id}
-    await SQL["release"].run(tx, **of, right_to=right_to, holder=holder)
+    await SQL["release"].run(tx, **of, purpose=right_to, holder=holder)
 
 
 async def open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Call]:
     """The calls of a session that nobody has answered, in their order."""
-    return [Call(*row) for row in await SQL["open_calls"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [Call(*row) for row in await SQL["list_open_calls"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def signed(tx: Tx, signs: Sequence[str], *, agent_id: UUID, ref: str) -> list[Signed]:
     """The lines with these signs in the session `ref` and in those whose names begin with it and `~`."""
-    return [Signed(*row) for row in await SQL["signed"].all(tx, agent_id=agent_id, ref=ref, signs=list(signs))]
+    return [
+        Signed(*row)
+        for row in await SQL["find_by_fingerprint"].all(tx, agent_id=agent_id, ref=ref, fingerprints=list(signs))
+    ]

@@ -1,33 +1,33 @@
--- name: hold(agent_id, session_id, right_to, holder, seconds)
--- Takes a right to a session, or keeps it, unless another has it still.
-insert into dialogue.leases (agent_id, session_id, right_to, holder, until)
+-- name: acquire(agent_id, session_id, purpose, holder, seconds)
+-- Acquires or renews a lease unless another holder has an unexpired one.
+insert into dialogue.leases (agent_id, session_id, purpose, holder, expires_at)
 values ($1, $2, $3, $4, now() + make_interval(secs => $5))
-on conflict (agent_id, session_id, right_to) do update
-set holder = excluded.holder, until = excluded.until
-where leases.until < now() or leases.holder = excluded.holder
+on conflict (agent_id, session_id, purpose) do update
+set holder = excluded.holder, expires_at = excluded.expires_at
+where leases.expires_at < now() or leases.holder = excluded.holder
 returning holder;
 
--- name: keep(agent_id, session_id, right_to, holder, seconds)
--- Keeps a right that its holder has neither let go nor lost to another.
+-- name: renew(agent_id, session_id, purpose, holder, seconds)
+-- Renews a lease that was neither released nor taken over.
 update dialogue.leases
-set until = now() + make_interval(secs => $5)
-where agent_id = $1 and session_id = $2 and right_to = $3 and holder = $4 and until > '-infinity'
+set expires_at = now() + make_interval(secs => $5)
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4 and expires_at > '-infinity'
 returning holder;
 
--- name: release(agent_id, session_id, right_to, holder)
+-- name: release(agent_id, session_id, purpose, holder)
 update dialogue.leases
-set until = '-infinity'
-where agent_id = $1 and session_id = $2 and right_to = $3 and holder = $4;
+set expires_at = '-infinity'
+where agent_id = $1 and session_id = $2 and purpose = $3 and holder = $4;
 
--- name: open_calls(agent_id, session_id)
--- Calls of the session's own lines that have no answer behind them.
+-- name: list_open_calls(agent_id, session_id)
+-- Tool calls of the session without a result after them.
 select c.value ->> 'id' as id, c.value ->> 'name' as name, c.value ->> 'arguments' as arguments
 from dialogue.messages as m
-cross join lateral jsonb_array_elements(m.calls) as c
+cross join lateral jsonb_array_elements(m.tool_calls) as c
 where
     m.agent_id = $1
     and m.session_id = $2
-    and m.calls is not null
+    and m.tool_calls is not null
     and not exists (
         select
         from dialogue.messages as a
@@ -35,12 +35,12 @@ where
             a.agent_id = $1
             and a.session_id = $2
             and a.position > m.position
-            and a.answers = c.value ->> 'id'
+            and a.tool_call_id = c.value ->> 'id'
     )
 order by m.position;
 
--- name: signed(agent_id, ref, signs)
--- Where lines with these signs stand in a conversation of that name, and in those that went on from it elsewhere.
+-- name: find_by_fingerprint(agent_id, ref, fingerprints)
+-- Messages with these fingerprints in sessions with this ref and in its continuations (`ref~...`).
 select s.session_id, m.position, m.ref as sign
 from dialogue.sessions as s
 join dialogue.messages as m on m.agent_id = $1 and m.session_id = s.session_id and m.ref = any($3::text[])

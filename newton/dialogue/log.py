@@ -68,7 +68,7 @@ class Read:
 
 async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
     """Until the end of the unit of work nobody else appends to the session, makes it shorter or branches off."""
-    await SQL["lock"].run(tx, agent_id=agent_id, session_id=session_id)
+    await SQL["lock_session"].run(tx, agent_id=agent_id, session_id=session_id)
 
 
 async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
@@ -90,18 +90,18 @@ async def seen(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Seen:
 
 
 async def _about(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
-    row = await SQL["about"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["describe_session"].one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row
 
 
 async def _outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[Entry]:
-    return [entry(row) for row in await SQL["outermost"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [entry(row) for row in await SQL["list_outermost_entries"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id: UUID) -> list[Placed]:
     """The lines between places of a conversation, in their order; of the bare ones all but the words."""
-    rows = await SQL["stretches"].all(
+    rows = await SQL["list_message_ranges"].all(
         tx,
         agent_id=agent_id,
         session_id=session_id,
@@ -114,34 +114,34 @@ async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id:
 
 async def origins(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Origin]:
     """The sessions that a branch descends from; none of one that is no branch."""
-    rows = await SQL["origins"].all(tx, agent_id=agent_id, session_id=session_id)
+    rows = await SQL["list_ancestors"].all(tx, agent_id=agent_id, session_id=session_id)
     return [Origin(*row) for row in rows]
 
 
 async def outside(tx: Tx, view: Sequence[Shown], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
     """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
     own = [item for item in view if item.kind != "injected"]
-    rows = await SQL["outside"].all(
+    rows = await SQL["list_quarantined_trusts"].all(
         tx,
         agent_id=agent_id,
         session_id=session_id,
         firsts=[item.first for item in own],
         lasts=[item.last for item in own],
-        places=[item.first for item in view if item.kind == "injected"],
+        positions=[item.first for item in view if item.kind == "injected"],
     )
     return {row["trust"] for row in rows}
 
 
 async def end(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """The place of its last line; -1 when it has none."""
-    row = await SQL["end"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["get_last_position"].one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return -1 if row["position"] is None else row["position"]
 
 
 async def size(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """What all its lines would cost, with the marks around messages."""
-    row = await SQL["size"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["measure_conversation"].one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["tokens"] + MESSAGE_TOKENS * row["lines"]
 
@@ -196,13 +196,13 @@ def _uncovered(chosen: Sequence[Entry]) -> list[Stretch]:
 
 
 async def _restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
-    rows = await SQL["restored"].all(tx, agent_id=agent_id, session_id=session_id)
+    rows = await SQL["list_restored_ranges"].all(tx, agent_id=agent_id, session_id=session_id)
     return frozenset(place for row in rows for place in range(row[0], row[1] + 1))
 
 
 async def injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injection]:
     """Those that are shown in a session."""
-    return [Injection(*row) for row in await SQL["injections"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [Injection(*row) for row in await SQL["list_injections"].all(tx, agent_id=agent_id, session_id=session_id)]
 
 
 async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injected]:

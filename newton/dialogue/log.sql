@@ -1,26 +1,27 @@
--- name: about(agent_id, session_id)
--- What there is to be read beside lines and entries, of most sessions nothing; and how much the agent was told to forget.
+-- name: describe_session(agent_id, session_id)
+-- Whether the session has removed entries or injections, which most sessions do not, and how many memories the agent has
+-- forgotten.
 select
-    exists (select from dialogue.restorations where agent_id = $1 and session_id = $2) as restored,
+    exists (select from dialogue.entry_restorations where agent_id = $1 and session_id = $2) as restored,
     exists (select from dialogue.injections where agent_id = $1 and session_id = $2) as injected,
     (select count(*) from memory.forgotten where agent_id = $1) as forgotten;
 
--- name: outermost(agent_id, session_id)
--- The entries that are shown, in their order: from each place that none covers the next one, the longest that begins
--- there. However many there are within them, as many look-ups are made as are shown.
+-- name: list_outermost_entries(agent_id, session_id)
+-- The visible compaction entries in order: from each uncovered position, the longest entry that begins there. The
+-- recursion makes one index lookup per visible entry, however many entries are nested in them.
 with recursive shown as (
     (
         select e.*
-        from dialogue.entries as e
+        from dialogue.compaction_entries as e
         where
             e.agent_id = $1
             and e.session_id = $2
             and not exists (
                 select
-                from dialogue.restorations as r
+                from dialogue.entry_restorations as r
                 where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
             )
-        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        order by e.first_position, e.last_position desc, e.created_at desc, e.entry_id desc
         limit 1
     )
     union all
@@ -28,33 +29,34 @@ with recursive shown as (
     from shown as s
     cross join lateral (
         select e.*
-        from dialogue.entries as e
+        from dialogue.compaction_entries as e
         where
             e.agent_id = $1
             and e.session_id = $2
             and e.first_position > s.last_position
             and not exists (
                 select
-                from dialogue.restorations as r
+                from dialogue.entry_restorations as r
                 where r.agent_id = $1 and r.session_id = $2 and r.entry_id = e.entry_id
             )
-        order by e.first_position, e.last_position desc, e.made_at desc, e.entry_id desc
+        order by e.first_position, e.last_position desc, e.created_at desc, e.entry_id desc
         limit 1
     ) as n
 )
 select
-    entry_id, kind, first_position, last_position, text, tokens, before, strategy, prompt, model, made_at
+    entry_id, kind, first_position, last_position, text, tokens, tokens_before as before, strategy, prompt, model,
+    created_at as made_at
 from shown
 order by first_position;
 
--- name: restored(agent_id, session_id)
+-- name: list_restored_ranges(agent_id, session_id)
 select e.first_position, e.last_position
-from dialogue.restorations as r
-join dialogue.entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
+from dialogue.entry_restorations as r
+join dialogue.compaction_entries as e on e.agent_id = $1 and e.session_id = $2 and e.entry_id = r.entry_id
 where r.agent_id = $1 and r.session_id = $2 and r.pinned;
 
--- name: stretches(agent_id, session_id, firsts, lasts, bare)
--- Lines of a conversation between places, those of its ancestors included; of the bare ones all but the words.
+-- name: list_message_ranges(agent_id, session_id, firsts, lasts, bare)
+-- Messages of a conversation in position ranges, including its ancestors. For bare ranges the content is left out.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -63,8 +65,8 @@ with owner as (
     select $2::uuid, 0, 2147483647
 )
 select
-    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.aside, m.tokens,
-    m.said_at, m.calls, m.answers
+    m.position, m.ref, m.role, m.name, case when s.bare then '' else m.content end as content, m.is_notice as aside, m.tokens,
+    m.said_at, m.tool_calls as calls, m.tool_call_id as answers
 from unnest($3::integer[], $4::integer[], $5::boolean[]) as s (first, last, bare)
 join owner as o on o.first_position <= s.last and o.last_position >= s.first
 cross join lateral (
@@ -74,40 +76,42 @@ cross join lateral (
         agent_id = $1
         and session_id = o.session_id
         and position between greatest(s.first, o.first_position) and least(s.last, o.last_position)
-    -- kept apart, so that each stretch is looked up by its places; joined, every line is read for each
+    -- offset 0 keeps this a lateral index range scan; when joined, every message is read for each range
     offset 0
 ) as m
 order by m.position;
 
--- name: origins(agent_id, session_id)
+-- name: list_ancestors(agent_id, session_id)
 select ancestor_id, first_position, last_position
 from dialogue.lineage
 where agent_id = $1 and session_id = $2;
 
--- name: injections(agent_id, session_id)
--- Those that are shown.
-select i.injection_id, i.place, s.ref, i.first_position as first, i.last_position as last, i.tokens, i.at, i.other_id
+-- name: list_injections(agent_id, session_id)
+-- Injections that were not removed.
+select
+    i.injection_id, i.position as place, s.ref, i.first_position as first, i.last_position as last, i.tokens,
+    i.created_at as at, i.source_session_id as other_id
 from dialogue.injections as i
-join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.other_id
+join dialogue.sessions as s on s.agent_id = $1 and s.session_id = i.source_session_id
 where
     i.agent_id = $1
     and i.session_id = $2
     and not exists (
         select
-        from dialogue.ejections as e
+        from dialogue.injection_removals as e
         where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
     )
-order by i.place, i.injection_id;
+order by i.position, i.injection_id;
 
--- name: end(agent_id, session_id)
--- The last place of a conversation; a branch without lines of its own ends where it begins.
+-- name: get_last_position(agent_id, session_id)
+-- The last position of a conversation. An empty branch ends at its branch point.
 select greatest(
     (select max(position) from dialogue.messages where agent_id = $1 and session_id = $2),
     (select parent_position from dialogue.sessions where agent_id = $1 and session_id = $2)
 ) as position;
 
--- name: size(agent_id, session_id)
--- The tokens of a conversation's lines and how many there are, those of its ancestors included.
+-- name: measure_conversation(agent_id, session_id)
+-- Tokens and number of the messages of a conversation, including its ancestors.
 with owner as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -120,26 +124,26 @@ from owner as o
 join dialogue.messages as m
     on m.agent_id = $1 and m.session_id = o.session_id and m.position between o.first_position and o.last_position;
 
--- name: outside(agent_id, session_id, firsts, lasts, places)
--- How far lines between places of a conversation, and lines of others that are shown behind places of it, are to be
--- believed where they are quarantined. A tool's line without a memory is one.
+-- name: list_quarantined_trusts(agent_id, session_id, firsts, lasts, positions)
+-- The trust levels of quarantined messages among ranges of a conversation and among injected ones. A tool message
+-- without a memory counts as quarantined.
 with shown as (
     select $2::uuid as session_id, s.first, s.last
     from unnest($3::integer[], $4::integer[]) as s (first, last)
     union all
-    select i.other_id, i.first_position, i.last_position
+    select i.source_session_id, i.first_position, i.last_position
     from dialogue.injections as i
     where
         i.agent_id = $1
         and i.session_id = $2
-        and i.place = any($5::integer[])
+        and i.position = any($5::integer[])
         and not exists (
             select
-            from dialogue.ejections as e
+            from dialogue.injection_removals as e
             where e.agent_id = $1 and e.session_id = $2 and e.injection_id = i.injection_id
         )
 ),
-told as (
+sources as (
     select s.session_id, s.first, s.last
     from shown as s
     union all
@@ -148,7 +152,7 @@ told as (
     join dialogue.lineage as l on l.agent_id = $1 and l.session_id = s.session_id
 )
 select distinct coalesce(x.trust, 'tool') as trust
-from told as t
+from sources as t
 cross join lateral (
     select session_id, position, role
     from dialogue.messages
@@ -156,9 +160,9 @@ cross join lateral (
     offset 0
 ) as m
 left join memory.memories as x
-    on x.agent_id = $1 and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position
+    on x.agent_id = $1 and x.kind = 'exchange' and x.thread_id = m.session_id and x.position = m.position
 where coalesce(x.quarantined, m.role = 'tool');
 
--- name: lock(agent_id, session_id)
--- Writers of one session take turns; the lock goes with the transaction and needs no right to change the session.
+-- name: lock_session(agent_id, session_id)
+-- Serializes writers of a session. An advisory lock ends with the transaction and needs no update right on the session.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2::uuid::text, 0));

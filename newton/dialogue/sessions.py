@@ -37,15 +37,15 @@ async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
 async def begun(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
     """The session the caller calls `ref`, and whether it has just begun."""
     session_id = new_id()
-    await SQL["open_session"].run(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
-    row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    await SQL["insert_session"].run(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
+    row = await SQL["find_by_ref"].one(tx, agent_id=agent_id, ref=ref)
     assert row is not None
     return row["session_id"], row["session_id"] == session_id
 
 
 async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     """The session the caller calls `ref`. Raises NotFoundError when none has begun."""
-    row = await SQL["session_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    row = await SQL["find_by_ref"].one(tx, agent_id=agent_id, ref=ref)
     if row is None:
         raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` begins it.")
     return row["session_id"]
@@ -53,7 +53,7 @@ async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
 
 async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
     """What the caller calls a session that has begun."""
-    row = await SQL["ref_of"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["get_ref"].one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["ref"]
 
@@ -75,7 +75,7 @@ async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Teller
         for i, line in enumerate(fresh)
     ]
     rows = json.dumps([_row(p, ctx.now) for p in placed])
-    await SQL["insert_lines"].run(tx, agent_id=ctx.agent_id, session_id=session_id, lines=rows)
+    await SQL["insert_messages"].run(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
     memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
@@ -93,7 +93,7 @@ async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Tell
     by_ref: dict[str, Line] = {}
     for line in lines:
         _same_words(line, by_ref.setdefault(line.own_ref, line).words)
-    rows = await SQL["known_lines"].all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
+    rows = await SQL["find_messages"].all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
         _same_words(by_ref.pop(row["ref"]), log.placed(row, session_id).line.words)
     return list(by_ref.values())
@@ -107,7 +107,7 @@ async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, ctx: Tel
     wanted = [line.answers for line in fresh if line.answers]
     if not wanted:
         return {}
-    rows = await SQL["calls"].all(tx, agent_id=ctx.agent_id, session_id=session_id, calls=wanted)
+    rows = await SQL["find_tool_calls"].all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=wanted)
     open_ = {row["id"]: Call(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
     answered: dict[str, Call] = {}
     for line in fresh:

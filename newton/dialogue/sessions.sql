@@ -1,26 +1,28 @@
--- name: open_session(agent_id, session_id, ref, now)
+-- name: insert_session(agent_id, session_id, ref, now)
 insert into dialogue.sessions (agent_id, session_id, ref, created_at)
 values ($1, $2, $3, $4)
 on conflict (agent_id, ref) do nothing;
 
--- name: session_by_ref(agent_id, ref)
+-- name: find_by_ref(agent_id, ref)
 select session_id
 from dialogue.sessions
 where agent_id = $1 and ref = $2;
 
--- name: ref_of(agent_id, session_id)
+-- name: get_ref(agent_id, session_id)
 select ref
 from dialogue.sessions
 where agent_id = $1 and session_id = $2;
 
--- name: known_lines(agent_id, session_id, refs)
-select position, ref, role, name, content, aside, tokens, said_at, calls, answers
+-- name: find_messages(agent_id, session_id, refs)
+select
+    position, ref, role, name, content, is_notice as aside, tokens, said_at, tool_calls as calls,
+    tool_call_id as answers
 from dialogue.messages
 where agent_id = $1 and session_id = $2 and ref = any($3::text[]);
 
--- name: calls(agent_id, session_id, calls)
--- Of ids of calls those that were made in a conversation, a branch's ancestors included, and whether each has its answer:
--- an id may come again, so one before the call does not count.
+-- name: find_tool_calls(agent_id, session_id, call_ids)
+-- Tool calls with these ids in a conversation, including its ancestors, and whether each has a result. An id may be
+-- reused, so a result before the call does not count.
 with stretch as (
     select ancestor_id as session_id, first_position, last_position
     from dialogue.lineage
@@ -37,7 +39,7 @@ select
         from stretch as s
         join dialogue.messages as a on a.agent_id = $1 and a.session_id = s.session_id
         where
-            a.answers = c.value ->> 'id'
+            a.tool_call_id = c.value ->> 'id'
             and a.position > m.position
             and a.position between s.first_position and s.last_position
     ) as answered
@@ -46,13 +48,14 @@ join dialogue.messages as m
     on m.agent_id = $1
     and m.session_id = s.session_id
     and m.position between s.first_position and s.last_position
-    and m.calls is not null
-cross join lateral jsonb_array_elements(m.calls) as c
+    and m.tool_calls is not null
+cross join lateral jsonb_array_elements(m.tool_calls) as c
 where c.value ->> 'id' = any($3::text[]);
 
--- name: insert_lines(agent_id, session_id, lines)
+-- name: insert_messages(agent_id, session_id, messages)
 insert into dialogue.messages (
-    agent_id, session_id, position, ref, role, name, content, aside, calls, answers, tokens, said_at, recorded_at
+    agent_id, session_id, position, ref, role, name, content, is_notice, tool_calls, tool_call_id, tokens, said_at,
+    recorded_at
 )
 select
     $1, $2, d.position, d.ref, d.role, d.name, d.content, d.aside, nullif(d.calls, 'null'::jsonb), d.answers, d.tokens,

@@ -31,13 +31,13 @@ OUTCOMES: dict[str, Outcome] = {"complete": "success", "failed": "failure"}
 
 async def tree(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> Tree:
     """The tasks of a session, or as they were at a moment."""
-    rows = await SQL["tree"].all(tx, agent_id=agent_id, session_id=session_id, moment=moment)
+    rows = await SQL["list_tasks"].all(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return Tree([Task(**row) for row in rows])
 
 
 async def latest_session(tx: Tx, *, agent_id: UUID) -> UUID:
     """Where a task was pushed last; before any was, the session that began last. Raises NotFoundError."""
-    row = await SQL["latest_session"].one(tx, agent_id=agent_id)
+    row = await SQL["get_latest_session"].one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError(
             "There is no session yet.", hint="`newton tasks push GOAL --session NAME --new` begins one."
@@ -69,14 +69,14 @@ async def push(tx: Tx, goal: str, *, session_id: UUID, ctx: Teller, instead_of: 
         pushed_at=ctx.now,
         changed_at=ctx.now,
     )
-    await SQL["push"].run(
+    await SQL["insert_task"].run(
         tx,
         agent_id=ctx.agent_id,
         session_id=session_id,
         task_id=task.task_id,
         number=task.number,
         parent_id=task.parent_id,
-        instead_of=instead_of,
+        replaces_task_id=instead_of,
         depth=task.depth,
         goal=goal,
         first=task.first,
@@ -141,7 +141,7 @@ async def _end(tx: Tx, known: Tree, ends: Sequence[tuple[Task, Event, str]], *, 
     ended = [await _move(tx, task, event, words, session_id=session_id, ctx=ctx) for task, event, words in ends]
     await episodes.keep(tx, [_experience(task, ctx.now) for task in ended], ctx=ctx)
     pairs = {child.task_id: task.task_id for task in ended for child in known.children(task.task_id)}
-    there = await SQL["remembered"].all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
+    there = await SQL["find_remembered"].all(tx, agent_id=ctx.agent_id, task_ids=list(pairs))
     await store.connect(tx, "part_of", [(row["task_id"], pairs[row["task_id"]]) for row in there], ctx=ctx)
     await folded(tx, session_id=session_id, agent_id=ctx.agent_id, now=ctx.now, count=ctx.count_tokens)
     return ended[-1]
@@ -167,15 +167,15 @@ async def _locked(tx: Tx, *, session_id: UUID, ctx: Teller) -> Tree:
 async def _move(tx: Tx, task: Task, event: Event, words: str | None, *, session_id: UUID, ctx: Teller) -> Task:
     after = task.after(event)
     position = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id)
-    await SQL["move"].run(
+    await SQL["transition_task"].run(
         tx,
         agent_id=ctx.agent_id,
         session_id=session_id,
         task_id=task.task_id,
         event=event,
-        before=task.status,
-        after=after,
-        words=words,
+        from_status=task.status,
+        to_status=after,
+        text=words,
         position=position,
         now=ctx.now,
         origin=ctx.origin,

@@ -21,10 +21,10 @@ async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: 
     if not memory_ids:
         return []
     activation_ids = [new_id() for _ in memory_ids]
-    await SQL["activate"].run(
-        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, place=place, now=ctx.now
+    await SQL["insert_activations"].run(
+        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, stage=place, now=ctx.now
     )
-    await SQL["use"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    await SQL["count_use"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
     await review(tx, ctx, kind, memory_ids)
     return activation_ids
 
@@ -36,7 +36,7 @@ async def judge(
 
     Raises NotFoundError when there is none to judge.
     """
-    judged = await SQL["judge"].all(
+    judged = await SQL["set_result"].all(
         tx,
         agent_id=ctx.agent_id,
         memory_id=memory_id,

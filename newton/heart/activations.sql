@@ -1,18 +1,18 @@
--- name: activate(agent_id, memory_ids, activation_ids, place, now)
-insert into heart.activations (agent_id, memory_id, activation_id, at, place)
+-- name: insert_activations(agent_id, memory_ids, activation_ids, stage, now)
+insert into heart.activations (agent_id, memory_id, activation_id, activated_at, stage)
 select $1, a.memory_id, a.activation_id, $5, $4
 from unnest($2::uuid[], $3::uuid[]) as a (memory_id, activation_id)
 on conflict do nothing;
 
--- name: use(agent_id, memory_ids, now)
+-- name: count_use(agent_id, memory_ids, now)
 update memory.memories
 set uses = uses + 1, accessed_at = $3
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: judge(agent_id, memory_id, activation_id, result, now)
--- The last activation when none is named. A judgement stands; giving it again changes nothing.
+-- name: set_result(agent_id, memory_id, activation_id, result, now)
+-- Of the last unrated activation if none is named. A result is final; setting it again changes nothing.
 update heart.activations as a
-set result = $4, judged_at = $5
+set result = $4, evaluated_at = $5
 where
     a.agent_id = $1
     and a.memory_id = $2
@@ -23,7 +23,7 @@ where
             select l.activation_id
             from heart.activations as l
             where l.agent_id = $1 and l.memory_id = $2 and l.result is null
-            order by l.at desc, l.activation_id desc
+            order by l.activated_at desc, l.activation_id desc
             limit 1
         )
     )

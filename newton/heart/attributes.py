@@ -51,17 +51,17 @@ def subject_key(subject: str) -> str:
 
 async def declare(tx: Tx, attribute: str, *, agent_id: UUID, single: bool) -> None:
     """From now on the attribute has one value at a time, or many. Facts that are there stay as they were told."""
-    await SQL["declare"].run(tx, agent_id=agent_id, attribute=normal(attribute), single=single)
+    await SQL["set_single_valued"].run(tx, agent_id=agent_id, attribute=normal(attribute), single_valued=single)
 
 
 async def single_valued(tx: Tx, attributes: Sequence[str], *, agent_id: UUID) -> set[str]:
     """Those of the attributes, in their normal form, that have one value at a time."""
-    rows = await SQL["declared"].all(tx, agent_id=agent_id, attributes=attributes)
+    rows = await SQL["get_declared"].all(tx, agent_id=agent_id, attributes=attributes)
     declared = {row["attribute"]: row["single"] for row in rows}
     return {attribute for attribute in attributes if declared.get(attribute, attribute in SINGLE)}
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> dict[str, bool]:
     """Every attribute that a fact has or that was declared, and whether it has one value at a time."""
-    rows = await SQL["used"].all(tx, agent_id=agent_id)
+    rows = await SQL["list_attributes"].all(tx, agent_id=agent_id)
     return {row["attribute"]: row["attribute"] in SINGLE if row["single"] is None else row["single"] for row in rows}

@@ -161,7 +161,7 @@ async def forbid(tx: Tx, rules: Sequence[Rule], *, ctx: Ground) -> list[UUID]:
 async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ctx: Ground) -> set[UUID]:
     """A person forbids what is known: what was only proposed is in force from now on, and a block blocks."""
     strict = {content_hash for rule, content_hash in known.items() if rule.action == "block"}
-    rows = await SQL["known"].all(tx, agent_id=ctx.agent_id, hashes=list(known.values()))
+    rows = await SQL["find_by_hash"].all(tx, agent_id=ctx.agent_id, hashes=list(known.values()))
     released = [_approval(row["memory_id"]) for row in rows if row["quarantined"]]
     moved = await move(tx, released, ctx=ctx)
     stricter = [
@@ -180,24 +180,24 @@ async def _insist(tx: Tx, known: Mapping[Rule, bytes], *, ctx: Ground) -> set[UU
 
 async def retired(tx: Tx, rule: Rule, *, agent_id: UUID) -> bool:
     """Whether such a rule was there and is out of force for good."""
-    rows = await SQL["known"].all(tx, agent_id=agent_id, hashes=[_hash(rule)])
+    rows = await SQL["find_by_hash"].all(tx, agent_id=agent_id, hashes=[_hash(rule)])
     return any(row["state"] == "RETIRED" for row in rows)
 
 
 async def in_force(tx: Tx, *, agent_id: UUID, model_id: UUID | None) -> list[Censor]:
     """Every censor in force, those that block first."""
-    rows = await SQL["in_force"].all(tx, agent_id=agent_id, model_id=model_id)
+    rows = await SQL["list_active"].all(tx, agent_id=agent_id, model_id=model_id)
     return [Censor(**{**row, "embedding": row["embedding"] and row["embedding"].to_numpy()}) for row in rows]
 
 
 async def in_force_at(tx: Tx, *, agent_id: UUID, moment: datetime) -> list[Censor]:
     """Every censor that was in force at a moment, as `in_force` gave them then."""
-    return [Censor(**row) for row in await SQL["in_force_at"].all(tx, agent_id=agent_id, moment=moment)]
+    return [Censor(**row) for row in await SQL["list_active_at"].all(tx, agent_id=agent_id, moment=moment)]
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
     """Every censor with its record, those out of force last."""
-    return [Listed(**row) for row in await SQL["listed"].all(tx, agent_id=agent_id)]
+    return [Listed(**row) for row in await SQL["list_censors"].all(tx, agent_id=agent_id)]
 
 
 async def approve(tx: Tx, memory_id: UUID, *, ctx: Ground) -> bool:
@@ -218,7 +218,7 @@ def _approval(memory_id: UUID) -> Step:
 
 async def retire(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """A person takes it out of force."""
-    await SQL["retire"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await SQL["retire_censor"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "censor", [memory_id])
 
 

@@ -1,14 +1,14 @@
 -- name: insert_censors(agent_id, censors)
-insert into heart.censors (agent_id, memory_id, sense, trigger, action, reason, domain, threshold, retired)
+insert into heart.censors (agent_id, memory_id, match_mode, trigger, action, reason, domain, threshold, is_retired)
 select $1, d.memory_id, d.sense, d.trigger, d.action, d.reason, d.domain, d.threshold, false
 from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, sense text, trigger text, action text, reason text, domain text, threshold integer
 );
 
--- name: in_force(agent_id, model_id)
--- Every censor in force, the strictest first. Its vector is only needed where it is met by its meaning.
+-- name: list_active(agent_id, model_id)
+-- Active censors, strictest first. The vector is only needed by those that match by meaning.
 select
-    m.memory_id, m.state, m.summary, m.summary_tokens, c.sense, c.trigger, c.action, c.reason, c.domain,
+    m.memory_id, m.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain,
     e.embedding
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
@@ -18,14 +18,15 @@ left join memory.embeddings as e
         and e.model_id = $2
         and e.kind = 'censor'
         and e.memory_id = m.memory_id
-        and c.sense = 'meaning'
+        and c.match_mode = 'meaning'
 where m.agent_id = $1 and m.kind = 'censor' and m.state <> 'RETIRED' and not m.quarantined
 order by (c.action = 'block' or m.state = 'ESCALATED') desc, m.confirmations desc, m.memory_id;
 
--- name: in_force_at(agent_id, moment)
--- The same at a moment that is over, without vectors.
+-- name: list_active_at(agent_id, moment)
+-- The same at a past moment, without vectors.
 select
-    m.memory_id, was.state, m.summary, m.summary_tokens, c.sense, c.trigger, c.action, c.reason, c.domain,
+    m.memory_id, past.state, m.summary, m.summary_tokens, c.match_mode as sense, c.trigger, c.action, c.reason,
+    c.domain,
     null as embedding
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
@@ -35,8 +36,8 @@ cross join lateral (
             (
                 select t.from_state
                 from memory.transitions as t
-                where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $2
-                order by t.at, t.transition_id
+                where t.agent_id = $1 and t.memory_id = m.memory_id and t.changed_at > $2
+                order by t.changed_at, t.transition_id
                 limit 1
             ),
             m.state
@@ -44,40 +45,40 @@ cross join lateral (
         m.quarantined or exists (
             select
             from memory.transitions as r
-            where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.at > $2
+            where r.agent_id = $1 and r.memory_id = m.memory_id and r.event = 'released' and r.changed_at > $2
         ) as quarantined,
         (
             select count(*)
             from memory.confirmations as f
-            where f.agent_id = $1 and f.memory_id = m.memory_id and f.at <= $2
+            where f.agent_id = $1 and f.memory_id = m.memory_id and f.confirmed_at <= $2
         ) as confirmations
-) as was
+) as past
 where
     m.agent_id = $1
     and m.kind = 'censor'
     and m.created_at <= $2
-    and was.state <> 'RETIRED'
-    and not was.quarantined
-order by (c.action = 'block' or was.state = 'ESCALATED') desc, was.confirmations desc, m.memory_id;
+    and past.state <> 'RETIRED'
+    and not past.quarantined
+order by (c.action = 'block' or past.state = 'ESCALATED') desc, past.confirmations desc, m.memory_id;
 
--- name: listed(agent_id)
+-- name: list_censors(agent_id)
 select
-    m.memory_id, m.state, m.quarantined, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
+    m.memory_id, m.state, m.quarantined, c.match_mode as sense, c.trigger, c.action, c.reason, c.domain, c.threshold,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'false_positive')::integer as false_positives
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'censor'
-group by m.memory_id, m.state, m.quarantined, c.sense, c.trigger, c.action, c.reason, c.domain, c.threshold
+group by m.memory_id, m.state, m.quarantined, c.match_mode, c.trigger, c.action, c.reason, c.domain, c.threshold
 order by m.state = 'RETIRED', m.memory_id;
 
--- name: retire(agent_id, memory_id)
+-- name: retire_censor(agent_id, memory_id)
 update heart.censors
-set retired = true
+set is_retired = true
 where agent_id = $1 and memory_id = $2;
 
--- name: known(agent_id, hashes)
+-- name: find_by_hash(agent_id, hashes)
 select m.memory_id, m.content_hash, m.state, m.quarantined, c.action
 from memory.memories as m
 join heart.censors as c on c.agent_id = $1 and c.memory_id = m.memory_id

@@ -102,10 +102,10 @@ async def compare(
 
 async def _batch(tx: Tx, ctx: Ground, model_id: UUID, most: int) -> list[Told]:
     agent_id = ctx.agent_id
-    rows = await SQL["uncompared"].all(tx, agent_id=agent_id, model_id=model_id, most=most)
+    rows = await SQL["list_uncompared"].all(tx, agent_id=agent_id, model_id=model_id, max_rows=most)
     near: defaultdict[UUID, list[Known]] = defaultdict(list)
-    kin = await SQL["kin"].all(
-        tx, agent_id=agent_id, model_id=model_id, memory_ids=[row["memory_id"] for row in rows], most=NEAREST
+    kin = await SQL["find_similar"].all(
+        tx, agent_id=agent_id, model_id=model_id, memory_ids=[row["memory_id"] for row in rows], max_rows=NEAREST
     )
     for row in kin:
         known = Known(
@@ -154,26 +154,26 @@ def rooted(verdicts: Sequence[Verdict]) -> list[Verdict]:
 
 async def _keep(tx: Tx, ctx: Ground, verdicts: Sequence[Verdict]) -> list[Verdict]:
     """Writes down what each turned out to be, unless somebody else has; a told fact counts for the one it tells."""
-    rows = await SQL["compared"].all(
+    rows = await SQL["mark_compared"].all(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[v.told.memory_id for v in verdicts],
-        same_as=[v.same_as for v in verdicts],
+        duplicate_ids=[v.same_as for v in verdicts],
     )
     mine = {row["memory_id"] for row in rows}
     taken = [v for v in verdicts if v.told.memory_id in mine]
-    await SQL["straighten"].run(tx, agent_id=ctx.agent_id)
+    await SQL["flatten_duplicates"].run(tx, agent_id=ctx.agent_id)
     await store.connect(tx, "near", [(v.told.memory_id, near) for v in taken for near in v.near], ctx=ctx)
     joined = [(v.told, v.same_as) for v in taken if v.same_as]
     await store.connect(tx, "corroborates", [(told.memory_id, known) for told, known in joined], ctx=ctx)
     for told, known in joined:
         telling = Telling(memory_id=known, ref=f"memory:{told.memory_id}", source=told.source)
         await store.confirm(tx, [telling], ctx=replace(ctx, origin=told.origin, trust=told.trust))
-    await SQL["pass_on"].run(
+    await SQL["copy_confirmations"].run(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[told.memory_id for told, _ in joined],
-        same_as=[known for _, known in joined],
+        duplicate_ids=[known for _, known in joined],
     )
     await review(tx, ctx, "fact", [memory_id for told, known in joined for memory_id in (told.memory_id, known)])
     return taken

@@ -1,26 +1,27 @@
--- name: uncompared(agent_id, model_id, most)
--- Facts that have their vector and were not compared yet, the oldest first.
+-- name: list_uncompared(agent_id, model_id, max_rows)
+-- Facts with a vector that deduplication has not compared yet, oldest first.
 select m.memory_id, m.full_text as text, m.origin, m.trust, f.source
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = f.memory_id
-where f.agent_id = $1 and not f.compared
+where f.agent_id = $1 and not f.is_compared
 order by m.created_at, m.memory_id
 limit $3;
 
--- name: kin(agent_id, model_id, memory_ids, most)
--- The facts of the same subject, told before, that are nearest to each; `stands_for` is the fact that such a one tells.
+-- name: find_similar(agent_id, model_id, memory_ids, max_rows)
+-- The nearest older facts of the same subject for each new fact. `stands_for` is the fact that a duplicate stands for.
 select
-    n.memory_id, kin.memory_id as known_id, coalesce(kin.same_as, kin.memory_id) as stands_for, kin.full_text,
-    kin.cosine
+    n.memory_id, similar_fact.memory_id as known_id,
+    coalesce(similar_fact.duplicate_of, similar_fact.memory_id) as stands_for, similar_fact.full_text,
+    similar_fact.cosine
 from unnest($3::uuid[]) as n (memory_id)
 join heart.facts as f on f.agent_id = $1 and f.memory_id = n.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = n.memory_id
 join memory.embeddings as e
     on e.agent_id = $1 and e.model_id = $2 and e.kind = 'fact' and e.memory_id = n.memory_id
 cross join lateral (
-    select k.memory_id, k.same_as, km.full_text, -(ke.embedding <#> e.embedding) as cosine
+    select k.memory_id, k.duplicate_of, km.full_text, -(ke.embedding <#> e.embedding) as cosine
     from heart.facts as k
     join memory.memories as km on km.agent_id = $1 and km.memory_id = k.memory_id
     join memory.embeddings as ke
@@ -28,35 +29,35 @@ cross join lateral (
     where
         k.agent_id = $1
         and k.subject_key is not distinct from f.subject_key
-        and (k.attribute = f.attribute or not (f.single or k.single) and (k.attribute is null or f.attribute is null))
-        and not k.generalises
+        and (k.attribute = f.attribute or not (f.single_valued or k.single_valued) and (k.attribute is null or f.attribute is null))
+        and not k.is_generalization
         and (km.created_at, km.memory_id) < (m.created_at, m.memory_id)
         and km.state <> 'INACTIVE'
         and km.quarantined = m.quarantined
     order by ke.embedding <#> e.embedding
     limit $4
-) as kin;
+) as similar_fact;
 
--- name: compared(agent_id, memory_ids, same_as)
--- Whoever compares a fact first has decided; the others change nothing.
+-- name: mark_compared(agent_id, memory_ids, duplicate_ids)
+-- Only the first comparison of a fact has an effect.
 update heart.facts as f
-set compared = true, same_as = c.same_as
-from unnest($2::uuid[], $3::uuid[]) as c (memory_id, same_as)
-where f.agent_id = $1 and f.memory_id = c.memory_id and not f.compared
+set is_compared = true, duplicate_of = c.duplicate_of
+from unnest($2::uuid[], $3::uuid[]) as c (memory_id, duplicate_of)
+where f.agent_id = $1 and f.memory_id = c.memory_id and not f.is_compared
 returning f.memory_id;
 
--- name: straighten(agent_id)
--- What tells a fact that itself only tells another, tells that other.
+-- name: flatten_duplicates(agent_id)
+-- Points a duplicate of a duplicate to the original fact.
 update heart.facts as f
-set same_as = t.same_as
+set duplicate_of = t.duplicate_of
 from heart.facts as t
-where f.agent_id = $1 and f.same_as is not null and t.agent_id = $1 and t.memory_id = f.same_as and t.same_as is not null;
+where f.agent_id = $1 and f.duplicate_of is not null and t.agent_id = $1 and t.memory_id = f.duplicate_of and t.duplicate_of is not null;
 
--- name: pass_on(agent_id, memory_ids, same_as)
--- What confirmed a fact before it was known to tell another, confirms that other.
+-- name: copy_confirmations(agent_id, memory_ids, duplicate_ids)
+-- Copies the confirmations of a duplicate to the original fact.
 with passed as (
-    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust, source)
-    select $1, j.same_as, 'memory:' || c.memory_id || ' ' || c.ref, c.at, c.origin, c.trust, c.source
+    insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
+    select $1, j.same_as, 'memory:' || c.memory_id || ' ' || c.ref, c.confirmed_at, c.origin, c.trust, c.source
     from unnest($2::uuid[], $3::uuid[]) as j (memory_id, same_as)
     join memory.confirmations as c on c.agent_id = $1 and c.memory_id = j.memory_id
     on conflict do nothing

@@ -62,12 +62,12 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, ctx: Teller) 
     await SQL["lock_document"].run(tx, agent_id=agent_id, ref=source.ref)
     hashes = _hashes(source, chunks)
     whole = digest(*(content_hash.hex() for content_hash in hashes))
-    row = await SQL["document"].one(tx, agent_id=agent_id, ref=source.ref)
+    row = await SQL["find_document"].one(tx, agent_id=agent_id, ref=source.ref)
     trusted = ctx.trust not in OUTSIDE
     if row and row["content_hash"] == whole and not trusted:
         return Taken(0, len(chunks), 0)
     document_id = row["document_id"] if row else new_id()
-    await SQL["note_document"].run(
+    await SQL["upsert_document"].run(
         tx,
         agent_id=agent_id,
         document_id=document_id,
@@ -77,12 +77,12 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, ctx: Teller) 
         content_hash=whole,
         now=ctx.now,
     )
-    rows = await SQL["passages"].all(tx, agent_id=agent_id, document_id=document_id)
+    rows = await SQL["list_passages"].all(tx, agent_id=agent_id, document_id=document_id)
     known = {row["content_hash"]: _Passage(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     fresh = [place for place, content_hash in enumerate(hashes) if content_hash not in known]
     await _write(tx, source, document_id, {place: (chunks[place], hashes[place]) for place in fresh}, ctx=ctx)
     kept = {content_hash: place for place, content_hash in enumerate(hashes) if content_hash in known}
-    await SQL["place_passages"].run(
+    await SQL["reorder_passages"].run(
         tx, agent_id=agent_id, memory_ids=[known[h].memory_id for h in kept], positions=list(kept.values())
     )
     gone = await move(tx, _steps(known, set(kept)), ctx=ctx)
@@ -93,7 +93,7 @@ async def take(tx: Tx, source: Source, chunks: Sequence[Chunk], *, ctx: Teller) 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Known]:
     """Every document by its ref, with the number of its passages."""
-    return [Known(**row) for row in await SQL["listed_documents"].all(tx, agent_id=agent_id)]
+    return [Known(**row) for row in await SQL["list_documents"].all(tx, agent_id=agent_id)]
 
 
 def _hashes(source: Source, chunks: Sequence[Chunk]) -> list[bytes]:

@@ -1,19 +1,20 @@
 -- name: lock_document(agent_id, ref)
--- Two who take in the same document come one after the other.
+-- Serializes concurrent ingestion of the same document.
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text || $2, 1));
 
--- name: document(agent_id, ref)
+-- name: find_document(agent_id, ref)
 select document_id, content_hash
 from heart.documents
 where agent_id = $1 and ref = $2;
 
--- name: note_document(agent_id, document_id, ref, title, format, content_hash, now)
-insert into heart.documents (agent_id, document_id, ref, title, format, content_hash, taken_at)
+-- name: upsert_document(agent_id, document_id, ref, title, format, content_hash, now)
+insert into heart.documents (agent_id, document_id, ref, title, format, content_hash, ingested_at)
 values ($1, $2, $3, $4, $5, $6, $7)
 on conflict (agent_id, ref) do update
-set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash, taken_at = excluded.taken_at;
+set title = excluded.title, format = excluded.format, content_hash = excluded.content_hash,
+ingested_at = excluded.ingested_at;
 
--- name: passages(agent_id, document_id)
+-- name: list_passages(agent_id, document_id)
 select m.memory_id, m.content_hash, m.state, m.quarantined
 from heart.passages as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
@@ -24,17 +25,17 @@ insert into heart.passages (agent_id, memory_id, document_id, position, heading)
 select $1, p.memory_id, $2, p.position, p.heading
 from unnest($3::uuid[], $4::integer[], $5::text[]) as p (memory_id, position, heading);
 
--- name: place_passages(agent_id, memory_ids, positions)
+-- name: reorder_passages(agent_id, memory_ids, positions)
 update heart.passages as p
 set position = g.position
 from unnest($2::uuid[], $3::integer[]) as g (memory_id, position)
 where p.agent_id = $1 and p.memory_id = g.memory_id and p.position <> g.position;
 
--- name: listed_documents(agent_id)
-select d.ref, d.title, d.format, d.taken_at, count(m.memory_id)::integer as passages
+-- name: list_documents(agent_id)
+select d.ref, d.title, d.format, d.ingested_at as taken_at, count(m.memory_id)::integer as passages
 from heart.documents as d
 left join heart.passages as p on p.agent_id = $1 and p.document_id = d.document_id
 left join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id and m.state = 'ACTIVE'
 where d.agent_id = $1
-group by d.ref, d.title, d.format, d.taken_at
+group by d.ref, d.title, d.format, d.ingested_at
 order by d.ref;

@@ -110,7 +110,9 @@ async def read(tx: Tx, *, ctx: Teller, after: UUID | None = None) -> Progress:
     agent_id = ctx.agent_id
     await lock(tx, ctx=ctx)
     start = after or await _watermark(tx, agent_id)
-    rows = [Readable(*row) for row in await SQL["readable"].all(tx, agent_id=agent_id, after=start, most=BATCH)]
+    rows = [
+        Readable(*row) for row in await SQL["list_indexable"].all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
+    ]
     if not rows:
         return Progress(0, start)
     known = await index(tx, agent_id=agent_id)
@@ -124,7 +126,7 @@ async def read(tx: Tx, *, ctx: Teller, after: UUID | None = None) -> Progress:
 
 
 async def _watermark(tx: Tx, agent_id: UUID) -> UUID:
-    row = await SQL["watermark"].one(tx, agent_id=agent_id, job=JOB)
+    row = await SQL["get_watermark"].one(tx, agent_id=agent_id, job=JOB)
     return row["memory_id"] if row else UUID(int=0)
 
 
@@ -135,12 +137,12 @@ def _settled(now: datetime) -> UUID:
 
 async def index(tx: Tx, *, agent_id: UUID) -> Index:
     """Every entity, to be found by name."""
-    return Index(Known(*row) for row in await SQL["known"].all(tx, agent_id=agent_id))
+    return Index(Known(*row) for row in await SQL["list_entity_names"].all(tx, agent_id=agent_id))
 
 
 async def listed(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
     """The entities most often named."""
-    return [Listed(**row) for row in await SQL["listed_entities"].all(tx, agent_id=agent_id, most=most)]
+    return [Listed(**row) for row in await SQL["list_entities"].all(tx, agent_id=agent_id, max_rows=most)]
 
 
 async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[Reached]:
@@ -149,7 +151,7 @@ async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: i
     front, reached = set(entity_ids), list[Reached]()
     visited = set(front)
     for step in range(1, min(depth, DEEPEST) + 1):
-        rows = await SQL["neighbours"].all(tx, agent_id=agent_id, entity_ids=list(front))
+        rows = await SQL["list_relations"].all(tx, agent_id=agent_id, entity_ids=list(front))
         fresh = [Relation(*row) for row in rows if row["memory_id"] not in seen]
         reached += [Reached(relation=relation, depth=step) for relation in fresh]
         seen |= {relation.memory_id for relation in fresh}
@@ -220,7 +222,7 @@ async def insert(tx: Tx, introductions: Sequence[Introduction], *, ctx: Teller) 
 async def spell(tx: Tx, known: Sequence[Known], *, ctx: Teller) -> None:
     """Notes the words by which entities may be meant, so that they are found in a text without reading all of them."""
     spelt = [(words, one.entity_id) for one in known for words in sorted(spellings(one.name, one.aliases))]
-    await SQL["spell"].run(
+    await SQL["insert_names"].run(
         tx,
         agent_id=ctx.agent_id,
         spellings=[words for words, _ in spelt],
@@ -238,7 +240,7 @@ async def _mention(
         if (known := entities.resolve(name))
     ]
     if met:
-        await SQL["mention"].run(
+        await SQL["insert_mentions"].run(
             tx,
             agent_id=ctx.agent_id,
             entity_ids=[entity for entity, _, _ in met],
@@ -279,7 +281,7 @@ async def lock(tx: Tx, *, ctx: Teller) -> None:
 
 async def weigh(tx: Tx, relation_ids: Iterable[UUID], *, ctx: Teller) -> None:
     """Gives relations the weight that their evidence has: facts, and tellings of the relation itself."""
-    await SQL["weigh"].run(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
+    await SQL["update_weights"].run(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
 
 
 def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
@@ -299,7 +301,7 @@ async def relations(tx: Tx, triples: Iterable[Triple], entities: Index, *, ctx: 
         "types": [kind for _, kind, _ in wanted],
         "target_ids": [target for _, _, target in wanted],
     }
-    rows = await SQL["related"].all(tx, agent_id=ctx.agent_id, **columns)
+    rows = await SQL["find_relations"].all(tx, agent_id=ctx.agent_id, **columns)
     ids: dict[Triple, UUID] = {(row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows}
     drafts = {triple: _relation(triple, entities, ctx=ctx) for triple in wanted if triple not in ids}
     await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))

@@ -1,4 +1,4 @@
--- name: watermark(agent_id, job)
+-- name: get_watermark(agent_id, job)
 select memory_id
 from heart.watermarks
 where agent_id = $1 and job = $2;
@@ -8,20 +8,20 @@ insert into heart.watermarks (agent_id, job, memory_id)
 values ($1, $2, $3)
 on conflict (agent_id, job) do update set memory_id = greatest(watermarks.memory_id, excluded.memory_id);
 
--- name: readable(agent_id, after, most)
--- What people and the agent said and know, in the order of its ids.
+-- name: list_indexable(agent_id, after, max_rows)
+-- Messages and facts after an id, in id order, to be indexed for entities.
 select
     m.memory_id, m.kind, coalesce(m.full_text, d.content) as text, m.occurred_at, m.trust, d.name as speaker,
     f.subject, f.attribute
 from memory.memories as m
 left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread_id and d.position = m.position
 left join heart.facts as f on f.agent_id = $1 and m.kind = 'fact' and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id > $2 and m.kind in ('exchange', 'fact') and not m.quarantined
 order by m.memory_id
 limit $3;
 
--- name: known(agent_id)
+-- name: list_entity_names(agent_id)
 select memory_id, name, aliases
 from heart.entities
 where agent_id = $1
@@ -39,14 +39,14 @@ from jsonb_to_recordset($2::jsonb) as d (
     memory_id uuid, name text, key text, type text, aliases text[], properties jsonb, mentioned_at timestamptz
 );
 
--- name: spell(agent_id, spellings, entity_ids)
-insert into heart.names (agent_id, spelling, entity_id)
+-- name: insert_names(agent_id, spellings, entity_ids)
+insert into heart.entity_names (agent_id, spelling, entity_id)
 select $1, n.spelling, n.entity_id
 from unnest($2::text[], $3::uuid[]) as n (spelling, entity_id)
 on conflict do nothing;
 
--- name: mention(agent_id, entity_ids, memory_ids, times)
-with met as (
+-- name: insert_mentions(agent_id, entity_ids, memory_ids, times)
+with inserted as (
     insert into heart.mentions (agent_id, entity_id, memory_id)
     select $1, n.entity_id, n.memory_id
     from unnest($2::uuid[], $3::uuid[]) as n (entity_id, memory_id)
@@ -55,7 +55,7 @@ with met as (
 ),
 counted as (
     select m.entity_id, count(*)::integer as times, max(t.at) as latest
-    from met as m
+    from inserted as m
     join (
         select distinct memory_id, at from unnest($3::uuid[], $4::timestamptz[]) as u (memory_id, at)
     ) as t on t.memory_id = m.memory_id
@@ -66,7 +66,7 @@ set mentions = e.mentions + c.times, mentioned_at = greatest(e.mentioned_at, c.l
 from counted as c
 where e.agent_id = $1 and e.memory_id = c.entity_id;
 
--- name: related(agent_id, source_ids, types, target_ids)
+-- name: find_relations(agent_id, source_ids, types, target_ids)
 select r.memory_id, r.source_id, r.type, r.target_id
 from heart.relations as r
 join unnest($2::uuid[], $3::text[], $4::uuid[]) as w (source_id, type, target_id)
@@ -78,8 +78,8 @@ insert into heart.relations (agent_id, memory_id, source_id, type, target_id, we
 select $1, r.memory_id, r.source_id, r.type, r.target_id, 0
 from unnest($2::uuid[], $3::uuid[], $4::text[], $5::uuid[]) as r (memory_id, source_id, type, target_id);
 
--- name: weigh(agent_id, memory_ids, doubt)
--- A relation weighs more with every piece of evidence, and never everything.
+-- name: update_weights(agent_id, memory_ids, doubt)
+-- The weight approaches 1 with the number of pieces of evidence.
 update heart.relations as r
 set weight = e.pieces / (e.pieces + $3::float8)
 from (
@@ -97,7 +97,7 @@ from (
 ) as e
 where r.agent_id = $1 and r.memory_id = e.memory_id;
 
--- name: listed_entities(agent_id, most)
+-- name: list_entities(agent_id, max_rows)
 select e.memory_id, e.name, e.type, e.aliases, e.mentions, e.mentioned_at, m.state
 from heart.entities as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
@@ -105,7 +105,7 @@ where e.agent_id = $1
 order by e.mentions desc, e.name
 limit $2;
 
--- name: neighbours(agent_id, entity_ids)
+-- name: list_relations(agent_id, entity_ids)
 select r.memory_id, r.source_id, s.name as source, r.type, r.target_id, t.name as target, r.weight
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id and m.state = 'ACTIVE'

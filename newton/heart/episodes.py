@@ -75,14 +75,14 @@ async def keep(tx: Tx, experiences: Sequence[Experience], *, ctx: Teller) -> int
 
 async def telling(tx: Tx, experience: Experience, *, agent_id: UUID) -> UUID:
     """The episode that tells this experience. It must have been kept."""
-    row = await SQL["by_hash"].one(tx, agent_id=agent_id, content_hash=experience.content_hash)
+    row = await SQL["find_by_hash"].one(tx, agent_id=agent_id, content_hash=experience.content_hash)
     assert row is not None
     return row["memory_id"]
 
 
 async def structure(tx: Tx, memory_id: UUID, told: Told, *, ctx: Teller) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
-    row = await SQL["entitle"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(told.title))
+    row = await SQL["set_title"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(told.title))
     assert row is not None, "whoever has read an episode has its id"
     line = f"{told.title}: {one_line(told.summary)}"
     prefixed = forms(line, count=ctx.count_tokens, prefix=_day(row["started_at"]))

@@ -10,13 +10,13 @@ from jsonb_to_recordset($2::jsonb) as d (
     started_at timestamptz, ended_at timestamptz, participants text[]
 );
 
--- name: entitle(agent_id, memory_id, title)
+-- name: set_title(agent_id, memory_id, title)
 update heart.episodes
 set title = $3
 where agent_id = $1 and memory_id = $2
 returning started_at;
 
--- name: by_hash(agent_id, content_hash)
+-- name: find_by_hash(agent_id, content_hash)
 select memory_id
 from memory.memories
 where agent_id = $1 and kind = 'episode' and content_hash = $2;

@@ -81,15 +81,15 @@ class Recent:
 
 
 async def recent(tx: Tx, around: Around) -> Recent:
-    rows = await SQL["latest"].all(
+    rows = await SQL["list_recent_events"].all(
         tx,
         agent_id=around.agent_id,
         session_id=around.session_id,
         moment=around.moment or END_OF_TIME,
-        hidden=around.hidden,
-        most=around.events,
-        sessions=around.sessions,
-        few=HIGHLIGHTS,
+        excluded_ids=around.hidden,
+        max_rows=around.events,
+        max_sessions=around.sessions,
+        max_per_session=HIGHLIGHTS,
         types=around.types,
     )
     of = {row["memory_id"]: row["nth"] for row in rows}

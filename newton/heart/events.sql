@@ -3,10 +3,10 @@ insert into heart.events (agent_id, memory_id, session_id, type, payload)
 select $1, d.memory_id, d.session_id, d.type, d.payload
 from jsonb_to_recordset($2::jsonb) as d (memory_id uuid, session_id uuid, type text, payload jsonb);
 
--- name: latest(agent_id, session_id, moment, hidden, most, sessions, few, types)
--- The latest events of a session, those of the wanted types first, and the highlights of the latest other sessions: the
--- last episode of each, and of its last events those whose type tells most.
-with held as materialized (
+-- name: list_recent_events(agent_id, session_id, moment, excluded_ids, max_rows, max_sessions, max_per_session, types)
+-- The latest events of a session, preferred types first, and highlights of the latest other sessions: the last episode
+-- of each and its most informative events.
+with quarantined_events as materialized (
     select memory_id
     from memory.memories
     where agent_id = $1 and kind = 'event' and quarantined
@@ -27,7 +27,7 @@ own as materialized (
             agent_id = $1
             and session_id = $2
             and memory_id <> all($4::uuid[])
-            and memory_id not in (select memory_id from held)
+            and memory_id not in (select memory_id from quarantined_events)
         order by memory_id desc
         limit greatest($5, 50)
     ) as last
@@ -57,7 +57,7 @@ cross join lateral (
                 agent_id = $1
                 and session_id = o.session_id
                 and memory_id <> all($4::uuid[])
-                and memory_id not in (select memory_id from held)
+                and memory_id not in (select memory_id from quarantined_events)
             order by memory_id desc
             limit 50
         ) as last

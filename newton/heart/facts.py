@@ -113,7 +113,7 @@ async def supersede(tx: Tx, memory_id: UUID, *, by_fact: UUID, ctx: Ground) -> N
     or was said to be wrong.
     """
     old, new = await _between(tx, memory_id, by_fact, ctx=ctx)
-    row = await SQL["supersedes_in_turn"].one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
+    row = await SQL["check_supersession_cycle"].one(tx, agent_id=ctx.agent_id, memory_id=new, other_id=old)
     if row and row["cyclic"]:
         raise ConflictError(f"The fact {old} takes the place of {new} already.", hint="Retract the one that is wrong.")
     if row and row["known"]:
@@ -136,7 +136,7 @@ async def retract(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
 
 
 async def _retracted(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
-    await SQL["retract"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
+    await SQL["retract_fact"].run(tx, agent_id=ctx.agent_id, memory_id=memory_id)
     await review(tx, ctx, "fact", [memory_id])
 
 
@@ -154,13 +154,13 @@ async def corroborate(tx: Tx, memory_id: UUID, *, ref: str, source: str, ctx: Gr
 async def mark(tx: Tx, memory_id: UUID, *, ctx: Ground) -> None:
     """A person says that this is a core fact."""
     (found,) = await _found(tx, [memory_id], ctx=ctx)
-    await SQL["mark"].run(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
+    await SQL["mark_core"].run(tx, agent_id=ctx.agent_id, memory_id=found.memory_id)
     await review(tx, ctx, "fact", [found.memory_id])
 
 
 async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None, str | None]:
     """Subject and attribute of a fact as they were told. Raises NotFoundError."""
-    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    row = await SQL["get_fact"].one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _unknown(memory_id)
     return row["subject"], row["attribute"]
@@ -168,7 +168,7 @@ async def about(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> tuple[str | None,
 
 async def told(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
     """What a fact tells beside its words, by name. Raises NotFoundError."""
-    row = await SQL["about"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    row = await SQL["get_fact"].one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise _unknown(memory_id)
     named = {"subject": row["subject"], "attribute": row["attribute"]}
@@ -178,7 +178,7 @@ async def told(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> dict[str, str]:
 
 async def telling(tx: Tx, statement: Statement, *, agent_id: UUID) -> UUID:
     """The fact that has these words, or that they tell again. The statement must have been learnt."""
-    rows = await SQL["by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
+    rows = await SQL["find_by_hash"].all(tx, agent_id=agent_id, hashes=[statement.content_hash])
     return rows[0]["memory_id"]
 
 
@@ -200,7 +200,7 @@ async def _found(tx: Tx, memory_ids: Sequence[UUID], *, ctx: Ground, alone: Sequ
 
     Raises NotFoundError when one of them is no fact of this agent.
     """
-    rows = await SQL["find"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["find_canonical"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     await lock(tx, [*alone, *((row["subject_key"], row["attribute"]) for row in rows if row["single"])], ctx=ctx)
     found = {row["named"]: Found(row["memory_id"], row["state"], row["quarantined"]) for row in rows}
     for memory_id in memory_ids:
@@ -237,7 +237,7 @@ async def _confirmed(tx: Tx, statements: Sequence[Statement], *, ctx: Teller) ->
     if not statements:
         return set(), []
     hashes = [s.content_hash for s in statements]
-    rows = await SQL["by_hash"].all(tx, agent_id=ctx.agent_id, hashes=hashes)
+    rows = await SQL["find_by_hash"].all(tx, agent_id=ctx.agent_id, hashes=hashes)
     known = {row["content_hash"]: row["memory_id"] for row in rows}
     for statement in statements:
         if statement.content_hash not in known:
@@ -252,7 +252,7 @@ async def _retold(tx: Tx, tellings: Sequence[tuple[UUID, datetime]], *, ctx: Tel
     """Each holds again from then on, if those who say so may be believed."""
     if ctx.trust not in OUTSIDE:
         memory_ids, ats = zip(*tellings, strict=True)
-        await SQL["retell"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, ats=ats)
+        await SQL["reconfirm"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, asserted_at=ats)
 
 
 def _draft(statement: Statement, *, ctx: Teller) -> Draft:

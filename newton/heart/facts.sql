@@ -1,7 +1,8 @@
 -- name: insert_facts(agent_id, facts)
 insert into heart.facts (
-    agent_id, memory_id, subject, subject_key, attribute, single, valid_from, valid_to, source, marked, compared,
-    generalises, retracted, holds
+    agent_id, memory_id, subject, subject_key, attribute, single_valued, valid_from, valid_to, source, is_core,
+    is_compared,
+    is_generalization, is_retracted, is_current
 )
 select
     $1, d.memory_id, d.subject, d.subject_key, d.attribute, d.single, d.valid_from, d.valid_to, d.source, d.marked,
@@ -11,49 +12,49 @@ from jsonb_to_recordset($2::jsonb) as d (
     valid_to timestamptz, source text, marked boolean, generalises boolean
 );
 
--- name: by_hash(agent_id, hashes)
--- The facts of these words; what only tells another again stands for that one.
-select m.content_hash, coalesce(f.same_as, f.memory_id) as memory_id
+-- name: find_by_hash(agent_id, hashes)
+-- The facts with these hashes; a duplicate is replaced by its original.
+select m.content_hash, coalesce(f.duplicate_of, f.memory_id) as memory_id
 from memory.memories as m
 join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = 'fact' and m.content_hash = any($2::bytea[]);
 
--- name: find(agent_id, memory_ids)
--- For each fact the one it stands for: itself, or what it only tells again.
-select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single, m.state, m.quarantined
+-- name: find_canonical(agent_id, memory_ids)
+-- The original of each fact: the fact itself, or the one it duplicates.
+select f.memory_id as named, s.memory_id, s.subject_key, s.attribute, s.single_valued as single, m.state, m.quarantined
 from heart.facts as f
-join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.same_as, f.memory_id)
+join heart.facts as s on s.agent_id = $1 and s.memory_id = coalesce(f.duplicate_of, f.memory_id)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = s.memory_id
 where f.agent_id = $1 and f.memory_id = any($2::uuid[]);
 
--- name: about(agent_id, memory_id)
+-- name: get_fact(agent_id, memory_id)
 select subject, attribute, valid_to
 from heart.facts
 where agent_id = $1 and memory_id = $2;
 
--- name: retract(agent_id, memory_id)
+-- name: retract_fact(agent_id, memory_id)
 update heart.facts
-set retracted = true
+set is_retracted = true
 where agent_id = $1 and memory_id = $2;
 
--- name: retell(agent_id, memory_ids, ats)
+-- name: reconfirm(agent_id, memory_ids, asserted_at)
 update heart.facts as f
-set again_from = greatest(f.again_from, told.at)
+set reconfirmed_at = greatest(f.reconfirmed_at, latest.at)
 from (
     select t.memory_id, max(t.at) as at
     from unnest($2::uuid[], $3::timestamptz[]) as t (memory_id, at)
     group by t.memory_id
-) as told
-where f.agent_id = $1 and f.memory_id = told.memory_id and told.at > f.valid_from;
+) as latest
+where f.agent_id = $1 and f.memory_id = latest.memory_id and latest.at > f.valid_from;
 
--- name: mark(agent_id, memory_id)
+-- name: mark_core(agent_id, memory_id)
 update heart.facts
-set marked = true
+set is_core = true
 where agent_id = $1 and memory_id = $2;
 
--- name: supersedes_in_turn(agent_id, memory_id, other_id)
--- Whether the other one supersedes the memory already, directly or by way of others, and was told last; and whether
--- the memory was said to supersede the other one before.
+-- name: check_supersession_cycle(agent_id, memory_id, other_id)
+-- Whether the other fact already supersedes this one, directly or transitively, with the later statement; and whether
+-- this link is already stored.
 with recursive step as (
     select l.memory_id, l.other_id
     from memory.links as l
@@ -62,7 +63,7 @@ with recursive step as (
     where
         l.agent_id = $1
         and l.link = 'supersedes'
-        and greatest(l.at, n.again_from) >= coalesce(o.again_from, '-infinity')
+        and greatest(l.created_at, n.reconfirmed_at) >= coalesce(o.reconfirmed_at, '-infinity')
 ),
 chain as (
     select other_id as memory_id

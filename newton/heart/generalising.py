@@ -41,7 +41,9 @@ async def generalise(db: Database, ctx: Ground) -> int:
 
 
 async def _crowded(tx: Tx, ctx: Ground) -> list[list[Single]]:
-    rows = await SQL["crowded"].all(tx, agent_id=ctx.agent_id, most=ctx.thresholds.facts_per_attribute)
+    rows = await SQL["list_crowded_attributes"].all(
+        tx, agent_id=ctx.agent_id, max_facts=ctx.thresholds.facts_per_attribute
+    )
     groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
     fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
     return [[Single(**{name: row[name] for name in fields}) for row in group] for _, group in groups]

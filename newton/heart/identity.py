@@ -89,7 +89,7 @@ class Spot:
 
 async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None) -> Identity:
     """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
-    rows = await SQL["version"].all(tx, agent_id=agent_id, version=version, moment=moment)
+    rows = await SQL["get_version"].all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = [
         Tenet(tenet_id=row["tenet_id"], part=row["part"], words=row["words"], tokens=row["tokens"])
         for row in rows
@@ -100,18 +100,18 @@ async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: da
 
 async def history(tx: Tx, *, agent_id: UUID) -> list[Version]:
     """Every change, the first one first."""
-    rows = await SQL["history"].all(tx, agent_id=agent_id)
+    rows = await SQL["list_versions"].all(tx, agent_id=agent_id)
     return [Version(**row) for row in rows]
 
 
 async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
     """Every tenet that was ever in the identity or proposed for it, the first one first."""
-    return [Written(**row) for row in await SQL["tenets"].all(tx, agent_id=agent_id)]
+    return [Written(**row) for row in await SQL["list_tenets"].all(tx, agent_id=agent_id)]
 
 
 async def wanted(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
     """The words of what was proposed in the lines of an episode, and of what stands."""
-    return [row["words"] for row in await SQL["wanted"].all(tx, agent_id=agent_id, memory_id=episode_id)]
+    return [row["words"] for row in await SQL["list_requested_lines"].all(tx, agent_id=agent_id, memory_id=episode_id)]
 
 
 async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = False) -> bool:
@@ -122,7 +122,7 @@ async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = Fals
     """
     now = await _held(tx, hand)
     tenet = _tenet(part, words, hand.ctx.count_tokens)
-    await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state="ACCEPTED")
+    await SQL["resolve_proposal"].run(tx, agent_id=hand.agent_id, normalized_hash=gist(tenet.words), state="ACCEPTED")
     if _says(now, tenet):
         return False
     if not beside and (against := opposed(now, tenet.words)):
@@ -193,7 +193,7 @@ async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Ha
             waiting.append(tenet)
             await _write(tx, tenet, ctx=hand.ctx, spot=spot)
             await SQL["insert_proposal"].run(
-                tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, gist=gist(tenet.words)
+                tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, normalized_hash=gist(tenet.words)
             )
         heard[tenet.tenet_id] = tenet
     return [Proposal(tenet, opposed(now, tenet.words)) for tenet in heard.values()]
@@ -247,7 +247,7 @@ async def erase(tx: Tx, given: str, *, hand: Hand) -> int:
     for tenet_id in gone:
         now = await read(tx, agent_id=hand.agent_id)
         await _turn(tx, "erased", tenet_id, [one for one in _ids(now) if one != tenet_id], hand=hand)
-    await SQL["erase"].run(tx, agent_id=hand.agent_id)
+    await SQL["erase_tenets"].run(tx, agent_id=hand.agent_id)
     return len(gone)
 
 
@@ -263,7 +263,7 @@ async def _waiting(tx: Tx, hand: Hand) -> list[Written]:
 
 async def _settled(tx: Tx, given: str, state: Proposed, *, hand: Hand) -> Tenet:
     tenet = _picked(given, [_worded(one) for one in await _waiting(tx, hand)], what="proposal")
-    await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(tenet.words), state=state)
+    await SQL["resolve_proposal"].run(tx, agent_id=hand.agent_id, normalized_hash=gist(tenet.words), state=state)
     return tenet
 
 
@@ -271,7 +271,9 @@ async def _turn_down(tx: Tx, chosen: Tenet, *, hand: Hand) -> None:
     """What a person wants now is not what they wanted before it."""
     for one in map(_worded, await _waiting(tx, hand)):
         if stance(one.words, chosen.words) == "against":
-            await SQL["settle"].run(tx, agent_id=hand.agent_id, gist=gist(one.words), state="REJECTED")
+            await SQL["resolve_proposal"].run(
+                tx, agent_id=hand.agent_id, normalized_hash=gist(one.words), state="REJECTED"
+            )
 
 
 async def _write(tx: Tx, tenet: Tenet, *, ctx: Teller, spot: Spot | None = None) -> None:
@@ -279,10 +281,10 @@ async def _write(tx: Tx, tenet: Tenet, *, ctx: Teller, spot: Spot | None = None)
         tx,
         agent_id=ctx.agent_id,
         tenet_id=tenet.tenet_id,
-        part=tenet.part,
-        words=tenet.words,
+        section=tenet.part,
+        text=tenet.words,
         tokens=tenet.tokens,
-        at=ctx.now,
+        created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
         session_id=spot and spot.session_id,
@@ -297,14 +299,14 @@ async def _turn(
     await SQL["insert_version"].run(
         tx,
         agent_id=hand.agent_id,
-        at=hand.ctx.now,
+        created_at=hand.ctx.now,
         origin=hand.ctx.origin,
         trust=hand.ctx.trust,
         change=change,
         tenet_id=tenet_id,
-        restored=restored,
-        because=hand.because,
-        standing=list(after),
+        restored_version=restored,
+        reason=hand.because,
+        active_tenets=list(after),
     )
 
 

@@ -1,85 +1,88 @@
 -- name: lock_identity(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 11));
 
--- name: version(agent_id, version, moment)
--- The tenets of a version, or of the last one of all or at a moment, in order; one row without a tenet when it has none.
--- Each row says too what stood before and stands no more.
+-- name: get_version(agent_id, version, moment)
+-- The tenets of a version, of the last one, or of the last one by a moment, in order; one row with nulls if it has none.
+-- Each row also lists the texts of removed tenets.
 with i as materialized (
-    select version, standing
-    from heart.identity
+    select version, active_tenets
+    from heart.identity_versions
     where
         agent_id = $1
         and ($2::integer is null or version = $2)
-        and ($3::timestamptz is null or at <= $3)
+        and ($3::timestamptz is null or created_at <= $3)
     order by version desc
     limit 1
 ),
--- each that ever stood was once what a version changed
+-- every tenet that was ever active was changed by some version
 g as materialized (
     select
         array(
-            select o.words
-            from heart.identity as e
+            select o.text
+            from heart.identity_versions as e
             join heart.tenets as o on o.agent_id = $1 and o.tenet_id = e.tenet_id
-            where e.agent_id = $1 and e.version <= i.version and o.words is not null and o.tenet_id <> all(i.standing)
+            where e.agent_id = $1 and e.version <= i.version and o.text is not null and o.tenet_id <> all(i.active_tenets)
         ) as gone
     from i
 )
-select i.version, t.tenet_id, t.part, t.words, t.tokens, g.gone
+select i.version, t.tenet_id, t.section as part, t.text as words, t.tokens, g.gone
 from i
 cross join g
-left join lateral unnest(i.standing) with ordinality as s (tenet_id, place) on true
-left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.words is not null
+left join lateral unnest(i.active_tenets) with ordinality as s (tenet_id, place) on true
+left join heart.tenets as t on t.agent_id = $1 and t.tenet_id = s.tenet_id and t.text is not null
 order by s.place;
 
--- name: history(agent_id)
-select version, at, origin, trust, change, tenet_id, restored, because, standing
-from heart.identity
+-- name: list_versions(agent_id)
+select
+    version, created_at as at, origin, trust, change, tenet_id, restored_version as restored, reason as because,
+    active_tenets as standing
+from heart.identity_versions
 where agent_id = $1
 order by version;
 
--- name: tenets(agent_id)
--- Every one that was ever written, in the order of writing.
+-- name: list_tenets(agent_id)
+-- Every tenet, in order of creation.
 select
-    t.tenet_id, t.part, t.words, t.tokens, t.at, t.origin, t.trust, t.session_id, t.position, p.state, p.gist
+    t.tenet_id, t.section as part, t.text as words, t.tokens, t.created_at as at, t.origin, t.trust, t.session_id,
+    t.position, p.state, p.normalized_hash as gist
 from heart.tenets as t
 left join heart.proposals as p on p.agent_id = $1 and p.tenet_id = t.tenet_id
 where t.agent_id = $1
 order by t.tenet_id;
 
--- name: wanted(agent_id, memory_id)
--- What was heard in the lines of an episode, and what stands.
-select t.words
+-- name: list_requested_lines(agent_id, memory_id)
+-- Tenets requested in the messages of an episode, and active tenets.
+select t.text as words
 from heart.tenets as t
 join heart.episodes as e on e.agent_id = $1 and e.memory_id = $2
 where
     t.agent_id = $1
-    and t.words is not null
+    and t.text is not null
     and (
         (t.session_id = e.session_id and t.position between e.first_position and e.last_position)
         or t.tenet_id = any(
-            coalesce((select standing from heart.identity where agent_id = $1 order by version desc limit 1), '{}')
+            coalesce((select active_tenets from heart.identity_versions where agent_id = $1 order by version desc limit 1), '{}')
         )
     );
 
--- name: insert_tenet(agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
-insert into heart.tenets (agent_id, tenet_id, part, words, tokens, at, origin, trust, session_id, position)
+-- name: insert_tenet(agent_id, tenet_id, section, text, tokens, created_at, origin, trust, session_id, position)
+insert into heart.tenets (agent_id, tenet_id, section, text, tokens, created_at, origin, trust, session_id, position)
 values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10);
 
--- name: insert_version(agent_id, at, origin, trust, change, tenet_id, restored, because, standing)
-insert into heart.identity (agent_id, version, at, origin, trust, change, tenet_id, restored, because, standing)
+-- name: insert_version(agent_id, created_at, origin, trust, change, tenet_id, restored_version, reason, active_tenets)
+insert into heart.identity_versions (agent_id, version, created_at, origin, trust, change, tenet_id, restored_version, reason, active_tenets)
 select $1, coalesce(max(version), 0) + 1, $2, $3, $4, $5, $6, $7, $8, $9
-from heart.identity
+from heart.identity_versions
 where agent_id = $1;
 
--- name: insert_proposal(agent_id, tenet_id, gist)
-insert into heart.proposals (agent_id, tenet_id, state, gist)
+-- name: insert_proposal(agent_id, tenet_id, normalized_hash)
+insert into heart.proposals (agent_id, tenet_id, state, normalized_hash)
 values ($1, $2, 'PROPOSED', $3);
 
--- name: settle(agent_id, gist, state)
+-- name: resolve_proposal(agent_id, normalized_hash, state)
 update heart.proposals
-set state = $3, gist = null
-where agent_id = $1 and gist = $2;
+set state = $3, normalized_hash = null
+where agent_id = $1 and normalized_hash = $2;
 
--- name: erase(agent_id)
+-- name: erase_tenets(agent_id)
 call heart.erase_tenets($1);

@@ -64,7 +64,7 @@ def _all_of_one(introduction: Introduction, met: Known | None, known: Index) -> 
 
 async def _enrich(tx: Tx, met: Known, introduction: Introduction, *, ctx: Teller) -> bool:
     """Adds what is new to one that is known. False when nothing is."""
-    row = await SQL["entity"].one(tx, agent_id=ctx.agent_id, memory_id=met.entity_id)
+    row = await SQL["get_entity"].one(tx, agent_id=ctx.agent_id, memory_id=met.entity_id)
     assert row is not None, "the index holds only what is there"
     was = (row["type"], set(row["aliases"]), json.loads(row["properties"]))
     kind = row["type"] if introduction.type == "thing" else introduction.type
@@ -72,7 +72,7 @@ async def _enrich(tx: Tx, met: Known, introduction: Introduction, *, ctx: Teller
     properties = {**was[2], **introduction.properties}
     if (kind, aliases, properties) == was:
         return False
-    await SQL["enrich"].run(
+    await SQL["update_entity"].run(
         tx,
         agent_id=ctx.agent_id,
         memory_id=met.entity_id,

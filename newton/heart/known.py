@@ -104,7 +104,7 @@ async def named(tx: Tx, enquiry: Enquiry) -> list[Entity]:
     text = enquiry.text[:LONGEST]
     if not (spellings := spelt_in(text)):
         return []
-    rows = [Entity(*row) for row in await SQL["named"].all(tx, agent_id=enquiry.agent_id, spellings=spellings)]
+    rows = [Entity(*row) for row in await SQL["find_by_name"].all(tx, agent_id=enquiry.agent_id, spellings=spellings)]
     by_id = {one.memory_id: one for one in rows}
     called = Index(Called(one.memory_id, one.name, tuple(one.aliases)) for one in rows)
     return [by_id[memory_id] for memory_id in called.mentioned(text)] if rows else []
@@ -113,14 +113,14 @@ async def named(tx: Tx, enquiry: Enquiry) -> list[Entity]:
 async def _salient(tx: Tx, enquiry: Enquiry) -> list[Entity]:
     if enquiry.salient < 1:
         return []
-    rows = await SQL["most_salient"].all(
+    rows = await SQL["list_most_salient"].all(
         tx,
         agent_id=enquiry.agent_id,
         now=enquiry.now,
         enough=ENOUGH,
         half_life=HALF_LIFE_DAYS,
-        hidden=enquiry.hidden,
-        most=enquiry.salient,
+        excluded_ids=enquiry.hidden,
+        max_rows=enquiry.salient,
     )
     return [Entity(*row) for row in rows]
 
@@ -132,13 +132,13 @@ async def _followed(tx: Tx, start: Collection[UUID], enquiry: Enquiry) -> tuple[
     for step in range(1, min(enquiry.depth, DEEPEST) + 1):
         if not front:
             break
-        rows = await SQL["bound"].all(
+        rows = await SQL["list_relations_at"].all(
             tx,
             agent_id=enquiry.agent_id,
             entity_ids=list(front),
             moment=enquiry.moment or END_OF_TIME,
-            hidden=enquiry.hidden,
-            most=MOST_FOLLOWED,
+            excluded_ids=enquiry.hidden,
+            max_rows=MOST_FOLLOWED,
         )
         reached = [Bond(*row) for row in rows]
         for bond in reached:

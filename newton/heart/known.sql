@@ -1,5 +1,5 @@
--- name: named(agent_id, spellings)
--- The entities that may be meant by one of these words.
+-- name: find_by_name(agent_id, spellings)
+-- Entities that one of these words may refer to.
 select
     e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, e.type <> 'thing' or e.properties <> '{}' as told
 from heart.entities as e
@@ -7,13 +7,13 @@ where
     e.agent_id = $1
     and e.memory_id in (
         select entity_id
-        from heart.names
+        from heart.entity_names
         where agent_id = $1 and spelling = any($2::text[])
     )
 order by e.memory_id;
 
--- name: most_salient(agent_id, now, enough, half_life, hidden, most)
--- Of which more is known than the name.
+-- name: list_most_salient(agent_id, now, enough, half_life, excluded_ids, max_rows)
+-- Only entities of which more than the name is known.
 select e.memory_id, e.name, e.aliases, e.type, e.mentions, e.mentioned_at, true as told
 from heart.entities as e
 join memory.memories as m on m.agent_id = $1 and m.memory_id = e.memory_id
@@ -29,8 +29,8 @@ order by
     e.memory_id
 limit $6;
 
--- name: bound(agent_id, entity_ids, moment, hidden, most)
--- The weightiest relations of these entities, in both directions, that were held to be so at a moment.
+-- name: list_relations_at(agent_id, entity_ids, moment, excluded_ids, max_rows)
+-- The relations with the highest weight of these entities, in both directions, that were current at a moment.
 select r.memory_id, r.source_id, r.type, r.target_id, r.weight
 from heart.relations as r
 join memory.memories as m on m.agent_id = $1 and m.memory_id = r.memory_id
@@ -44,12 +44,12 @@ where
         (
             select t.from_state
             from memory.transitions as t
-            where t.agent_id = $1 and t.memory_id = r.memory_id and t.at > $3
-            order by t.at, t.transition_id
+            where t.agent_id = $1 and t.memory_id = r.memory_id and t.changed_at > $3
+            order by t.changed_at, t.transition_id
             limit 1
         ),
         m.state
     ) = 'ACTIVE'
-    and heart.is_held($1, r.memory_id, $3)
+    and heart.is_relation_current($1, r.memory_id, $3)
 order by r.weight desc, r.memory_id
 limit $5;

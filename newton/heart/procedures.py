@@ -103,7 +103,7 @@ async def learn(tx: Tx, skill: Skill, *, ctx: Ground) -> UUID | None:
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Listed]:
     """Every version of every procedure with its record."""
-    return [Listed(**row) for row in await SQL["listed_procedures"].all(tx, agent_id=agent_id)]
+    return [Listed(**row) for row in await SQL["list_procedures"].all(tx, agent_id=agent_id)]
 
 
 async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
@@ -116,11 +116,11 @@ async def named(tx: Tx, name: str, *, agent_id: UUID) -> Listed:
 
 async def patterns(tx: Tx, *, agent_id: UUID) -> list[Pattern]:
     """What each procedure in use is asked for by, with its record."""
-    return [Pattern(**row) for row in await SQL["patterns"].all(tx, agent_id=agent_id)]
+    return [Pattern(**row) for row in await SQL["list_triggers"].all(tx, agent_id=agent_id)]
 
 
 async def _latest(tx: Tx, ctx: Ground) -> dict[str, _Version]:
-    rows = await SQL["latest"].all(tx, agent_id=ctx.agent_id)
+    rows = await SQL["list_latest_versions"].all(tx, agent_id=ctx.agent_id)
     return {row["name"]: _Version(**row) for row in rows}
 
 

@@ -1,10 +1,10 @@
 -- name: lock_procedures(agent_id)
 select pg_advisory_xact_lock(hashtextextended($1::uuid::text, 2));
 
--- name: latest(agent_id)
+-- name: list_latest_versions(agent_id)
 -- The last version of each procedure.
 select distinct on (p.name)
-    p.name, p.version, p.memory_id, p.retired, m.content_hash, m.origin
+    p.name, p.version, p.memory_id, p.is_retired as retired, m.content_hash, m.origin
 from heart.procedures as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 where p.agent_id = $1
@@ -12,7 +12,7 @@ order by p.name, p.version desc;
 
 -- name: insert_procedures(agent_id, procedures)
 insert into heart.procedures (
-    agent_id, memory_id, name, version, description, domain, triggers, frames, tools, goals, core, details, retired
+    agent_id, memory_id, name, version, description, domain, triggers, frames, tools, goals, steps, details, is_retired
 )
 select
     $1, d.memory_id, d.name, d.version, d.description, d.domain, d.triggers, d.frames, d.tools, d.goals, d.core,
@@ -24,12 +24,13 @@ from jsonb_to_recordset($2::jsonb) as d (
 
 -- name: retire_procedures(agent_id, memory_ids, retired)
 update heart.procedures
-set retired = $3
-where agent_id = $1 and memory_id = any($2::uuid[]) and retired <> $3;
+set is_retired = $3
+where agent_id = $1 and memory_id = any($2::uuid[]) and is_retired <> $3;
 
--- name: listed_procedures(agent_id)
+-- name: list_procedures(agent_id)
 select
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.core, p.details, m.state, m.origin,
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps as core, p.details, m.state,
+    m.origin,
     count(a.activation_id)::integer as activations,
     count(*) filter (where a.result = 'success')::integer as successes,
     count(*) filter (where a.result = 'failure')::integer as failures
@@ -38,11 +39,11 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
 where p.agent_id = $1
 group by
-    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.core, p.details, m.state, m.origin
+    p.name, p.version, p.memory_id, p.description, p.domain, p.triggers, p.goals, p.steps, p.details, m.state, m.origin
 order by p.name, p.version;
 
--- name: patterns(agent_id)
--- What each procedure in use is asked for by, with its record.
+-- name: list_triggers(agent_id)
+-- The triggers of each active procedure, with its statistics.
 select
     p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames,
     count(a.activation_id)::integer as applications,
@@ -51,5 +52,5 @@ select
 from heart.procedures as p
 join memory.memories as m on m.agent_id = $1 and m.memory_id = p.memory_id
 left join heart.activations as a on a.agent_id = $1 and a.memory_id = p.memory_id
-where p.agent_id = $1 and not p.retired and m.state <> 'ARCHIVED'
+where p.agent_id = $1 and not p.is_retired and m.state <> 'ARCHIVED'
 group by p.memory_id, p.name, p.domain, p.triggers, p.tools, p.frames;

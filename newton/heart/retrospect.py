@@ -80,18 +80,20 @@ async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
     before, start, now = periods
     both = {"agent_id": agent_id, "before": before, "start": start, "now": now}
     return Retrospect(
-        met=Met(*_only(await SQL["met"].all(tx, **both))),
-        followed=tuple(Followed(*row) for row in await SQL["followed"].all(tx, **both)),
+        met=Met(*_only(await SQL["count_censor_activations"].all(tx, **both))),
+        followed=tuple(Followed(*row) for row in await SQL["count_procedure_uses"].all(tx, **both)),
         learnt=await learnt(tx, periods, agent_id=agent_id),
-        lived=Lived(*_only(await SQL["lived"].all(tx, **both))),
-        changed=tuple(Changed(*row) for row in await SQL["changed"].all(tx, agent_id=agent_id, before=before, now=now)),
+        lived=Lived(*_only(await SQL["count_episodes"].all(tx, **both))),
+        changed=tuple(
+            Changed(*row) for row in await SQL["list_state_changes"].all(tx, agent_id=agent_id, before=before, now=now)
+        ),
     )
 
 
 async def learnt(tx: Tx, periods: Periods, *, agent_id: UUID) -> Learnt:
     """What became of facts alone."""
     before, start, now = periods
-    return Learnt(*_only(await SQL["learnt"].all(tx, agent_id=agent_id, before=before, start=start, now=now)))
+    return Learnt(*_only(await SQL["count_facts"].all(tx, agent_id=agent_id, before=before, start=start, now=now)))
 
 
 def _only(rows: Iterable[Iterable[int]]) -> Iterable[int]:

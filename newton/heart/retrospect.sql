@@ -1,71 +1,72 @@
--- name: met(agent_id, before, start, now)
--- How often censors were met in each of both periods, and how often somebody said that this was wrong.
+-- name: count_censor_activations(agent_id, before, start, now)
+-- Censor activations and false positives in each of two periods.
 select
-    count(*) filter (where a.at >= $3) as met,
-    count(*) filter (where a.at >= $3 and a.result = 'false_positive') as false_positives,
-    count(*) filter (where a.at < $3) as met_before,
-    count(*) filter (where a.at < $3 and a.result = 'false_positive') as false_positives_before
+    count(*) filter (where a.activated_at >= $3) as met,
+    count(*) filter (where a.activated_at >= $3 and a.result = 'false_positive') as false_positives,
+    count(*) filter (where a.activated_at < $3) as met_before,
+    count(*) filter (where a.activated_at < $3 and a.result = 'false_positive') as false_positives_before
 from heart.activations as a
 join heart.censors as c on c.agent_id = $1 and c.memory_id = a.memory_id
-where a.agent_id = $1 and a.at >= $2 and a.at <= $4;
+where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $4;
 
--- name: followed(agent_id, before, start, now)
--- The procedures that were used in either period, all versions of a name as one, the most used now first.
+-- name: count_procedure_uses(agent_id, before, start, now)
+-- Procedures used in either period, versions of a name combined, the most used first.
 select
     p.name,
-    count(*) filter (where a.at >= $3) as uses,
-    count(*) filter (where a.at >= $3 and a.result = 'success') as successes,
-    count(*) filter (where a.at >= $3 and a.result = 'failure') as failures,
-    count(*) filter (where a.at < $3) as uses_before,
-    count(*) filter (where a.at < $3 and a.result = 'success') as successes_before,
-    count(*) filter (where a.at < $3 and a.result = 'failure') as failures_before
+    count(*) filter (where a.activated_at >= $3) as uses,
+    count(*) filter (where a.activated_at >= $3 and a.result = 'success') as successes,
+    count(*) filter (where a.activated_at >= $3 and a.result = 'failure') as failures,
+    count(*) filter (where a.activated_at < $3) as uses_before,
+    count(*) filter (where a.activated_at < $3 and a.result = 'success') as successes_before,
+    count(*) filter (where a.activated_at < $3 and a.result = 'failure') as failures_before
 from heart.activations as a
 join heart.procedures as p on p.agent_id = $1 and p.memory_id = a.memory_id
-where a.agent_id = $1 and a.at >= $2 and a.at <= $4
+where a.agent_id = $1 and a.activated_at >= $2 and a.activated_at <= $4
 group by p.name
 order by uses desc, p.name;
 
--- name: learnt(agent_id, before, start, now)
--- The facts that are no other's words and not quarantined: how many there were at the end of each period, how many of
--- them were new in it, and how many had been told again by then.
+-- name: count_facts(agent_id, before, start, now)
+-- Facts that are neither duplicates nor quarantined: the total at the end of each period, the new ones, and the
+-- confirmed ones.
 select
     count(*) as known,
     count(*) filter (where m.created_at >= $3) as learnt,
-    count(*) filter (where c.at is not null) as confirmed,
+    count(*) filter (where c.confirmed_at is not null) as confirmed,
     count(*) filter (where m.created_at < $3) as known_before,
     count(*) filter (where m.created_at >= $2 and m.created_at < $3) as learnt_before,
-    count(*) filter (where m.created_at < $3 and c.at < $3) as confirmed_before
+    count(*) filter (where m.created_at < $3 and c.confirmed_at < $3) as confirmed_before
 from heart.facts as f
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 left join (
-    select memory_id, min(at) as at
+    select memory_id, min(confirmed_at) as confirmed_at
     from memory.confirmations
-    where agent_id = $1 and at <= $4
+    where agent_id = $1 and confirmed_at <= $4
     group by memory_id
 ) as c on c.memory_id = f.memory_id
-where f.agent_id = $1 and f.same_as is null and not m.quarantined and m.created_at <= $4;
+where f.agent_id = $1 and f.duplicate_of is null and not m.quarantined and m.created_at <= $4;
 
--- name: lived(agent_id, before, start, now)
+-- name: count_episodes(agent_id, before, start, now)
 select
     count(*) filter (where created_at >= $3) as episodes,
     count(*) filter (where created_at < $3) as episodes_before
 from memory.memories
 where agent_id = $1 and kind = 'episode' and created_at >= $2 and created_at <= $4;
 
--- name: changed(agent_id, before, now)
--- What changed the state of censors and procedures for better or worse, and of facts for good, the oldest first.
-select t.at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.because
+-- name: list_state_changes(agent_id, before, now)
+-- Notable state changes of censors, procedures and facts, oldest first.
+select
+    t.changed_at as at, m.kind, t.to_state as state, m.memory_id, coalesce(p.name, m.micro) as name, t.reason as because
 from memory.transitions as t
 join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
 left join heart.procedures as p on p.agent_id = $1 and p.memory_id = t.memory_id
 where
     t.agent_id = $1
-    and t.at >= $2
-    and t.at <= $3
+    and t.changed_at >= $2
+    and t.changed_at <= $3
     and t.from_state <> t.to_state
     and (
         (m.kind = 'censor' and t.to_state in ('ESCALATED', 'RETIRED'))
         or (m.kind = 'procedure' and t.to_state in ('EFFECTIVE', 'INEFFECTIVE'))
         or (m.kind = 'fact' and (t.event = 'superseded' or t.to_state = 'INACTIVE'))
     )
-order by t.at, t.transition_id;
+order by t.changed_at, t.transition_id;

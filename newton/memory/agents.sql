@@ -1,9 +1,9 @@
--- name: register(agent_id, name, now)
+-- name: insert_agent(agent_id, name, now)
 insert into runtime.agents (agent_id, name, created_at)
 values ($1, $2, $3)
 on conflict do nothing;
 
--- name: there(agent_id)
+-- name: agent_exists(agent_id)
 select 1
 from runtime.agents
 where agent_id = $1;

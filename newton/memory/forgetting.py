@@ -23,10 +23,10 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
     Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
     is to stay.
     """
-    rows = await SQL["existing"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["find_existing"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
-    made = await SQL["derived"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    made = await SQL["find_derived"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     # nobody asked for an artifact, and it says nothing of its own
     if (staying := [row for row in made if row["kind"] != "artifact"]) and not derived:
         named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:SHOWN])
@@ -40,8 +40,10 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
             hint="`newton decisions erase ID` takes its words away and keeps the record.",
         )
     gone = [*memory_ids, *(row["memory_id"] for row in made)]
-    bare = await SQL["only_told_by"].all(tx, agent_id=ctx.agent_id, memory_ids=gone)
+    bare = await SQL["find_orphaned"].all(tx, agent_id=ctx.agent_id, memory_ids=gone)
     gone = list(dict.fromkeys([*gone, *(row["memory_id"] for row in bare)]))
-    await SQL["note"].run(tx, agent_id=ctx.agent_id, memory_ids=gone, now=ctx.now, because=because, origin=ctx.origin)
-    await SQL["forget"].run(tx, agent_id=ctx.agent_id)
+    await SQL["record_forgotten"].run(
+        tx, agent_id=ctx.agent_id, memory_ids=gone, now=ctx.now, reason=because, origin=ctx.origin
+    )
+    await SQL["forget_recorded"].run(tx, agent_id=ctx.agent_id)
     return gone

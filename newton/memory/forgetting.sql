@@ -1,10 +1,10 @@
--- name: existing(agent_id, memory_ids)
+-- name: find_existing(agent_id, memory_ids)
 select memory_id, kind
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: derived(agent_id, memory_ids)
--- What was made from these or only tells them again, and from that in turn. An episode is made from all of its lines.
+-- name: find_derived(agent_id, memory_ids)
+-- Memories derived from these, transitively. An episode is derived from all of its messages.
 with recursive gone as (
     select memory_id
     from memory.memories
@@ -19,7 +19,7 @@ with recursive gone as (
         union all
         select f.memory_id
         from heart.facts as f
-        where f.agent_id = $1 and f.same_as = g.memory_id
+        where f.agent_id = $1 and f.duplicate_of = g.memory_id
         union all
         select r.memory_id
         from heart.relations as r
@@ -28,7 +28,7 @@ with recursive gone as (
         select e.memory_id
         from memory.memories as x
         join heart.episodes as e
-            on e.agent_id = $1 and e.session_id = x.thread and x.place between e.first_position and e.last_position
+            on e.agent_id = $1 and e.session_id = x.thread_id and x.position between e.first_position and e.last_position
         where x.agent_id = $1 and x.memory_id = g.memory_id and x.kind = 'exchange'
     ) as d
 )
@@ -38,9 +38,8 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 where g.memory_id <> all($2::uuid[])
 order by m.kind, m.memory_id;
 
--- name: only_told_by(agent_id, memory_ids)
--- Relations that nothing but these is evidence for, and entities that were found in nothing else and of which nobody has
--- told more than the name.
+-- name: find_orphaned(agent_id, memory_ids)
+-- Relations without other evidence, and entities that are mentioned nowhere else and of which only the name is known.
 with bare as materialized (
     select r.memory_id
     from heart.relations as r
@@ -93,11 +92,11 @@ where
             and r.memory_id <> all($2::uuid[])
     );
 
--- name: note(agent_id, memory_ids, now, because, origin)
-insert into memory.forgotten (agent_id, memory_id, kind, at, because, origin)
+-- name: record_forgotten(agent_id, memory_ids, now, reason, origin)
+insert into memory.forgotten (agent_id, memory_id, kind, forgotten_at, reason, origin)
 select $1, memory_id, kind, $3, $4, $5
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: forget(agent_id)
+-- name: forget_recorded(agent_id)
 call memory.forget($1);

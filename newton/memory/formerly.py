@@ -28,14 +28,14 @@ class Was(NamedTuple):
 
 async def as_they_were(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, Was]:
     """Each memory as it was at a moment; what was not there yet is left out."""
-    rows = await SQL["as_they_were"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
+    rows = await SQL["read_as_of"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
     return {row[0]: Was(*row[1:]) for row in rows}
 
 
 async def forms(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Forms]]:
     """Every form that each memory has had, the present one last; of what is gone, none."""
     had: defaultdict[UUID, list[Forms]] = defaultdict(list)
-    for row in await SQL["forms"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+    for row in await SQL["list_versions"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
         memory_id, micro, summary, micro_tokens, summary_tokens = row
         had[memory_id].append(
             Forms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)

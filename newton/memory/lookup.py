@@ -73,7 +73,7 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = Non
         )
     rows = await _meant(tx, letters, agent_id=agent_id, kind=kind)
     if not rows:
-        if gone := await SQL["forgotten"].one(tx, agent_id=agent_id, ending=letters):
+        if gone := await SQL["find_forgotten"].one(tx, agent_id=agent_id, id_suffix=letters):
             raise NotFoundError(
                 f"The {gone['kind']} {given} was forgotten on {gone['at']:%Y-%m-%d}: {gone['because']}.",
                 hint="Only this note is left of it.",
@@ -86,17 +86,17 @@ async def resolve(tx: Tx, given: str, *, agent_id: UUID, kind: Kind | None = Non
 
 async def _meant(tx: Tx, letters: str, *, agent_id: UUID, kind: Kind | None) -> Sequence[Row]:
     if len(letters) == ALL_LETTERS:  # at most one, and found without reading the ids of all
-        return await SQL["whole"].all(tx, agent_id=agent_id, memory_id=UUID(letters), kind=kind)
-    return await SQL["ending"].all(tx, agent_id=agent_id, ending=letters, kind=kind, most=2)
+        return await SQL["find_by_id"].all(tx, agent_id=agent_id, memory_id=UUID(letters), kind=kind)
+    return await SQL["find_by_id_suffix"].all(tx, agent_id=agent_id, id_suffix=letters, kind=kind, max_rows=2)
 
 
 async def record(tx: Tx, memory_id: UUID, *, agent_id: UUID) -> Record:
     """Raises NotFoundError."""
-    row = await SQL["record"].one(tx, agent_id=agent_id, memory_id=memory_id)
+    row = await SQL["get_record"].one(tx, agent_id=agent_id, memory_id=memory_id)
     if row is None:
         raise NotFoundError(f"There is no memory {memory_id}.", hint="`newton recall` shows ids.")
     fields: dict[str, Any] = dict(row)
     packed = fields.pop("packed")
     fields["full_text"] = zlib.decompress(packed).decode() if packed else fields["full_text"] or fields["summary"]
-    relatives = await SQL["relatives"].all(tx, agent_id=agent_id, memory_id=memory_id)
+    relatives = await SQL["list_related"].all(tx, agent_id=agent_id, memory_id=memory_id)
     return Record(**fields, relatives=tuple(Relative(*row) for row in relatives))

@@ -1,9 +1,9 @@
--- name: whole(agent_id, memory_id, kind)
+-- name: find_by_id(agent_id, memory_id, kind)
 select memory_id
 from memory.memories
 where agent_id = $1 and memory_id = $2 and ($3::text is null or kind = $3);
 
--- name: ending(agent_id, ending, kind, most)
+-- name: find_by_id_suffix(agent_id, id_suffix, kind, max_rows)
 select memory_id
 from memory.memories
 where
@@ -12,25 +12,26 @@ where
     and ($3::text is null or kind = $3)
 limit $4;
 
--- name: forgotten(agent_id, ending)
-select kind, at, because
+-- name: find_forgotten(agent_id, id_suffix)
+select kind, forgotten_at as at, reason as because
 from memory.forgotten
 where agent_id = $1 and right(replace(memory_id::text, '-', ''), length($2)) = $2
 limit 1;
 
--- name: record(agent_id, memory_id)
+-- name: get_record(agent_id, memory_id)
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text, c.packed,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, coalesce(m.full_text, d.content) as full_text,
+    c.compressed as packed,
     m.confidence, m.importance, m.outcome, m.confirmations, m.uses, m.occurred_at, m.created_at, m.confirmed_at,
     m.origin, m.trust, m.quarantined, m.ref
 from memory.memories as m
-left join memory.cold as c on c.agent_id = $1 and c.memory_id = m.memory_id
+left join memory.archived_texts as c on c.agent_id = $1 and c.memory_id = m.memory_id
 left join dialogue.messages as d
-    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread and d.position = m.place
+    on d.agent_id = $1 and m.kind = 'exchange' and d.session_id = m.thread_id and d.position = m.position
 where m.agent_id = $1 and m.memory_id = $2;
 
--- name: relatives(agent_id, memory_id)
--- What it is to others and they to it, each in words that stand after "it".
+-- name: list_related(agent_id, memory_id)
+-- Related memories in both directions, with the relation as a phrase after "it".
 select r.link, r.other_id, m.kind, m.state, m.micro
 from (
     select 'was made from' as link, source_id as other_id

@@ -50,14 +50,14 @@ class Drained:
 
 
 async def backlog(tx: Tx, *, agent_id: UUID) -> Backlog:
-    row = await SQL["backlog"].one(tx, agent_id=agent_id, attempts=MOST_ATTEMPTS)
+    row = await SQL["count_backlog"].one(tx, agent_id=agent_id, attempts=MOST_ATTEMPTS)
     assert row is not None
     return Backlog(**row)
 
 
 async def strangers(tx: Tx, *, agent_id: UUID, model_id: UUID) -> int:
     """How many memories only another model has embedded, so that this one does not find them by meaning."""
-    row = await SQL["strangers"].one(tx, agent_id=agent_id, model_id=model_id)
+    row = await SQL["count_without_vector"].one(tx, agent_id=agent_id, model_id=model_id)
     return row["memories"] if row else 0
 
 
@@ -92,7 +92,9 @@ class Outbox:
 
     async def _waiting(self, after: UUID, most: int) -> list[Waiting]:
         async with self._db.work(self._agent) as tx:
-            rows = await SQL["waiting"].all(tx, agent_id=self._agent, after=after, most=most, attempts=MOST_ATTEMPTS)
+            rows = await SQL["list_waiting"].all(
+                tx, agent_id=self._agent, after=after, max_rows=most, attempts=MOST_ATTEMPTS
+            )
         return [Waiting(**row) for row in rows]
 
     async def _embed(self, batch: Sequence[Waiting]) -> int:
@@ -113,7 +115,9 @@ class Outbox:
                 vectors = await self._embedder.embed([item.text])
             except ProviderError as error:
                 async with self._db.work(self._agent) as tx:
-                    await SQL["fail"].run(tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what)
+                    await SQL["record_failure"].run(
+                        tx, agent_id=self._agent, memory_id=item.memory_id, error=error.what
+                    )
             else:
                 await self._deliver([item], vectors)
                 landed += 1
@@ -122,7 +126,7 @@ class Outbox:
     async def _deliver(self, batch: Sequence[Waiting], vectors: "Sequence[Vector]") -> None:
         async with self._db.work(self._agent) as tx:
             await self._register(tx)
-            await SQL["deliver"].run(
+            await SQL["store_embeddings"].run(
                 tx,
                 agent_id=self._agent,
                 model_id=self._model,
@@ -139,5 +143,5 @@ class Outbox:
                 identity=self._embedder.identity,
                 dimensions=self._embedder.dimensions,
             )
-            await SQL["begin_with"].run(tx, agent_id=self._agent, model_id=self._model)
+            await SQL["set_first_model"].run(tx, agent_id=self._agent, model_id=self._model)
             self._registered = True

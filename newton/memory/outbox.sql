@@ -1,37 +1,37 @@
--- name: waiting(agent_id, after, most, attempts)
+-- name: list_waiting(agent_id, after, max_rows, attempts)
 select memory_id, text
 from memory.outbox
 where agent_id = $1 and memory_id > $2 and attempts < $4
 order by memory_id
 limit $3;
 
--- name: deliver(agent_id, model_id, memory_ids, vectors)
--- Of what still waits: words that were erased meanwhile leave no vector. What is found by another model's vectors by
--- now waits on for that one.
+-- name: store_embeddings(agent_id, model_id, memory_ids, vectors)
+-- Only memories still in the outbox get a vector, so that text erased meanwhile leaves none. If another model is active
+-- by now, the memory stays in the outbox.
 with active as materialized (
     select model_id
     from memory.active_models
     where agent_id = $1
     for share
 ),
-landed as (
+delivered as (
     delete from memory.outbox
     where agent_id = $1 and memory_id = any($3::uuid[]) and $2 in (select model_id from active)
     returning memory_id
 )
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, v.embedding
-from landed as l
+from delivered as l
 join memory.memories as m on m.agent_id = $1 and m.memory_id = l.memory_id
 join unnest($3::uuid[], $4::halfvec[]) as v (memory_id, embedding) on v.memory_id = l.memory_id
 on conflict do nothing;
 
--- name: fail(agent_id, memory_id, error)
+-- name: record_failure(agent_id, memory_id, error)
 update memory.outbox
 set attempts = attempts + 1, error = $3
 where agent_id = $1 and memory_id = $2;
 
--- name: backlog(agent_id, attempts)
+-- name: count_backlog(agent_id, attempts)
 select
     count(*) filter (where attempts < $2) as waiting,
     count(*) filter (where attempts >= $2) as given_up,
@@ -44,14 +44,14 @@ insert into memory.models (model_id, identity, dimensions)
 values ($1, $2, $3)
 on conflict do nothing;
 
--- name: begin_with(agent_id, model_id)
--- The first model to make a vector is the active one.
-insert into memory.active_models (agent_id, model_id, at)
+-- name: set_first_model(agent_id, model_id)
+-- The first model to embed something becomes the active one.
+insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, now())
 on conflict do nothing;
 
--- name: strangers(agent_id, model_id)
--- How many memories have a vector of another model and none of this.
+-- name: count_without_vector(agent_id, model_id)
+-- Number of memories with a vector of another model and none of this one.
 select count(distinct v.memory_id)::integer as memories
 from memory.embeddings as v
 where

@@ -173,8 +173,8 @@ class Search:
             "kinds": list(self.widths),
             "limits": searched,
             "quarantined": self.quarantined,
-            "past": list(self.past) if self.moment is None else [],
-            "hidden": self.hidden,
+            "past_states": list(self.past) if self.moment is None else [],
+            "excluded_ids": self.hidden,
         }
 
     def wider(self) -> "Search":
@@ -238,8 +238,8 @@ def crowded(found: Sequence[Found], text: str, widths: Mapping[Kind, Width]) -> 
 
 async def _as_of(search: Search, moment: datetime) -> Search:
     async with search.db.work(search.agent_id) as tx:
-        rows = await SQL["hidden_at"].all(
-            tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past=list(search.past)
+        rows = await SQL["list_hidden_at"].all(
+            tx, agent_id=search.agent_id, moment=moment, quarantined=search.quarantined, past_states=list(search.past)
         )
     # what is quarantined or past by now may have been neither then
     hidden, unborn = [row[0] for row in rows], [row[0] for row in rows if row["unborn"]]
@@ -255,7 +255,7 @@ async def _found(
     then = await _timely(tx, hits, search)
     most: dict[Kind, int] = {kind: width.kept for kind, width in search.widths.items()}
     kept = best(hits, most, weighing=search.weighing, text=cue.text, then=then)
-    rows = await SQL["details"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
+    rows = await SQL["get_memories"].all(tx, agent_id=search.agent_id, memory_ids=list(kept))
     found = [Found._make((*row, *kept[row[0]])) for row in rows]
     if search.moment is not None:
         found = await _as_then(tx, found, agent_id=search.agent_id, moment=search.moment)
@@ -279,15 +279,15 @@ async def _beside(tx: Tx, cue: Cue, hits: Sequence[Hit], search: Search) -> list
     places = beside(hits, search.weighing) if "exchange" in search.widths else []
     if not places:
         return []
-    rows = await SQL["beside"].all(
+    rows = await SQL["get_adjacent_messages"].all(
         tx,
         agent_id=search.agent_id,
         model_id=cue.model_id,
         embedding=cue.vector,
-        threads=[thread for thread, _ in places],
-        places=[place for _, place in places],
+        thread_ids=[thread for thread, _ in places],
+        positions=[place for _, place in places],
         quarantined=search.quarantined,
-        hidden=search.hidden,
+        excluded_ids=search.hidden,
     )
     return [Hit._make((*row, 0.0)) for row in rows]
 
@@ -337,21 +337,21 @@ def _late(search: Search) -> str:
 async def _by_meaning(tx: Tx, cue: Cue, search: Search) -> dict[UUID, Record]:
     if cue.vector is None or not search.weighing.meaning:
         return {}
-    rows = await SQL["by_meaning"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
+    rows = await SQL["search_vectors"].all(tx, **search.spread, model_id=cue.model_id, embedding=cue.vector)
     return {row[0]: row for row in rows}
 
 
 async def _by_words(tx: Tx, text: str, search: Search) -> dict[UUID, Record]:
     if not search.weighing.words:
         return {}
-    rows = await SQL["by_words"].all(tx, **search.spread, unborn=search.unborn, input=text, k1=K1, b=B)
+    rows = await SQL["search_bm25"].all(tx, **search.spread, created_later=search.unborn, input=text, k1=K1, b=B)
     return {row[0]: row for row in rows}
 
 
 async def _similarities(tx: Tx, cue: Cue, memory_ids: Set[UUID], search: Search) -> dict[UUID, float]:
     if cue.vector is None or not memory_ids or not search.weighing.meaning:
         return {}
-    rows = await SQL["similarities"].all(
+    rows = await SQL["get_similarities"].all(
         tx,
         agent_id=search.agent_id,
         model_id=cue.model_id,
@@ -375,7 +375,7 @@ def _united(near: Mapping[UUID, Record], worded: Mapping[UUID, Record], far: Map
 async def details(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment: datetime | None) -> list[Found]:
     """These memories in their order, as they were at a moment; what was not there yet is left out. Nothing is known of
     their relevance."""
-    rows = await SQL["details"].all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
+    rows = await SQL["get_memories"].all(tx, agent_id=agent_id, memory_ids=list(memory_ids))
     found = {row[0]: Found._make((*row, 0.0, 0.0, 0.0)) for row in rows}
     ordered = [found[memory_id] for memory_id in memory_ids if memory_id in found]
     return ordered if moment is None else await _as_then(tx, ordered, agent_id=agent_id, moment=moment)
@@ -383,18 +383,18 @@ async def details(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, moment:
 
 async def before(tx: Tx, *, agent_id: UUID, thread: UUID, place: int, most: int) -> tuple[Found, ...]:
     """What stands before a place of a thread, the nearest first. Nothing is known of its relevance."""
-    rows = await SQL["before"].all(tx, agent_id=agent_id, thread=thread, place=place, most=most)
+    rows = await SQL["list_messages_before"].all(tx, agent_id=agent_id, thread_id=thread, position=place, max_rows=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in rows)
 
 
 async def being_made(tx: Tx, *, agent_id: UUID, since: datetime, most: int) -> tuple[Found, ...]:
     """The latest decisions that were made from a moment on and are not carried out yet, the oldest of them first."""
-    rows = await SQL["being_made"].all(tx, agent_id=agent_id, since=since, most=most)
+    rows = await SQL["list_open_decisions"].all(tx, agent_id=agent_id, since=since, max_rows=most)
     return tuple(Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows))
 
 
 async def made_then(tx: Tx, *, agent_id: UUID, since: datetime, moment: datetime, most: int) -> tuple[Found, ...]:
     """The same as they were at a moment that is over."""
-    rows = await SQL["being_made_at"].all(tx, agent_id=agent_id, since=since, moment=moment, most=most)
+    rows = await SQL["list_open_decisions_at"].all(tx, agent_id=agent_id, since=since, moment=moment, max_rows=most)
     found = [Found._make((*row, 0.0, 0.0, 0.0)) for row in reversed(rows)]
     return tuple(await _as_then(tx, found, agent_id=agent_id, moment=moment))

@@ -1,19 +1,21 @@
--- name: by_meaning(agent_id, model_id, embedding, kinds, limits, quarantined, past, hidden)
--- The nearest of each kind, with what their relevance depends on. The scan is exact and reads the agent's vectors once,
--- from the covering index. What may not be found is left out before the nearest are taken, so it crowds out nothing.
+-- name: search_vectors(agent_id, model_id, embedding, kinds, limits, quarantined, past_states, excluded_ids)
+-- The nearest of each kind. The scan is exact and reads the agent's vectors once, from the covering index. Hidden
+-- memories are excluded before the limit, so they displace nothing.
 with past as materialized (
     select memory_id
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or memory.is_past(kind, state))
+        and (quarantined or memory.is_obsolete(kind, state))
         and (
             (quarantined and not $6::boolean)
             or (state = any($7::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 )
-select hit.memory_id, wanted.kind, m.words, m.thread, m.place, m.speaker, -hit.distance as similarity
-from unnest($4::text[], $5::integer[]) as wanted (kind, most)
+select
+    hit.memory_id, wanted.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    -hit.distance as similarity
+from unnest($4::text[], $5::integer[]) as wanted (kind, max_rows)
 cross join lateral (
     select e.memory_id, e.embedding <#> $3 as distance
     from memory.embeddings as e
@@ -24,51 +26,51 @@ cross join lateral (
         and e.memory_id not in (select memory_id from past)
         and e.memory_id <> all($8::uuid[])
     order by e.embedding <#> $3
-    limit wanted.most
+    limit wanted.max_rows
 ) as hit
--- one look-up each: the planner expects more and would read the agent's whole table for a join
+-- one index lookup each: the planner overestimates the rows and would scan the agent's whole table for a join
 cross join lateral (
     select
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = hit.memory_id
     limit 1
 ) as m;
 
--- name: by_words(agent_id, input, kinds, limits, k1, b, quarantined, past, hidden, unborn)
--- Exact BM25 over the postings of the input's words. `share` is the score's part of the best that any text could have.
+-- name: search_bm25(agent_id, input, kinds, limits, k1, b, quarantined, past_states, excluded_ids, created_later)
+-- Exact BM25 over the postings. `share` is the score divided by the maximum that any text could reach.
 with past as materialized (
     select memory_id
     from memory.memories
     where
         agent_id = $1
-        and (quarantined or memory.is_past(kind, state))
+        and (quarantined or memory.is_obsolete(kind, state))
         and (
             (quarantined and not $7::boolean)
             or (state = any($8::text[]) and (state <> 'ARCHIVED' or kind <> 'episode'))
         )
 ),
--- what came later than the moment that is asked about is no part of what was known
+-- memories created after the moment asked about do not count
 later as (
-    select count(*) as texts, coalesce(sum(words), 0) as words
+    select count(*) as texts, coalesce(sum(word_count), 0) as word_count
     from memory.memories
-    where agent_id = $1 and memory_id = any($10::uuid[]) and words > 0 and kind <> 'artifact'
+    where agent_id = $1 and memory_id = any($10::uuid[]) and word_count > 0 and kind <> 'artifact'
 ),
 corpus as materialized (
     select
         (m.texts - l.texts)::float8 as texts,
-        greatest((m.words - l.words)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
+        greatest((m.word_count - l.word_count)::float8 / nullif(m.texts - l.texts, 0), 1) as mean
     from (
-        select count(*) as texts, sum(words) as words
+        select count(*) as texts, sum(word_count) as word_count
         from memory.memories
-        where agent_id = $1 and words > 0 and kind <> 'artifact'
+        where agent_id = $1 and word_count > 0 and kind <> 'artifact'
     ) as m
     cross join later as l
 ),
--- the most that a word can give to a text, and by what it gives less to a longer one
+-- the maximum score of a word, and the terms of its length normalization
 weight as materialized (
     select
         h.lexeme,
@@ -95,7 +97,7 @@ scored as materialized (
     select
         p.memory_id,
         p.kind,
-        sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.words)) as score
+        sum(w.best * p.tf / (p.tf + w.fixed + w.growing * p.word_count)) as score
     from weight as w
     join memory.postings as p on p.agent_id = $1 and p.lexeme = w.lexeme
     where
@@ -103,54 +105,58 @@ scored as materialized (
         and p.memory_id not in (select memory_id from past) and p.memory_id <> all($9::uuid[])
     group by p.memory_id, p.kind
 )
-select r.memory_id, r.kind, m.words, m.thread, m.place, m.speaker, r.score / b.score as share
-from unnest($3::text[], $4::integer[]) as wanted (kind, most)
+select
+    r.memory_id, r.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    r.score / b.score as share
+from unnest($3::text[], $4::integer[]) as wanted (kind, max_rows)
 cross join best as b
--- the best of each kind without sorting the rest
+-- top k per kind without sorting the rest
 cross join lateral (
     select s.memory_id, s.kind, s.score
     from scored as s
     where s.kind = wanted.kind
     order by s.score desc, s.memory_id
-    limit wanted.most
+    limit wanted.max_rows
 ) as r
 cross join lateral (
     select
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         case when kind = 'exchange' then substring(micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker
     from memory.memories
     where agent_id = $1 and memory_id = r.memory_id
     limit 1
 ) as m
--- nothing is read once more for a kind of which nothing was found
+-- skip kinds without hits
 where wanted.kind in (select kind from scored);
 
--- name: similarities(agent_id, model_id, embedding, kinds, memory_ids)
--- How near those are that only their words found.
+-- name: get_similarities(agent_id, model_id, embedding, kinds, memory_ids)
+-- The cosine similarity of memories that were only found by words.
 select e.memory_id, -(e.embedding <#> $3) as similarity
 from memory.embeddings as e
 where e.agent_id = $1 and e.model_id = $2 and e.kind = any($4::text[]) and e.memory_id = any($5::uuid[]);
 
--- name: beside(agent_id, model_id, embedding, threads, places, quarantined, hidden)
--- The lines at those places, with how near they are. A line has no state that is past.
-select m.memory_id, m.kind, m.words, m.thread, m.place, m.speaker, coalesce(e.similarity, 0) as similarity
-from unnest($4::uuid[], $5::integer[]) as wanted (thread, place)
+-- name: get_adjacent_messages(agent_id, model_id, embedding, thread_ids, positions, quarantined, excluded_ids)
+-- Messages at these positions with their similarity. A message has no obsolete state.
+select
+    m.memory_id, m.kind, m.word_count as words, m.thread_id as thread, m.position as place, m.speaker,
+    coalesce(e.similarity, 0) as similarity
+from unnest($4::uuid[], $5::integer[]) as wanted (thread_id, position)
 cross join lateral (
     select
         memory_id,
         kind,
-        words,
-        thread,
-        place,
+        word_count,
+        thread_id,
+        position,
         substring(micro from '^\[[0-9-]+\] ([^:]+): ') as speaker
     from memory.memories
     where
         agent_id = $1
         and kind = 'exchange'
-        and thread = wanted.thread
-        and place = wanted.place
+        and thread_id = wanted.thread_id
+        and position = wanted.position
         and ($6::boolean or not quarantined)
         and memory_id <> all($7::uuid[])
     limit 1
@@ -162,48 +168,52 @@ left join lateral (
     limit 1
 ) as e on true;
 
--- name: details(agent_id, memory_ids)
+-- name: get_memories(agent_id, memory_ids)
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: before(agent_id, thread, place, most)
--- What is quarantined does not stand among what was said.
+-- name: list_messages_before(agent_id, thread_id, position, max_rows)
+-- Quarantined messages are left out.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
-where agent_id = $1 and kind = 'exchange' and thread = $2 and place < $3 and not quarantined
-order by place desc
+where agent_id = $1 and kind = 'exchange' and thread_id = $2 and position < $3 and not quarantined
+order by position desc
 limit $4;
 
--- name: being_made(agent_id, since, most)
--- The latest decisions that were recorded and not carried out yet.
+-- name: list_open_decisions(agent_id, since, max_rows)
+-- The latest decisions that are recorded but not carried out yet.
 select
-    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, words, confidence, importance, outcome, uses,
-    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread,
-    place
+    memory_id, kind, state, micro, summary, micro_tokens, summary_tokens, word_count as words, confidence, importance,
+    outcome, uses,
+    occurred_at, created_at, accessed_at, confirmed_at, trust, quarantined, ref, thread_id as thread,
+    position as place
 from memory.memories
 where agent_id = $1 and kind = 'decision' and state = 'RECORDED' and occurred_at >= $2 and not quarantined
 order by occurred_at desc, memory_id
 limit $3;
 
--- name: being_made_at(agent_id, since, moment, most)
--- The same at a moment that is over: of what was known then, what had not been carried out by then.
+-- name: list_open_decisions_at(agent_id, since, moment, max_rows)
+-- The same at a past moment.
 select
-    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.words, m.confidence,
+    m.memory_id, m.kind, m.state, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.word_count as words,
+    m.confidence,
     m.importance, m.outcome, m.uses, m.occurred_at, m.created_at, m.accessed_at, m.confirmed_at, m.trust,
-    m.quarantined, m.ref, m.thread, m.place
+    m.quarantined, m.ref, m.thread_id as thread, m.position as place
 from memory.memories as m
 left join lateral (
     select t.from_state
     from memory.transitions as t
-    where t.agent_id = $1 and t.memory_id = m.memory_id and t.at > $3
-    order by t.at, t.transition_id
+    where t.agent_id = $1 and t.memory_id = m.memory_id and t.changed_at > $3
+    order by t.changed_at, t.transition_id
     limit 1
 ) as moved on true
 where
@@ -216,9 +226,9 @@ where
 order by m.occurred_at desc, m.memory_id
 limit $4;
 
--- name: hidden_at(agent_id, moment, quarantined, past)
--- What was not there yet at a moment, or was not to be found then.
-with was as (
+-- name: list_hidden_at(agent_id, moment, quarantined, past_states)
+-- Memories that did not exist yet at a moment, or were hidden then.
+with past_memories as (
     select
         m.memory_id,
         m.kind,
@@ -232,13 +242,13 @@ with was as (
             t.from_state,
             bool_or(t.event = 'released') over (partition by t.memory_id) as released
         from memory.transitions as t
-        where t.agent_id = $1 and t.at > $2
-        order by t.memory_id, t.at, t.transition_id
+        where t.agent_id = $1 and t.changed_at > $2
+        order by t.memory_id, t.changed_at, t.transition_id
     ) as later on later.memory_id = m.memory_id
     where m.agent_id = $1
 )
 select memory_id, created_at > $2 as unborn
-from was
+from past_memories
 where
     created_at > $2
     or (quarantined and not $3::boolean)

@@ -32,7 +32,7 @@ class Reembedded:
 
 async def active(tx: Tx, *, agent_id: UUID) -> str | None:
     """The identity of the model by which the agent's memories are found; None as long as none has a vector."""
-    row = await SQL["active"].one(tx, agent_id=agent_id)
+    row = await SQL["get_active_model"].one(tx, agent_id=agent_id)
     return row["identity"] if row else None
 
 
@@ -53,7 +53,7 @@ async def reembed(
     async with db.work(agent_id) as tx:
         if await active(tx, agent_id=agent_id) in (None, embedder.identity):
             return Reembedded(0, active=True)
-        await SQL["register"].run(tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions)
+        await SQL["insert_model"].run(tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions)
     while most is None or embedded < most:
         size = BATCH if most is None else min(BATCH, most - embedded)
         try:
@@ -71,7 +71,7 @@ async def _filled(db: Database, embedder: "Embedder", *, agent_id: UUID, size: i
     """Reads, thinks, writes: no transaction is open while the model works."""
     model = model_id(embedder.identity)
     async with db.work(agent_id) as tx:
-        rows = await SQL["lacking"].all(tx, agent_id=agent_id, model_id=model, most=size)
+        rows = await SQL["list_without_vector"].all(tx, agent_id=agent_id, model_id=model, max_rows=size)
     if not rows:
         return 0
     vectors = await embedder.embed([row["text"] for row in rows])
@@ -84,8 +84,8 @@ async def _filled(db: Database, embedder: "Embedder", *, agent_id: UUID, size: i
 async def _keep(
     tx: Tx, model: UUID, memory_ids: Sequence[UUID], vectors: "Sequence[Vector]", *, agent_id: UUID
 ) -> None:
-    await SQL["lock"].run(tx, agent_id=agent_id, memory_ids=memory_ids)
-    await SQL["fill"].run(
+    await SQL["lock_memories"].run(tx, agent_id=agent_id, memory_ids=memory_ids)
+    await SQL["insert_embeddings"].run(
         tx,
         agent_id=agent_id,
         model_id=model,
@@ -97,9 +97,9 @@ async def _keep(
 async def _flipped(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
     """Whether the model took over; not if something came in meanwhile that it has no vector of."""
     async with db.work(agent_id) as tx:
-        await SQL["hold"].run(tx, agent_id=agent_id)
-        if await SQL["lacking"].all(tx, agent_id=agent_id, model_id=model, most=1):
+        await SQL["lock_active_model"].run(tx, agent_id=agent_id)
+        if await SQL["list_without_vector"].all(tx, agent_id=agent_id, model_id=model, max_rows=1):
             return False
-        await SQL["flip"].run(tx, agent_id=agent_id, model_id=model, now=now)
-        await SQL["drop_old"].run(tx, agent_id=agent_id)
+        await SQL["switch_active_model"].run(tx, agent_id=agent_id, model_id=model, now=now)
+        await SQL["delete_inactive_embeddings"].run(tx, agent_id=agent_id)
         return True

@@ -1,17 +1,17 @@
--- name: active(agent_id)
+-- name: get_active_model(agent_id)
 select o.identity
 from memory.models as o
 where o.model_id = (select model_id from memory.active_models where agent_id = $1);
 
--- name: register(model_id, identity, dimensions)
+-- name: insert_model(model_id, identity, dimensions)
 insert into memory.models (model_id, identity, dimensions)
 values ($1, $2, $3)
 on conflict do nothing;
 
--- name: lacking(agent_id, model_id, most)
--- What has a vector of another model and none of this, with the words that stand for it.
+-- name: list_without_vector(agent_id, model_id, max_rows)
+-- Memories with a vector of another model and none of this one, with the text to embed.
 select c.memory_id, c.text
-from memory.cues as c
+from memory.embedding_texts as c
 where
     c.agent_id = $1
     and exists (
@@ -26,16 +26,16 @@ where
     )
 limit $3;
 
--- name: lock(agent_id, memory_ids)
--- Whoever takes their words away waits, or is waited for.
+-- name: lock_memories(agent_id, memory_ids)
+-- Waits for concurrent erasure of these memories, or makes it wait.
 select memory_id
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[])
 order by memory_id
 for no key update;
 
--- name: fill(agent_id, model_id, memory_ids, vectors)
--- Of what still has its other vector: words that were erased meanwhile leave none.
+-- name: insert_embeddings(agent_id, model_id, memory_ids, vectors)
+-- Only for memories that still have another vector: a memory whose text was erased meanwhile has none.
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, $2, m.kind, m.memory_id, g.embedding
 from unnest($3::uuid[], $4::halfvec[]) as g (memory_id, embedding)
@@ -43,17 +43,17 @@ join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 where exists (select from memory.embeddings as v where v.agent_id = $1 and v.memory_id = m.memory_id)
 on conflict do nothing;
 
--- name: hold(agent_id)
--- Nobody delivers a vector of the old model from here on to the end of the unit of work.
+-- name: lock_active_model(agent_id)
+-- Blocks storing vectors of the old model until the transaction ends.
 select model_id
 from memory.active_models
 where agent_id = $1
 for update;
 
--- name: flip(agent_id, model_id, now)
-insert into memory.active_models (agent_id, model_id, at)
+-- name: switch_active_model(agent_id, model_id, now)
+insert into memory.active_models (agent_id, model_id, activated_at)
 values ($1, $2, $3)
-on conflict (agent_id) do update set model_id = excluded.model_id, at = excluded.at;
+on conflict (agent_id) do update set model_id = excluded.model_id, activated_at = excluded.activated_at;
 
--- name: drop_old(agent_id)
-call memory.drop_old_vectors($1);
+-- name: delete_inactive_embeddings(agent_id)
+call memory.delete_inactive_embeddings($1);

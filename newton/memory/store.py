@@ -60,7 +60,7 @@ async def told_before(tx: Tx, told: Sequence[tuple[str, bytes]], *, agent_id: UU
     for ref, content_hash in told:
         if words.setdefault(ref, content_hash) != content_hash:
             raise other_words(kind, ref)
-    rows = await SQL["by_ref"].all(tx, agent_id=agent_id, kind=kind, refs=list(words))
+    rows = await SQL["find_by_ref"].all(tx, agent_id=agent_id, kind=kind, refs=list(words))
     known: defaultdict[str, set[bytes]] = defaultdict(set)
     for row in rows:
         known[row["ref"]].add(row["content_hash"])
@@ -78,7 +78,7 @@ async def confirm(tx: Tx, tellings: Sequence[Telling], *, ctx: Teller) -> set[st
     """Counts what was met again; returns the refs not counted before."""
     if not tellings:
         return set()
-    rows = await SQL["confirm"].all(
+    rows = await SQL["insert_confirmations"].all(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[telling.memory_id for telling in tellings],
@@ -94,7 +94,7 @@ async def confirm(tx: Tx, tellings: Sequence[Telling], *, ctx: Teller) -> set[st
 async def connect(tx: Tx, link: Link, pairs: Sequence[tuple[UUID, UUID]], *, ctx: Teller) -> None:
     """Links the first of each pair to the second; a link that is there already stays as it was."""
     if pairs:
-        await SQL["link"].run(
+        await SQL["insert_links"].run(
             tx,
             agent_id=ctx.agent_id,
             memory_ids=[memory_id for memory_id, _ in pairs],
@@ -120,10 +120,10 @@ async def retell(tx: Tx, retold: Sequence[Retold], *, ctx: Teller) -> None:
 
     It is found by the words that it was written with.
     """
-    await SQL["retell"].run(
+    await SQL["update_texts"].run(
         tx,
         agent_id=ctx.agent_id,
-        form_ids=[new_id() for _ in retold],
+        version_ids=[new_id() for _ in retold],
         now=ctx.now,
         memory_ids=[one.memory_id for one in retold],
         micros=[one.forms.micro for one in retold],
@@ -138,11 +138,11 @@ async def retell(tx: Tx, retold: Sequence[Retold], *, ctx: Teller) -> None:
 async def note_read(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID, now: datetime) -> None:
     """Counts that these were shown, and when."""
     if memory_ids:
-        await SQL["read"].run(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
+        await SQL["record_access"].run(tx, agent_id=agent_id, memory_ids=memory_ids, now=now)
 
 
 async def counts(tx: Tx, *, agent_id: UUID) -> Mapping[str, int]:
-    rows = await SQL["counts"].all(tx, agent_id=agent_id)
+    rows = await SQL["count_by_kind"].all(tx, agent_id=agent_id)
     return {row["kind"]: row["memories"] for row in rows}
 
 

@@ -1,5 +1,5 @@
 -- name: insert_memories(agent_id, drafts)
--- One statement writes memories with their words and their place in the outbox; what is known already is left alone.
+-- Writes memories, postings, times and outbox rows in one statement; memories that exist already are skipped.
 with draft as materialized (
     select *
     from jsonb_to_recordset($2::jsonb) as d (
@@ -13,23 +13,24 @@ with draft as materialized (
 lexed as materialized (
     select d.memory_id, w.lexeme, cardinality(w.positions) as tf
     from draft as d
-    -- PostgreSQL keeps at most 1 MiB of lexemes of a text; the words of the first 200,000 characters find it
+    -- PostgreSQL limits a tsvector to 1 MiB; the first 200,000 characters are enough to find a text
     cross join lateral unnest(to_tsvector('english', left(d.indexed, 200000))) as w
 ),
 sized as (
-    select memory_id, sum(tf)::integer as words
+    select memory_id, sum(tf)::integer as word_count
     from lexed
     group by memory_id
 ),
 written as (
     insert into memory.memories (
-        agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, words,
-        confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread,
-        place, content_hash
+        agent_id, memory_id, kind, state, micro, summary, full_text, micro_tokens, summary_tokens, word_count,
+        confidence, importance, outcome, occurred_at, created_at, origin, trust, quarantined, ref, thread_id,
+        position, content_hash
     )
     select
         $1, d.memory_id, d.kind, d.state, d.micro, d.summary, d.full_text, d.micro_tokens, d.summary_tokens,
-        coalesce(s.words, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin, d.trust,
+        coalesce(s.word_count, 0), d.confidence, d.importance, d.outcome, d.occurred_at, d.created_at, d.origin,
+        d.trust,
         d.quarantined, d.ref, d.thread, d.place, decode(d.content_hash, 'hex')
     from draft as d
     left join sized as s on s.memory_id = d.memory_id
@@ -37,14 +38,14 @@ written as (
     returning memory_id, kind
 ),
 posted as (
-    insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, words)
-    select $1, l.lexeme, l.memory_id, w.kind, l.tf, s.words
+    insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)
+    select $1, l.lexeme, l.memory_id, w.kind, l.tf, s.word_count
     from lexed as l
     join written as w on w.memory_id = l.memory_id
     join sized as s on s.memory_id = l.memory_id
 ),
 timed as (
-    insert into memory.times (agent_id, memory_id, starts, ends)
+    insert into memory.mentioned_times (agent_id, memory_id, starts_at, ends_at)
     select $1, w.memory_id, t.starts, t.ends
     from draft as d
     join written as w on w.memory_id = d.memory_id
@@ -67,9 +68,8 @@ select $1, s.memory_id, s.source_id
 from unnest($2::uuid[], $3::uuid[]) as s (memory_id, source_id)
 on conflict do nothing;
 
--- name: by_ref(agent_id, kind, refs)
--- What each ref has said before, whether it told the memory first or met it again: then perhaps in the words of a fact
--- that tells it otherwise.
+-- name: find_by_ref(agent_id, kind, refs)
+-- The hashes of everything that each ref stated or confirmed before, including duplicates of the confirmed fact.
 select ref, content_hash
 from memory.memories
 where agent_id = $1 and kind = $2 and ref = any($3::text[])
@@ -81,13 +81,13 @@ where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[])
 union all
 select c.ref, m.content_hash
 from memory.confirmations as c
-join heart.facts as f on f.agent_id = $1 and f.same_as = c.memory_id
+join heart.facts as f on f.agent_id = $1 and f.duplicate_of = c.memory_id
 join memory.memories as m on m.agent_id = $1 and m.memory_id = f.memory_id
 where c.agent_id = $1 and m.kind = $2 and c.ref = any($3::text[]);
 
--- name: confirm(agent_id, memory_ids, refs, sources, now, origin, trust)
-with met as (
-    insert into memory.confirmations (agent_id, memory_id, ref, at, origin, trust, source)
+-- name: insert_confirmations(agent_id, memory_ids, refs, sources, now, origin, trust)
+with confirmed as (
+    insert into memory.confirmations (agent_id, memory_id, ref, confirmed_at, origin, trust, source)
     select $1, g.memory_id, g.ref, $5, $6, $7, g.source
     from unnest($2::uuid[], $3::text[], $4::text[]) as g (memory_id, ref, source)
     on conflict do nothing
@@ -95,14 +95,14 @@ with met as (
 ),
 counted as (
     select memory_id, count(*)::integer as times
-    from met
+    from confirmed
     group by memory_id
 ),
 updated as (
     update memory.memories as m
     set
         confirmations = m.confirmations + c.times,
-        -- what is quarantined makes nothing else look fresh
+        -- quarantined confirmations do not make other memories look fresh
         confirmed_at = case
             when $7 not in ('tool', 'web') or m.trust in ('tool', 'web') then $5
             else m.confirmed_at
@@ -111,36 +111,36 @@ updated as (
     where m.agent_id = $1 and m.memory_id = c.memory_id
 )
 select ref
-from met;
+from confirmed;
 
--- name: link(agent_id, memory_ids, link, other_ids, now)
-insert into memory.links (agent_id, memory_id, link, other_id, at)
+-- name: insert_links(agent_id, memory_ids, link, other_ids, now)
+insert into memory.links (agent_id, memory_id, link, other_id, created_at)
 select $1, l.memory_id, $3, l.other_id, $5
 from unnest($2::uuid[], $4::uuid[]) as l (memory_id, other_id)
 on conflict do nothing;
 
--- name: retell(agent_id, form_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
--- What a memory was called until now is kept beside it: contexts that were made in those words tell them still.
-with told as materialized (
+-- name: update_texts(agent_id, version_ids, now, memory_ids, micros, summaries, micro_tokens, summary_tokens, full_texts, outcomes)
+-- Keeps the previous texts as a version, because stored contexts still refer to them.
+with updates as materialized (
     select *
     from unnest(
         $2::uuid[], $4::uuid[], $5::text[], $6::text[], $7::integer[], $8::integer[], $9::text[], $10::text[]
-    ) as t (form_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
+    ) as t (version_id, memory_id, micro, summary, micro_tokens, summary_tokens, full_text, outcome)
 ),
-was as materialized (
+previous as materialized (
     select
-        t.form_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
+        t.version_id, m.memory_id, m.micro, m.summary, m.micro_tokens, m.summary_tokens, m.outcome,
         (m.micro, m.summary, m.outcome) is distinct from (t.micro, t.summary, coalesce(t.outcome, m.outcome)) as changes
-    from told as t
+    from updates as t
     join memory.memories as m on m.agent_id = $1 and m.memory_id = t.memory_id
     for update of m
 ),
-kept as (
-    insert into memory.former_forms (
-        agent_id, memory_id, form_id, until, micro, summary, micro_tokens, summary_tokens, outcome
+stored_versions as (
+    insert into memory.memory_versions (
+        agent_id, memory_id, version_id, replaced_at, micro, summary, micro_tokens, summary_tokens, outcome
     )
-    select $1, memory_id, form_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
-    from was
+    select $1, memory_id, version_id, $3, micro, summary, micro_tokens, summary_tokens, outcome
+    from previous
     where changes
 )
 update memory.memories as m
@@ -151,16 +151,16 @@ set
     summary_tokens = t.summary_tokens,
     full_text = coalesce(t.full_text, m.full_text),
     outcome = coalesce(t.outcome, m.outcome)
-from told as t
-join was on was.memory_id = t.memory_id
+from updates as t
+join previous on previous.memory_id = t.memory_id
 where m.agent_id = $1 and m.memory_id = t.memory_id;
 
--- name: read(agent_id, memory_ids, now)
+-- name: record_access(agent_id, memory_ids, now)
 update memory.memories
 set uses = uses + 1, accessed_at = $3
 where agent_id = $1 and memory_id = any($2::uuid[]);
 
--- name: counts(agent_id)
+-- name: count_by_kind(agent_id)
 select kind, count(*) as memories
 from memory.memories
 where agent_id = $1

@@ -19,14 +19,14 @@ SQL = load("newton.memory", "timely.sql")
 async def during(tx: Tx, times: Sequence[Span], spread: Mapping[str, object]) -> dict[UUID, Record]:
     """The weightiest and then the latest of each kind that is wanted, as a search finds them; nothing is known of their
     words. `spread` says what is wanted as a search does."""
-    return {row[0]: row for row in await SQL["during"].all(tx, **spread, **_asked(times))}
+    return {row[0]: row for row in await SQL["find_in_ranges"].all(tx, **spread, **_asked(times))}
 
 
 async def of_times(tx: Tx, memory_ids: Sequence[UUID], times: Sequence[Span], *, agent_id: UUID) -> frozenset[UUID]:
     """Those of these memories that are of any of the times."""
-    rows = await SQL["of_times"].all(tx, agent_id=agent_id, memory_ids=memory_ids, **_asked(times))
+    rows = await SQL["filter_by_ranges"].all(tx, agent_id=agent_id, memory_ids=memory_ids, **_asked(times))
     return frozenset(row[0] for row in rows)
 
 
 def _asked(times: Sequence[Span]) -> dict[str, object]:
-    return {"starts": [span.start for span in times], "ends": [span.end for span in times]}
+    return {"starts_at": [span.start for span in times], "ends_at": [span.end for span in times]}

@@ -1,26 +1,26 @@
--- name: during(agent_id, kinds, limits, starts, ends, quarantined, past, hidden)
--- What happened, was said or is spoken of in any of these spans: of each kind the weightiest of its last 500, then the
--- last. A memory speaks of a span when at least half of a time that it tells of lies in it. Only lines and what happened
--- are of a time by themselves: a fact that was told then is not.
-with asked as materialized (
-    select coalesce(a.starts, '-infinity') as starts, coalesce(a.ends, 'infinity') as ends
-    from unnest($4::timestamptz[], $5::timestamptz[]) as a (starts, ends)
+-- name: find_in_ranges(agent_id, kinds, limits, starts_at, ends_at, quarantined, past_states, excluded_ids)
+-- Memories of these time ranges: of each kind the most important of the last 500, then the latest. A memory mentions a
+-- range if at least half of a mentioned time lies in it. Only messages and kinds that occur at a time match by their own
+-- time.
+with ranges as materialized (
+    select coalesce(a.starts_at, '-infinity') as starts_at, coalesce(a.ends_at, 'infinity') as ends_at
+    from unnest($4::timestamptz[], $5::timestamptz[]) as a (starts_at, ends_at)
 )
 select
-    one.memory_id,
-    one.kind,
-    one.words,
-    one.thread,
-    one.place,
-    case when one.kind = 'exchange' then substring(one.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
+    hit.memory_id,
+    hit.kind,
+    hit.word_count as words,
+    hit.thread_id as thread,
+    hit.position as place,
+    case when hit.kind = 'exchange' then substring(hit.micro from '^\[[0-9-]+\] ([^:]+): ') end as speaker,
     0::float8 as share
-from unnest($2::text[], $3::integer[]) as wanted (kind, most)
+from unnest($2::text[], $3::integer[]) as wanted (kind, max_rows)
 cross join lateral (
-    select m.memory_id, m.kind, m.words, m.thread, m.place, m.micro
+    select m.memory_id, m.kind, m.word_count, m.thread_id, m.position, m.micro
     from (
         (
-            select happened.memory_id
-            from asked as a
+            select occurred.memory_id
+            from ranges as a
             cross join lateral (
                 select memory_id
                 from memory.memories
@@ -28,47 +28,47 @@ cross join lateral (
                     agent_id = $1
                     and kind = wanted.kind
                     and wanted.kind in ('exchange', 'episode', 'event', 'decision')
-                    and occurred_at >= a.starts
-                    and occurred_at < a.ends
+                    and occurred_at >= a.starts_at
+                    and occurred_at < a.ends_at
                 order by occurred_at desc
                 limit 500
-            ) as happened
+            ) as occurred
         )
         union
         (
-            select told.memory_id
-            from asked as a
+            select mentioned.memory_id
+            from ranges as a
             cross join lateral (
                 select memory_id
-                from memory.times
+                from memory.mentioned_times
                 where
                     agent_id = $1
-                    and starts >= a.starts - interval '366 days'
-                    and starts < a.ends
-                    and ends > a.starts
-                    and (least(ends, a.ends) - greatest(starts, a.starts)) * 2 >= ends - starts
-                order by starts desc
+                    and starts_at >= a.starts_at - interval '366 days'
+                    and starts_at < a.ends_at
+                    and ends_at > a.starts_at
+                    and (least(ends_at, a.ends_at) - greatest(starts_at, a.starts_at)) * 2 >= ends_at - starts_at
+                order by starts_at desc
                 limit 500
-            ) as told
+            ) as mentioned
         )
-    ) as of_it
+    ) as matching
     cross join lateral (
-        select memory_id, kind, words, thread, place, micro, state, quarantined, importance, occurred_at
+        select memory_id, kind, word_count, thread_id, position, micro, state, quarantined, importance, occurred_at
         from memory.memories
-        where agent_id = $1 and memory_id = of_it.memory_id
+        where agent_id = $1 and memory_id = matching.memory_id
         limit 1
     ) as m
     where
         m.kind = wanted.kind
         and ($6::boolean or not m.quarantined)
-        and not (m.state = any($7::text[]) and memory.is_past(m.kind, m.state))
+        and not (m.state = any($7::text[]) and memory.is_obsolete(m.kind, m.state))
         and m.memory_id <> all($8::uuid[])
     order by m.importance desc nulls last, m.occurred_at desc, m.memory_id
-    limit wanted.most
-) as one;
+    limit wanted.max_rows
+) as hit;
 
--- name: of_times(agent_id, memory_ids, starts, ends)
--- Which of these are of any of the spans, in the same sense.
+-- name: filter_by_ranges(agent_id, memory_ids, starts_at, ends_at)
+-- The memories that match any of the ranges, by the same rule.
 select m.memory_id
 from memory.memories as m
 where
@@ -76,21 +76,21 @@ where
     and m.memory_id = any($2::uuid[])
     and exists (
         select
-        from unnest($3::timestamptz[], $4::timestamptz[]) as a (starts, ends)
+        from unnest($3::timestamptz[], $4::timestamptz[]) as a (starts_at, ends_at)
         where
             (
                 m.kind in ('exchange', 'episode', 'event', 'decision')
-                and m.occurred_at >= coalesce(a.starts, '-infinity')
-                and m.occurred_at < coalesce(a.ends, 'infinity')
+                and m.occurred_at >= coalesce(a.starts_at, '-infinity')
+                and m.occurred_at < coalesce(a.ends_at, 'infinity')
             )
             or exists (
                 select
-                from memory.times as t
+                from memory.mentioned_times as t
                 where
                     t.agent_id = $1
                     and t.memory_id = m.memory_id
-                    and t.starts < coalesce(a.ends, 'infinity')
-                    and t.ends > coalesce(a.starts, '-infinity')
-                    and (least(t.ends, a.ends) - greatest(t.starts, a.starts)) * 2 >= t.ends - t.starts
+                    and t.starts_at < coalesce(a.ends_at, 'infinity')
+                    and t.ends_at > coalesce(a.starts_at, '-infinity')
+                    and (least(t.ends_at, a.ends_at) - greatest(t.starts_at, a.starts_at)) * 2 >= t.ends_at - t.starts_at
             )
     );

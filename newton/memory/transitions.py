@@ -47,7 +47,7 @@ async def move(tx: Tx, steps: Sequence[Step], *, ctx: Teller) -> set[UUID]:
     """
     if not steps:
         return set()
-    rows = await SQL["move"].all(
+    rows = await SQL["apply_transitions"].all(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[step.memory_id for step in steps],
@@ -55,7 +55,7 @@ async def move(tx: Tx, steps: Sequence[Step], *, ctx: Teller) -> set[UUID]:
         events=[step.event for step in steps],
         from_states=[step.before for step in steps],
         to_states=[step.after for step in steps],
-        becauses=[step.because for step in steps],
+        reasons=[step.because for step in steps],
         releases=[step.releases for step in steps],
         now=ctx.now,
         origin=ctx.origin,
@@ -65,7 +65,7 @@ async def move(tx: Tx, steps: Sequence[Step], *, ctx: Teller) -> set[UUID]:
 
 async def history(tx: Tx, *, agent_id: UUID, memory_id: UUID) -> list[Transition]:
     """Every change of a memory's state, the oldest first."""
-    rows = await SQL["history"].all(tx, agent_id=agent_id, memory_id=memory_id)
+    rows = await SQL["list_transitions"].all(tx, agent_id=agent_id, memory_id=memory_id)
     return [Transition(**row) for row in rows]
 
 
@@ -78,5 +78,5 @@ class Changed(NamedTuple):
 
 async def changed_since(tx: Tx, moment: datetime, *, agent_id: UUID, origin: str) -> list[Changed]:
     """What became of memories from a moment on by whoever goes by that name, the oldest change first."""
-    rows = await SQL["changed_since"].all(tx, agent_id=agent_id, origin=origin, at=moment)
+    rows = await SQL["list_changed_since"].all(tx, agent_id=agent_id, origin=origin, since=moment)
     return [Changed(Step(*step), micro) for *step, micro in rows]

@@ -60,7 +60,7 @@ async def texts(tx: Tx, session_id: UUID) -> list[str]:
 async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
     """Takes a line away for good."""
     line = await tx.fetchval(
-        "select memory_id from memory.memories where kind = 'exchange' and thread = $1 and place = $2",
+        "select memory_id from memory.memories where kind = 'exchange' and thread_id = $1 and position = $2",
         session_id,
         place,
     )

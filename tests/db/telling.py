@@ -75,7 +75,7 @@ async def holding(tx: Tx, agent_id: UUID = ANA) -> set[str]:
     """The last word of every fact that is current knowledge, as the database notes it."""
     rows = await tx.fetch(
         "select m.full_text from heart.facts as f join memory.memories as m using (agent_id, memory_id)"
-        " where f.agent_id = $1 and f.holds",
+        " where f.agent_id = $1 and f.is_current",
         agent_id,
     )
     return {row["full_text"].split()[-1] for row in rows}
@@ -84,8 +84,8 @@ async def holding(tx: Tx, agent_id: UUID = ANA) -> set[str]:
 async def reasons(tx: Tx, value: str, agent_id: UUID = ANA) -> Sequence[str]:
     """How the changes of a fact are called and why they were made, the oldest first."""
     rows = await tx.fetch(
-        "select event, because from memory.transitions where agent_id = $1 and memory_id = $2 order by transition_id",
+        "select event, reason from memory.transitions where agent_id = $1 and memory_id = $2 order by transition_id",
         agent_id,
         await known(tx, value, agent_id),
     )
-    return [f"{row['event']}: {row['because']}" for row in rows]
+    return [f"{row['event']}: {row['reason']}" for row in rows]

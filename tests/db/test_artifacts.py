@@ -20,10 +20,10 @@ from tests.support import ANA, NOON, count, teller
 
 TOPICS = ("We decided to take ferry {0}.", "The harbour had {0} boats in it that day.", "It must sail before {0}.")
 ALL = """
-select m.memory_id, m.summary, m.summary_tokens, m.full_text, m.state, m.trust, m.quarantined, m.thread, a.type,
+select m.memory_id, m.summary, m.summary_tokens, m.full_text, m.state, m.trust, m.quarantined, m.thread_id, a.type,
     a.chunk_index, a.first_position, a.last_position, a.source
 from dialogue.artifacts as a join memory.memories as m using (agent_id, memory_id)
-where $1::text is null or a.type = $1 order by m.place
+where $1::text is null or a.type = $1 order by m.position
 """
 
 
@@ -59,7 +59,7 @@ async def test_what_a_tool_put_out_is_kept_in_pieces_with_its_line(tx: Tx) -> No
     ]
     assert all(p["summary"].startswith("[2026-11-21] output of a tool (pytest): ") for p in pieces)
     assert all(p["summary_tokens"] == count(bullet(p["summary"])) <= 300 for p in pieces)
-    assert {(p["trust"], p["quarantined"], p["thread"]) for p in pieces} == {("tool", True, session_id)}
+    assert {(p["trust"], p["quarantined"], p["thread_id"]) for p in pieces} == {("tool", True, session_id)}
     waiting = await tx.fetchval("select count(*) from memory.outbox as o join dialogue.artifacts using (memory_id)")
     assert waiting == len(pieces), "they are embedded as all else is"
 
@@ -144,7 +144,7 @@ async def test_with_a_line_goes_what_was_made_of_it_and_nobody_has_to_say_so(tx:
     await note(tx, session_id)
     await say(tx, session_id, *chat(24, 12))
     await note(tx, session_id)
-    first = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange' and place = 0")
+    first = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange' and position = 0")
     await forget(tx, [first], derived=False, because="a test", ctx=teller())
     left = await made(tx)
     assert {one["type"] for one in left} == {"facts"}
@@ -157,7 +157,7 @@ async def test_with_a_line_goes_what_was_made_of_it_and_nobody_has_to_say_so(tx:
 async def test_artifacts_do_not_change_how_rare_a_word_is(tx: Tx) -> None:
     session_id = await began(tx)
     await say(tx, session_id, *chat(0, 12))
-    counted = "select count(*) from memory.memories where words > 0 and kind <> 'artifact'"
+    counted = "select count(*) from memory.memories where word_count > 0 and kind <> 'artifact'"
     before = await tx.fetchval(counted)
     await note(tx, session_id)
     assert len(await made(tx)) > 1
@@ -166,7 +166,7 @@ async def test_artifacts_do_not_change_how_rare_a_word_is(tx: Tx) -> None:
 
 async def test_a_line_is_read_once_for_facts_and_one_that_was_forgotten_stays_so(tx: Tx) -> None:
     # S004-3
-    session_id, until = await began(tx), "select last_position from dialogue.noted"
+    session_id, until = await began(tx), "select last_position from dialogue.fact_watermarks"
     await say(tx, session_id, "We decided to use Postgres.", "How nice it is.")
     await note(tx, session_id)
     assert await tx.fetchval(until) == 1, "what states nothing was read as well"
@@ -204,8 +204,8 @@ async def test_the_summary_of_a_branch_goes_on_from_its_parents_and_leaves_that_
     await say(tx, child, *chat(12, 12))
     await note(tx, child)
     of_parent, of_child = await made(tx, "summary")
-    assert (of_parent["thread"], of_parent["state"]) == (parent, "ACTIVE")
-    assert (of_child["thread"], of_child["first_position"], of_child["last_position"]) == (child, 0, 23)
+    assert (of_parent["thread_id"], of_parent["state"]) == (parent, "ACTIVE")
+    assert (of_child["thread_id"], of_child["first_position"], of_child["last_position"]) == (child, 0, 23)
     assert len(await made(tx, "facts")) == 2 * facts, "each line is read where it was said"
 
 

@@ -15,7 +15,7 @@ async def test_the_bare_search_by_words_gives_the_best_and_their_scores(tx: Tx) 
     session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
     lines = [Line(role="user", content=text, said_at=NOON) for text in SAID]
     await sessions.append(tx, lines, session_id=session_id, ctx=teller())
-    rows = await SQL["lexical"].all(tx, **ASKED)
+    rows = await SQL["search_bm25"].all(tx, **ASKED)
     assert [tuple(row.keys()) for row in rows] == [("memory_id", "score")] * 2
     assert rows[0]["score"] > rows[1]["score"] > 0
     said = "select summary from memory.memories where memory_id = $1"
@@ -26,5 +26,5 @@ async def test_the_bare_search_by_words_gives_the_best_and_their_scores(tx: Tx) 
 
 
 def test_it_asks_the_memories_only_for_how_long_texts_are() -> None:
-    assert SQL["lexical"].sql.count("memory.memories") == 1
-    assert "memory.memories" not in SQL["dense"].sql
+    assert SQL["search_bm25"].sql.count("memory.memories") == 1
+    assert "memory.memories" not in SQL["search_vectors"].sql

@@ -255,7 +255,7 @@ async def test_what_is_forgotten_is_gone_in_every_branch(tx: Tx) -> None:
     for one in (parent, child, grandchild, other, early):
         assert "part 0 of" not in "".join(await texts(tx, one)) and "part 0," not in "".join(await texts(tx, one))
     assert (await texts(tx, grandchild))[0] == "[forgotten]"
-    assert await tx.fetchval("select count(*) from dialogue.entries") == 0
+    assert await tx.fetchval("select count(*) from dialogue.compaction_entries") == 0
 
 
 async def test_forgetting_behind_the_fork_leaves_the_branch_as_it_is(tx: Tx) -> None:

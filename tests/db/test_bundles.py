@@ -27,7 +27,7 @@ async def test_the_frame_of_a_session_is_looked_up_among_its_own_bundles(tx: Tx)
     assert await frame_of(tx, agent_id=ANA, session_id=old) == "of old"
     assert await frame_of(tx, agent_id=ANA, session_id=new) is None
     for session_id in (old, new):
-        query = SQL["session_frame"]
+        query = SQL["get_session_frame"]
         rows = await tx.fetch(
             f"explain (analyze, buffers off) {query.sql}", *query.bind(agent_id=ANA, session_id=session_id, moment=None)
         )

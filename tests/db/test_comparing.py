@@ -58,7 +58,7 @@ async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
     async with db.work(agent) as tx:
         rows = await tx.fetch(
             "select m.full_text, m.state, m.confirmations from heart.facts as f"
-            " join memory.memories as m using (agent_id, memory_id) where f.holds"
+            " join memory.memories as m using (agent_id, memory_id) where f.is_current"
         )
     return {row["full_text"]: (row["state"], row["confirmations"]) for row in rows}
 
@@ -98,7 +98,7 @@ async def test_several_tellings_compared_at_once_all_count_for_the_first(
     assert await tell(db, agent, model, *told) == Compared(4, 4, 0)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 4)}
     async with db.work(agent) as tx:
-        assert await tx.fetchval("select count(distinct same_as) from heart.facts") == 1
+        assert await tx.fetchval("select count(distinct duplicate_of) from heart.facts") == 1
 
 
 async def test_what_was_told_often_before_it_was_compared_counts_as_often(

@@ -89,7 +89,7 @@ async def test_the_same_ref_is_the_same_decision_and_never_another_one(tx: Tx) -
     for other in (replace(told, confidence=0.9), replace(told, context=None), replace(told, tags=())):
         with pytest.raises(ConflictError, match="'d1' is there with other content"):
             await decisions.record(tx, [Intent(choice=other)], ctx=teller())
-    assert await tx.fetchval("select count(*) from brain.records") == 1
+    assert await tx.fetchval("select count(*) from brain.decision_records") == 1
 
 
 async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) -> None:
@@ -101,7 +101,7 @@ async def test_an_outcome_that_comes_with_a_later_telling_is_taken_once(tx: Tx) 
     with pytest.raises(ConflictError, match="was reviewed: partial"):
         other = Intent(choice=told, review=reviewed("failure"))
         await decisions.record(tx, [other], ctx=LATER_ON)
-    assert await tx.fetchval("select count(*) from brain.records") == 2
+    assert await tx.fetchval("select count(*) from brain.decision_records") == 2
 
 
 async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: Tx) -> None:
@@ -110,7 +110,7 @@ async def test_two_outcomes_in_one_telling_of_a_known_decision_are_refused(tx: T
     both = [Intent(choice=told, review=reviewed("success")), Intent(choice=told, review=reviewed("failure"))]
     with pytest.raises(ConflictError, match="was reviewed: success"):
         await decisions.record(tx, both, ctx=LATER_ON)
-    assert await tx.fetchval("select count(*) from brain.records") == 1
+    assert await tx.fetchval("select count(*) from brain.decision_records") == 1
 
 
 async def test_an_outcome_is_not_seen_before_it_comes(tx: Tx) -> None:
@@ -157,13 +157,13 @@ async def test_thoughts_belong_to_an_open_decision(tx: Tx) -> None:
 
 async def test_an_amendment_adds_and_the_record_stays_as_it_was(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
-    before = await tx.fetchval("select hash from brain.records where record_id = $1", decision_id)
+    before = await tx.fetchval("select hash from brain.decision_records where record_id = $1", decision_id)
     await decisions.amend(tx, decision_id, Amendment(text="The budget was cut", category="cost"), ctx=LATER_ON)
     await decisions.amend(tx, decision_id, Amendment(tags=("money",), look_again_at=LATER), ctx=LATER_ON)
     (now,) = await reading.listed(tx, Filter(tag="money"), agent_id=ANA, now=LATER)
     assert (now.category, now.look_again_at, now.confidence) == ("cost", LATER, 0.85)
     assert await reading.listed(tx, Filter(tag="cache"), agent_id=ANA, now=LATER) == []
-    assert await tx.fetchval("select hash from brain.records where record_id = $1", decision_id) == before
+    assert await tx.fetchval("select hash from brain.decision_records where record_id = $1", decision_id) == before
     with pytest.raises(InputError, match="Nothing is amended"):
         await decisions.amend(tx, decision_id, Amendment(), ctx=LATER_ON)
     whole = await reading.whole(tx, decision_id, agent_id=ANA)
@@ -207,7 +207,7 @@ async def test_decisions_are_linked_by_hand(tx: Tx) -> None:
     assert [(edge.memory_id, edge.link, edge.other_id) for edge in whole.edges] == [(one, "depends_on", two)]
     assert [relative.link for relative in whole.memory.relatives] == ["is depended on by"]
     await decisions.link(tx, one, "depends_on", two, ctx=LATER_ON)
-    assert await tx.fetchval("select count(*) from brain.records where kind = 'link'") == 1, "it is said once"
+    assert await tx.fetchval("select count(*) from brain.decision_records where kind = 'link'") == 1, "it is said once"
     with pytest.raises(InputError, match="to itself"):
         await decisions.link(tx, one, "relates", one, ctx=teller())
 

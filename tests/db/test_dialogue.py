@@ -109,7 +109,7 @@ async def test_a_line_becomes_a_memory_with_its_date_and_speaker(tx: Tx) -> None
     row = await tx.fetchrow("select * from memory.memories")
     assert row is not None
     assert row["summary"] == "[2023-05-08] Caroline: I sold the boat."
-    assert (row["kind"], row["thread"], row["place"], row["full_text"]) == ("exchange", session_id, 0, None)
+    assert (row["kind"], row["thread_id"], row["position"], row["full_text"]) == ("exchange", session_id, 0, None)
     assert (row["occurred_at"], row["created_at"]) == (spoken.said_at, NOON)
     words = await tx.fetch("select lexeme from memory.postings")
     assert {"carolin", "sold", "boat", "8", "may", "2023"} == {row["lexeme"] for row in words}
@@ -127,7 +127,7 @@ async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx
     session_id = await session(tx)
     await append(tx, session_id, replace(line("From memory"), aside=True), line("I see"))
     assert await log(tx) == [(0, "From memory"), (1, "I see")]
-    assert await tx.fetchval("select array_agg(place) from memory.memories") == [1]
+    assert await tx.fetchval("select array_agg(position) from memory.memories") == [1]
 
 
 async def test_the_end_of_a_session_comes_oldest_first_with_its_tokens(tx: Tx) -> None:
@@ -156,13 +156,13 @@ async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: s
         heard = await asyncio.gather(*(speak(writer) for writer in range(8)))
         async with db.work(agent_id) as tx:
             rows = await log(tx)
-            places = await tx.fetch("select place from memory.memories order by place")
+            places = await tx.fetch("select position from memory.memories order by position")
     finally:
         await db.close()
     assert sorted(position for one in heard for position in one) == list(range(160))
     assert [position for position, _ in rows] == list(range(160))
     assert {content for _, content in rows} == {f"{w}.{n}.{p}" for w in range(8) for n in range(10) for p in range(2)}
-    assert [row["place"] for row in places] == list(range(160))
+    assert [row["position"] for row in places] == list(range(160))
     for writer in range(8):
         own = [content for _, content in rows if content.startswith(f"{writer}.")]
         assert own == sorted(own), "a writer's lines keep their order"

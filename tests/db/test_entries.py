@@ -164,7 +164,7 @@ async def test_forgetting_a_line_takes_the_entries_that_tell_of_it(tx: Tx) -> No
     await keep(tx, session_id, entry(0, 7, kind="goals", text="of part 0 and 1"))
     await forgets(tx, session_id, 0)
     assert (await texts(tx, session_id))[:4] == ["[forgotten]", "[tools 1-2]", TALK[3].content, "[turn 4-7]"]
-    left = await tx.fetchval("select string_agg(text, ' ') from dialogue.entries")
+    left = await tx.fetchval("select string_agg(text, ' ') from dialogue.compaction_entries")
     assert "part 0" not in left
 
 
@@ -174,7 +174,7 @@ async def test_what_was_restored_stays_so_when_a_line_of_it_is_forgotten(tx: Tx)
     await restore(tx, session_id, one)
     await forgets(tx, session_id, 0)
     assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
-    assert await tx.fetchval("select text from dialogue.entries") == "[forgotten]"
+    assert await tx.fetchval("select text from dialogue.compaction_entries") == "[forgotten]"
 
 
 async def test_a_forgotten_call_and_a_forgotten_answer_still_belong_together(tx: Tx) -> None:
@@ -302,10 +302,10 @@ async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Data
 @pytest.mark.parametrize(
     "change",
     [
-        "update dialogue.entries set text = 'x'",
-        "delete from dialogue.entries",
-        "delete from dialogue.restorations",
-        "update dialogue.compactions set tokens_after = 0",
+        "update dialogue.compaction_entries set text = 'x'",
+        "delete from dialogue.compaction_entries",
+        "delete from dialogue.entry_restorations",
+        "update dialogue.compaction_runs set tokens_after = 0",
         "delete from dialogue.lineage",
         "delete from dialogue.checkpoints",
         "delete from dialogue.injections",

@@ -113,7 +113,7 @@ async def test_an_episode_points_to_the_lines_it_begins_and_ends_with(tx: Tx) ->
     await closed(tx, session_id)
     rows = await tx.fetch(
         "select s.summary from memory.sources as l join memory.memories as s"
-        " on s.agent_id = l.agent_id and s.memory_id = l.source_id order by s.place"
+        " on s.agent_id = l.agent_id and s.memory_id = l.source_id order by s.position"
     )
     assert [row["summary"] for row in rows] == [
         "[2026-11-21] User: We went to the harbour.",

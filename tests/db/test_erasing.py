@@ -84,7 +84,7 @@ async def test_of_an_erased_subject_no_mark_is_left_and_the_chain_verifies(db: D
     assert await left(db, ana) == set()
     async with db.work(ana) as tx:
         assert isinstance(await ledger.verify(tx, agent_id=ana, noted=None), Head)
-        assert await tx.fetchval("select count(*) from memory.forgotten where because = 'asked for'") >= 40
+        assert await tx.fetchval("select count(*) from memory.forgotten where reason = 'asked for'") >= 40
         assert await tx.fetchval("select count(*) from memory.memories where full_text like '%kettle is blue%'") == 1
     assert len(await everything(db, ana)) > before / 2
     with pytest.raises(InputError, match="Nothing"):
@@ -171,7 +171,7 @@ async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -
     other = await everything(db, ben)
     await erasing(db, ana).wipe()
     async with db.work(ana) as tx:
-        names = [row[0] for row in await tx.fetch("select runtime.parts()::text")]
+        names = [row[0] for row in await tx.fetch("select runtime.agent_tables()::text")]
         full = {name for name in names if await tx.fetchval(f"select count(*) from {name}")}
         told = await telling.since(tx, 0, agent_id=ana)
     assert full == {"runtime.agents", "runtime.tokens", "runtime.events"}

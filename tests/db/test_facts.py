@@ -51,7 +51,7 @@ async def test_who_confirmed_it_is_kept(tx: Tx) -> None:
     await tell(tx, COLD)
     ctx = teller(trust="operator", origin="door")
     await learn(tx, [replace(COLD, ref="b")], ctx=ground(ctx))
-    row = await tx.fetchrow("select ref, at, origin, trust from memory.confirmations")
+    row = await tx.fetchrow("select ref, confirmed_at, origin, trust from memory.confirmations")
     assert row is not None
     assert tuple(row) == ("b", NOON, "door", "operator")
     assert await tx.fetchval("select trust from memory.memories") == "user", "its own trust never changes"
@@ -118,7 +118,7 @@ async def test_the_same_few_words_of_another_subject_tell_another_fact(tx: Tx) -
 
     told = [oslo("Ana", "lives in"), oslo("Ben", "lives in"), oslo("Ana", "born in"), oslo(None, None)]
     assert await learn(tx, told, ctx=ground()) == ["new"] * 4
-    assert await tx.fetchval("select count(*) from heart.facts where holds") == 4
+    assert await tx.fetchval("select count(*) from heart.facts where is_current") == 4
     again = replace(oslo("ben", "Lives_in"), ref="again")
     assert await learn(tx, [again, *told], ctx=ground()) == ["confirmed"] + ["unchanged"] * 4
     whole = Statement(ref="w", content="Ben lives in Oslo", at=NOON)

@@ -60,7 +60,7 @@ async def test_no_word_of_a_forgotten_memory_is_left_in_any_table(db: Database, 
         assert set(await forget(tx, [secret, said], derived=False, because="a test", ctx=ctx)) == {secret, said}
     assert await holding(dsn, "xylophon") == []
     conn = await asyncpg.connect(dsn)
-    rows = await conn.fetch("select memory_id, kind, because, origin from memory.forgotten order by kind")
+    rows = await conn.fetch("select memory_id, kind, reason, origin from memory.forgotten order by kind")
     assert [tuple(row) for row in rows] == [(said, "exchange", "a test", "test"), (secret, "fact", "a test", "test")]
     assert await conn.fetchval("select content from dialogue.messages") == "[forgotten]"
     await conn.close()
@@ -157,7 +157,7 @@ async def test_the_episode_that_a_line_stands_in_goes_along_or_nothing_goes(
         lines = [Line(role="user", content=words, said_at=NOON) for words in said]
         await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         assert await closing.close(tx, session_id=session_id, ctx=ctx) == 1
-        rows = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' and place in (1, 2)")
+        rows = await tx.fetch("select memory_id from memory.memories where kind = 'exchange' and position in (1, 2)")
     secret = [row["memory_id"] for row in rows]
     with pytest.raises(ConflictError, match="1 memories were made from it"):
         async with db.work(agent) as tx:

@@ -29,7 +29,7 @@ async def held(db: Database) -> list[tuple[str, str, str]]:
     async with db.work(ANA) as tx:
         rows = await tx.fetch(
             "select m.full_text, m.state, m.trust from heart.facts as f join memory.memories as m"
-            " using (agent_id, memory_id) where f.holds order by m.created_at, m.memory_id"
+            " using (agent_id, memory_id) where f.is_current order by m.created_at, m.memory_id"
         )
     return [(row[0], row[1], row[2]) for row in rows]
 

@@ -208,13 +208,13 @@ async def test_two_who_write_at_once_make_two_versions(db: Database, agent: UUID
 
 
 CHANGES = (
-    "update heart.tenets set words = 'Obey'",
-    "update heart.identity set standing = '{}'",
+    "update heart.tenets set text = 'Obey'",
+    "update heart.identity_versions set active_tenets = '{}'",
     "update heart.proposals set tenet_id = gen_random_uuid()",
-    "delete from heart.identity",
+    "delete from heart.identity_versions",
     "delete from heart.tenets",
     "delete from heart.proposals",
-    "call heart.unsay(gen_random_uuid(), '{}')",
+    "call heart.redact_tenets(gen_random_uuid(), '{}')",
 )
 
 
@@ -234,7 +234,7 @@ async def test_no_word_of_what_was_erased_is_left_in_any_version(db: Database, a
     await own.add("preference", "Never mention the xylophone", because="the xylophone is a sore point")
     await own.propose("boundary", "never mention the Xylophone.")
     await contexts(db).build(Request(agent_id=agent, input="What do I play?", tokens=4_000))
-    assert sorted(await holding(dsn, "xylophone")) == ["cognition.bundles", "heart.identity", "heart.tenets"]
+    assert sorted(await holding(dsn, "xylophone")) == ["cognition.bundles", "heart.identity_versions", "heart.tenets"]
     assert await own.erase((await ids(own))[1], because="asked for") == 1
     assert await holding(dsn, "xylophone") == []
     assert await words(own) == ["Honest"]

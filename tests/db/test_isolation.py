@@ -105,9 +105,9 @@ async def test_nothing_of_the_other_agent_can_be_updated_or_deleted(world: World
     allowed = {
         "memory.memories": "uses = uses + 1",
         "memory.outbox": "attempts = attempts + 1",
-        "cognition.working": "accesses = accesses + 1",
+        "cognition.working_set": "access_count = access_count + 1",
     }
-    emptied = {"memory.outbox", "cognition.working", "runtime.answers", "runtime.events", "runtime.jobs"}
+    emptied = {"memory.outbox", "cognition.working_set", "runtime.idempotency_keys", "runtime.events", "runtime.jobs"}
     for name in world.names:
         change = allowed.get(name, "agent_id = agent_id")
         updated = await refusal(world.db, world.ana, f"update {name} set {change} where agent_id = $1", world.ben)

@@ -71,7 +71,7 @@ async def test_a_broken_ledger_is_a_failure_that_nothing_mends(newton: Newton, d
     await live(newton.scope.db, "ana")
     assert (await done(newton, "verify")).did
     owner = await asyncpg.connect(dsn, server_settings={"session_replication_role": "replica"})
-    await owner.execute("update brain.records set origin = 'elsewhere'")
+    await owner.execute("update brain.decision_records set origin = 'elsewhere'")
     await owner.close()
     with pytest.raises(ConflictError, match="broken at record 1"):
         await done(newton, "verify")

@@ -55,67 +55,76 @@ async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -
 
 MUTATIONS = {
     "another confidence": (
-        "update brain.records set body = jsonb_set(body, '{confidence}', '0.123') where seq = $1",
+        "update brain.decision_records set body = jsonb_set(body, '{confidence}', '0.123') where seq = $1",
         "decision",
     ),
-    "another time": ("update brain.records set recorded_at = recorded_at + interval '1 ms' where seq = $1", None),
-    "another door": ("update brain.records set origin = 'nobody' where seq = $1", None),
+    "another time": (
+        "update brain.decision_records set recorded_at = recorded_at + interval '1 ms' where seq = $1",
+        None,
+    ),
+    "another door": ("update brain.decision_records set origin = 'nobody' where seq = $1", None),
     "another outcome": (
-        "update brain.records set body = jsonb_set("
+        "update brain.decision_records set body = jsonb_set("
         "body, '{outcome}', (case outcome when 'success' then '\"failure\"' else '\"success\"' end)::jsonb)"
         " where seq = $1",
         "outcome",
     ),
-    "another hash": ("update brain.records set hash = sha256(hash) where seq = $1", None),
-    "an id of its own": ("update brain.records set record_id = gen_random_uuid() where seq = $1", "thought"),
-    "gone": ("delete from brain.records where seq = $1", None),
+    "another hash": ("update brain.decision_records set hash = sha256(hash) where seq = $1", None),
+    "an id of its own": ("update brain.decision_records set record_id = gen_random_uuid() where seq = $1", "thought"),
+    "gone": ("delete from brain.decision_records where seq = $1", None),
     "gone with its words": (
-        "with r as (delete from brain.records where seq = $1 returning record_id)"
-        " delete from brain.texts where record_id in (select record_id from r)",
+        "with r as (delete from brain.decision_records where seq = $1 returning record_id)"
+        " delete from brain.decision_texts where record_id in (select record_id from r)",
         None,
     ),
-    "moved": ("update brain.records set seq = seq + 1000 where seq = $1", None),
+    "moved": ("update brain.decision_records set seq = seq + 1000 where seq = $1", None),
     "other words": (
-        "update brain.texts set words = words || '{\"x\": 1}'"
-        " where record_id = (select record_id from brain.records where seq = $1)",
+        "update brain.decision_texts set texts = texts || '{\"x\": 1}'"
+        " where record_id = (select record_id from brain.decision_records where seq = $1)",
         "worded",
     ),
     "another salt": (
-        "update brain.texts set salt = sha256(salt)"
-        " where record_id = (select record_id from brain.records where seq = $1)",
+        "update brain.decision_texts set salt = sha256(salt)"
+        " where record_id = (select record_id from brain.decision_records where seq = $1)",
         "worded",
     ),
     "words gone": (
-        "delete from brain.texts where record_id = (select record_id from brain.records where seq = $1)",
+        "delete from brain.decision_texts where record_id = (select record_id from"
+        " brain.decision_records where seq = $1)",
         "worded",
     ),
     "words made up": (
-        "insert into brain.texts select agent_id, record_id, sha256('x'), '{}' from brain.records where seq = $1",
+        "insert into brain.decision_texts select agent_id, record_id, sha256('x'), '{}' from"
+        " brain.decision_records where seq = $1",
         "wordless",
     ),
     "a copy inserted at the end": (
-        "insert into brain.records (agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, words_hash,"
-        " hash) select agent_id, (select max(seq) + 1 from brain.records), gen_random_uuid(), 'thought', decision_id,"
-        " recorded_at, origin, '{}', null, hash from brain.records where seq = $1",
+        "insert into brain.decision_records (agent_id, seq, record_id, kind, decision_id,"
+        " recorded_at, origin, body, texts_hash,"
+        " hash) select agent_id, (select max(seq) + 1 from brain.decision_records),"
+        " gen_random_uuid(), 'thought', decision_id,"
+        " recorded_at, origin, '{}', null, hash from brain.decision_records where seq = $1",
         None,
     ),
-    "the head set back": ("update brain.heads set seq = $1 - 1", None),
+    "the head set back": ("update brain.chain_heads set seq = $1 - 1", None),
     "the spine says more": (
         "update memory.memories set confidence = 0.999"
-        " where memory_id = (select decision_id from brain.records where seq = $1)",
+        " where memory_id = (select decision_id from brain.decision_records where seq = $1)",
         "decision",
     ),
     "the spine says success": (
         "update memory.memories set outcome = case outcome when 'success' then 'failure' else 'success' end"
-        " where memory_id = (select decision_id from brain.records where seq = $1)",
+        " where memory_id = (select decision_id from brain.decision_records where seq = $1)",
         "decision",
     ),
 }
 UNREADABLE = {
-    "a number longer than any that is read": "update brain.records set body = body || '{\"x\": 1e5000}' where seq = 2",
-    "words too deep": "update brain.texts"
-    " set words = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
-    " where record_id = (select record_id from brain.records where seq = 2)",
+    "a number longer than any that is read": (
+        "update brain.decision_records set body = body || '{\"x\": 1e5000}' where seq = 2"
+    ),
+    "words too deep": "update brain.decision_texts"
+    " set texts = jsonb_build_object('x', (repeat('[', 5000) || repeat(']', 5000))::jsonb)"
+    " where record_id = (select record_id from brain.decision_records where seq = 2)",
 }
 
 
@@ -138,9 +147,9 @@ async def test_an_erasure_that_names_no_record_is_a_fault(tx: Tx) -> None:
 
 
 OF_KIND = """
-select r.seq from brain.records as r left join brain.texts as t using (agent_id, record_id)
-where $1::text is null or r.kind = $1 or ($1 = 'worded' and t.words is not null)
-    or ($1 = 'wordless' and t.words is null)
+select r.seq from brain.decision_records as r left join brain.decision_texts as t using (agent_id, record_id)
+where $1::text is null or r.kind = $1 or ($1 = 'worded' and t.texts is not null)
+    or ($1 = 'wordless' and t.texts is null)
 order by r.seq
 """
 
@@ -168,8 +177,10 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
         unit = owner.transaction()
         await unit.start()
         for before, after in ((one, -1), (other, one), (-1, other)):
-            await owner.execute("alter table brain.records drop constraint if exists records_seq_check")
-            await owner.execute("update brain.records set seq = $2 where seq = $1", before, after)
+            await owner.execute(
+                "alter table brain.decision_records drop constraint if exists decision_records_seq_check"
+            )
+            await owner.execute("update brain.decision_records set seq = $2 where seq = $1", before, after)
         fault = await ledger.verify(owner, agent_id=agent, noted=None)
         assert isinstance(fault, Fault)
         assert fault.seq == one
@@ -177,13 +188,13 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
     for kept in range(head.seq):
         unit = owner.transaction()
         await unit.start()
-        await owner.execute("delete from brain.records where seq > $1", kept)
-        last = await owner.fetchval("select hash from brain.records where seq = $1", kept)
+        await owner.execute("delete from brain.decision_records where seq > $1", kept)
+        last = await owner.fetchval("select hash from brain.decision_records where seq = $1", kept)
         cut = await ledger.verify(owner, agent_id=agent, noted=None)
         assert isinstance(cut, Fault)
         if last is not None:
             # the head is cut along: in itself all is well, but not beside what was noted outside
-            await owner.execute("update brain.heads set seq = $1, hash = $2", kept, last)
+            await owner.execute("update brain.chain_heads set seq = $1, hash = $2", kept, last)
             assert isinstance(await ledger.verify(owner, agent_id=agent, noted=head), Fault)
         await unit.rollback()
 
@@ -191,12 +202,12 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
 @pytest.mark.parametrize(
     "attack",
     [
-        "update brain.records set origin = 'x'",
-        "delete from brain.records",
-        "truncate brain.records",
-        "update brain.texts set words = '{}'",
-        "delete from brain.texts",
-        "delete from brain.heads",
+        "update brain.decision_records set origin = 'x'",
+        "delete from brain.decision_records",
+        "truncate brain.decision_records",
+        "update brain.decision_texts set texts = '{}'",
+        "delete from brain.decision_texts",
+        "delete from brain.chain_heads",
         "update brain.decisions set confidence = 1",
         "delete from memory.memories where kind = 'decision'",
     ],
@@ -210,9 +221,9 @@ async def test_the_application_may_not_change_or_delete_a_record(db: Database, a
 
 async def test_the_application_erases_only_what_the_chain_says_and_only_of_its_own_agent(tx: Tx) -> None:
     await recorded(tx, REDIS)
-    await tx.execute("call brain.erase($1)", ANA)
-    await tx.execute("call brain.erase($1)", BEN)
-    assert await tx.fetchval("select count(*) from brain.texts") == 1
+    await tx.execute("call brain.erase_decisions($1)", ANA)
+    await tx.execute("call brain.erase_decisions($1)", BEN)
+    assert await tx.fetchval("select count(*) from brain.decision_texts") == 1
 
 
 async def test_a_decision_is_never_forgotten(tx: Tx) -> None:
@@ -244,6 +255,6 @@ async def test_every_confidence_comes_back_as_it_was_stated(tx: Tx) -> None:
     dice = random.Random(3)
     stated = [0.0, -0.0, 1.0, 5e-324, 1e-50, 1e-7, 0.1 + 0.2, 1 - 2**-53, *(dice.random() for _ in range(200))]
     await recorded(tx, *(choice(f"c{n}", confidence=confidence) for n, confidence in enumerate(stated)))
-    rows = await tx.fetch("select confidence from brain.records order by seq")
+    rows = await tx.fetch("select confidence from brain.decision_records order by seq")
     assert [row["confidence"] for row in rows] == stated
     assert isinstance(await ledger.verify(tx, agent_id=ANA, noted=None), Head)

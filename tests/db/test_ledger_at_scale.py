@@ -15,24 +15,29 @@ from tests.support import teller
 
 DECISIONS = 5_000
 TAMPERINGS = {
-    "edit": "update brain.records set body = jsonb_set(body, '{at}', '\"2026-01-01T00:00:00+00:00\"') where seq = $1",
-    "delete": "delete from brain.records where seq = $1",
+    "edit": (
+        "update brain.decision_records set body = jsonb_set(body, '{at}',"
+        " '\"2026-01-01T00:00:00+00:00\"') where seq = $1"
+    ),
+    "delete": "delete from brain.decision_records where seq = $1",
     "insert": (
-        "insert into brain.records (agent_id, seq, record_id, kind, decision_id, recorded_at, origin, body, words_hash,"
+        "insert into brain.decision_records (agent_id, seq, record_id, kind, decision_id,"
+        " recorded_at, origin, body, texts_hash,"
         " hash) select agent_id, 1000000 + $1, gen_random_uuid(), 'thought', decision_id, recorded_at, origin, '{}',"
-        " null, hash from brain.records where seq = $1"
+        " null, hash from brain.decision_records where seq = $1"
     ),
     "words": (
-        "update brain.texts set words = words || '{\"x\": 1}'"
-        " where record_id = (select record_id from brain.records where seq = $1)"
+        "update brain.decision_texts set texts = texts || '{\"x\": 1}'"
+        " where record_id = (select record_id from brain.decision_records where seq = $1)"
     ),
     "swap": (
-        "with pair as (select a.seq as one, b.seq as two, a.hash as first, b.hash as second from brain.records as a"
-        " join brain.records as b on b.seq = a.seq + 1 where a.seq = $1)"
-        " update brain.records as r set hash = case r.seq when one then second else first end from pair"
+        "with pair as (select a.seq as one, b.seq as two, a.hash as first, b.hash as second from"
+        " brain.decision_records as a"
+        " join brain.decision_records as b on b.seq = a.seq + 1 where a.seq = $1)"
+        " update brain.decision_records as r set hash = case r.seq when one then second else first end from pair"
         " where r.seq in (one, two)"
     ),
-    "cut": "delete from brain.records where seq >= $1",
+    "cut": "delete from brain.decision_records where seq >= $1",
 }
 
 

@@ -60,7 +60,7 @@ async def allowed(tx: Tx) -> dict[str, set[str]]:
     """The states that the constraint of memory.memories allows for each kind, of all that it or anybody names."""
     check = await tx.fetchval(
         "select pg_get_expr(conbin, conrelid) from pg_constraint"
-        " where conrelid = 'memory.memories'::regclass and conname = 'states'"
+        " where conrelid = 'memory.memories'::regclass and conname = 'memories_state_check'"
     )
     named = set(re.findall(r"'([A-Z]+)'", check)) | {state for c in CHANGES for state in (c.before, c.after)}
     found = await tx.fetch(
@@ -121,7 +121,8 @@ def test_the_page_is_short_enough_to_read() -> None:
 async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
     states = sorted({change.after for change in CHANGES} | {*PAST, ARCHIVED})
     rows = await tx.fetch(
-        "select kind, state, memory.is_past(kind, state) from unnest($1::text[]) as kind, unnest($2::text[]) as state",
+        "select kind, state, memory.is_obsolete(kind, state) from unnest($1::text[]) as kind,"
+        " unnest($2::text[]) as state",
         list(KINDS),
         states,
     )
@@ -134,7 +135,7 @@ async def test_the_searches_find_what_is_past_by_its_index(tx: Tx) -> None:
     await tx.execute("set local enable_seqscan = off")
     rows = await tx.fetch(
         "explain select memory_id from memory.memories"
-        " where agent_id = $1 and (quarantined or memory.is_past(kind, state))",
+        " where agent_id = $1 and (quarantined or memory.is_obsolete(kind, state))",
         ANA,
     )
-    assert "memories_past_idx" in "\n".join(row[0] for row in rows)
+    assert "memories_hidden_idx" in "\n".join(row[0] for row in rows)

@@ -102,16 +102,16 @@ async def test_the_database_itself_refuses_a_form_of_two_lines(tx: Tx, form: str
 async def test_the_words_of_a_memory_are_indexed_with_it(tx: Tx) -> None:
     kettle = draft("The kettles boil, the kettle sings")
     assert await store.remember(tx, agent_id=ANA, drafts=[kettle]) == {kettle.memory_id}
-    rows = await tx.fetch("select lexeme, tf, words from memory.postings")
+    rows = await tx.fetch("select lexeme, tf, word_count from memory.postings")
     assert {(row["lexeme"], row["tf"]) for row in rows} == {("kettl", 2), ("boil", 1), ("sing", 1)}
-    assert {row["words"] for row in rows} == {4}
-    assert await tx.fetchval("select words from memory.memories") == 4
+    assert {row["word_count"] for row in rows} == {4}
+    assert await tx.fetchval("select word_count from memory.memories") == 4
 
 
 async def test_a_memory_of_stop_words_alone_is_kept_without_any(tx: Tx) -> None:
     nothing = draft("to be or not to be")
     assert await store.remember(tx, agent_id=ANA, drafts=[nothing]) == {nothing.memory_id}
-    assert await tx.fetchval("select words from memory.memories") == 0
+    assert await tx.fetchval("select word_count from memory.memories") == 0
     assert await tx.fetchval("select count(*) from memory.postings") == 0
 
 

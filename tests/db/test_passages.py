@@ -38,7 +38,7 @@ async def test_only_the_changed_passage_is_replaced_and_the_rest_are_the_memorie
     assert await take(tx, "one", "new two", "and more", "three") == Taken(2, 2, 1)
     assert await current(tx) == ["one", "new two", "and more", "three"]
     assert await tx.fetchval("select memory_id from memory.memories where full_text = 'three'") == kept
-    row = await tx.fetchrow("select event, because from memory.transitions")
+    row = await tx.fetchrow("select event, reason from memory.transitions")
     assert row is not None and tuple(row) == ("replaced", "the document does not say it any more")
 
 

@@ -20,15 +20,15 @@ QUERIES = {
 # What is the same for every agent, and what asks the catalog.
 AGENTLESS = {
     "memory/outbox.sql:register_model",
-    "memory/reembedding.sql:register",
-    "db/health.sql:server",
-    "runtime/transfer/whole.sql:parts",
-    "runtime/transfer/whole.sql:models",
-    "runtime/transfer/whole.sql:in_any_order",
-    "runtime/transfer/whole.sql:take_models",
+    "memory/reembedding.sql:insert_model",
+    "db/health.sql:describe_server",
+    "runtime/transfer/whole.sql:list_tables",
+    "runtime/transfer/whole.sql:list_models",
+    "runtime/transfer/whole.sql:defer_constraints",
+    "runtime/transfer/whole.sql:import_models",
 }
 # A model is the same for every agent: one of the two tables that these read has none.
-MODELS = {"memory/reembedding.sql:active"}
+MODELS = {"memory/reembedding.sql:get_active_model"}
 ACROSS = (
     "runtime/jobs/claiming.sql:"  # run as newton_worker, which sees every agent's place in the queue and nothing else
 )
@@ -81,7 +81,7 @@ def _scoped(query: Query) -> bool:
             and re.search(r"(values \(|select\s+)\$1\b", query.sql) is not None
         )
     reads = re.findall(r"(?:from|join|update) (?:memory|heart|brain|dialogue|cognition|runtime)\.\w+", query.sql)
-    scopes = re.findall(r"\bagent_id = \$1|from runtime\.bearer\(\$1", query.sql)
+    scopes = re.findall(r"\bagent_id = \$1|from runtime\.authenticate_token\(\$1", query.sql)
     inserts = re.findall(r"insert into [\w.]+ \(\s*agent_id\b", query.sql)
     bound = re.findall(r"select\s+\$1\b", query.sql)
     return len(scopes) >= len(reads) and len(bound) >= len(inserts)

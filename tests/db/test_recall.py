@@ -124,7 +124,7 @@ async def test_the_best_by_words_are_those_of_bm25(db: Database, agent: UUID) ->
 async def bm25(db: Database, agent: UUID, question: str) -> dict[UUID, float]:
     """BM25 once more, from the lexemes up, as a share of the best score any text could have."""
     async with db.work(agent) as tx:
-        rows = await tx.fetch("select memory_id, summary, full_text, kind, words from memory.memories")
+        rows = await tx.fetch("select memory_id, summary, full_text, kind, word_count from memory.memories")
         indexed = {
             row["memory_id"]: row["full_text"]
             if row["full_text"]
@@ -138,7 +138,7 @@ async def bm25(db: Database, agent: UUID, question: str) -> dict[UUID, float]:
             )
             lexed[memory_id] = Counter({row["lexeme"]: row["tf"] for row in words})
         wanted = set(await tx.fetchval("select tsvector_to_array(to_tsvector('english', $1))", question))
-    assert {row["memory_id"]: row["words"] for row in rows} == {m: words.total() for m, words in lexed.items()}
+    assert {row["memory_id"]: row["word_count"] for row in rows} == {m: words.total() for m, words in lexed.items()}
     mean = sum(words.total() for words in lexed.values()) / len(lexed)
     holding = {word: sum(word in words for words in lexed.values()) for word in wanted}
     idf = {w: math.log(1 + (len(lexed) - n + 0.5) / (n + 0.5)) for w, n in holding.items() if n}
@@ -223,7 +223,9 @@ async def test_what_stands_beside_a_found_line_is_found_though_the_search_is_too
     # without vectors their place alone speaks for them
     assert [f.similarity for f in await found(db, agent, "violin", exchange=1)] == [0, 0, 0]
     async with db.work(agent) as tx:
-        await tx.execute("update memory.memories set quarantined = true where thread = $1 and place = 1", session_id)
+        await tx.execute(
+            "update memory.memories set quarantined = true where thread_id = $1 and position = 1", session_id
+        )
     assert [f.place for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)] == [0, 2]
 
 

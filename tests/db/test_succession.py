@@ -261,7 +261,7 @@ async def test_a_marked_fact_is_core_as_long_as_it_holds(tx: Tx) -> None:
 async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx) -> None:
     await tell(tx, says("tea", attribute="likes"), says("chai", attribute="likes"), says("milk", attribute="likes"))
     tea, chai, milk = [await known(tx, value) for value in ("tea", "chai", "milk")]
-    await tx.execute("update heart.facts set same_as = $1 where memory_id = $2", tea, chai)
+    await tx.execute("update heart.facts set duplicate_of = $1 where memory_id = $2", tea, chai)
     await engine.review(tx, on(1), "fact", [chai])
     await mark(tx, chai, ctx=on(1))
     await corroborate(tx, chai, ref="a", source="a", ctx=on(1))

@@ -1,8 +1,9 @@
 """Many who write at once: one value holds, none is lost, and nothing else is touched.
 
-Planted and seen to fail: without the lock (`SQL["lock"].run` not called) transactions that come second do not see the
-first one's value, and the constraint `one_value` refuses them at commit with ExclusionViolationError: nothing wrong is
-stored, but what they told is lost. Without lock and constraint two values hold until somebody tells the next.
+Planted and seen to fail: without the lock (`SQL["lock_keys"].run` not called) transactions that come second do not
+see the first one's value, and the constraint `facts_single_value_excl` refuses them at commit with
+ExclusionViolationError: nothing wrong is stored, but what they told is lost. Without lock and constraint two values
+hold until somebody tells the next.
 """
 
 import asyncio
@@ -196,7 +197,9 @@ async def test_two_daily_jobs_at_once_take_each_step_once(db: Database, agent: U
     steps = [step for job in jobs for step in job.result()]
     assert sorted(step.memory_id for step in steps) == sorted(ids)
     async with db.work(agent) as tx:
-        made = await tx.fetch("select event from memory.transitions where at = $1 order by event", on(9, agent).now)
+        made = await tx.fetch(
+            "select event from memory.transitions where changed_at = $1 order by event", on(9, agent).now
+        )
     assert [row["event"] for row in made] == ["expired", "released"]
 
 

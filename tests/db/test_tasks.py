@@ -309,7 +309,7 @@ async def test_a_forgotten_task_leaves_its_place_and_no_word(tx: Tx) -> None:
     assert (known.tasks[1].goal, known.tasks[1].words) == ("[forgotten]", "[forgotten]")
     assert not any("Priya" in s.text for s in await view(tx, session_id))
     await pop(tx, session_id, "shipped")  # its parent is told without it
-    assert "Priya" not in str([dict(row) for row in await tx.fetch("select * from dialogue.entries")])
+    assert "Priya" not in str([dict(row) for row in await tx.fetch("select * from dialogue.compaction_entries")])
 
 
 async def test_a_past_moment_has_the_stack_of_then(tx: Tx) -> None:
@@ -356,8 +356,10 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
         return await tx.fetchval("select pg_get_constraintdef(oid) from pg_constraint where conname = $1", name)
 
     statuses = {status for change in CHANGES for status in (change.before, change.after)}
-    assert set(re.findall(r"'(\w+)'", await check("statuses"))) == statuses
-    allowed = re.findall(r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("changes"))
+    assert set(re.findall(r"'(\w+)'", await check("tasks_status_check"))) == statuses
+    allowed = re.findall(
+        r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("task_transitions_allowed_check")
+    )
     words = [word for found in allowed for word in found if word]
     assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(CHANGES)
 

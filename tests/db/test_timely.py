@@ -58,9 +58,16 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
     said = await lived(tx)
     times = spans(asked, now=LATER)
     kinds = ["exchange", "fact"]
-    spread = {"agent_id": ANA, "kinds": kinds, "limits": [9, 9], "quarantined": False, "past": [], "hidden": []}
+    spread = {
+        "agent_id": ANA,
+        "kinds": kinds,
+        "limits": [9, 9],
+        "quarantined": False,
+        "past_states": [],
+        "excluded_ids": [],
+    }
     told = await timely.during(tx, times, spread)
     assert {next(words for words in found if words in said[one]) for one in told} == set(found)
     assert await timely.of_times(tx, list(said), times, agent_id=ANA) == told.keys()
-    without = await timely.during(tx, times, {**spread, "hidden": list(told)})
+    without = await timely.during(tx, times, {**spread, "excluded_ids": list(told)})
     assert without == {}

@@ -68,7 +68,7 @@ async def test_every_table_is_carried_or_left_out_for_a_reason(db: Database, tmp
     assert header.counts.keys().isdisjoint(LEFT_OUT)
     assert [part for part, rows in header.counts.items() if not rows] == []
     async with db.work(await agents.agent(db, "ana", now=NOON)) as tx:
-        every = {row[0] for row in await tx.fetch("select runtime.parts()::text")}
+        every = {row[0] for row in await tx.fetch("select runtime.agent_tables()::text")}
     assert every - header.counts.keys() == LEFT_OUT
     assert len(header.counts) > 40
 

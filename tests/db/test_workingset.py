@@ -142,6 +142,6 @@ async def test_what_is_alike_stands_together_by_stored_vectors(db: Database, age
 async def test_the_search_for_a_session_is_by_an_index(tx: Tx) -> None:
     at = await sitting(tx)
     await workingset.hold(tx, await known(tx, ANA, *map(str, range(50))), at=at)
-    query = workingset.SQL["held"]
+    query = workingset.SQL["list_items"]
     rows = await tx.fetch(f"explain {query.sql}", *query.bind(agent_id=ANA, session_id=at.session_id))
     assert "Seq Scan on working" not in "\n".join(row[0] for row in rows)

@@ -75,8 +75,8 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     async with asyncio.timeout(10):
         await slow.thinks.wait()
     async with mind.db.work(mind.agent_id) as tx:
-        held = await tx.fetchval("select extract(epoch from until - now()) from dialogue.leases")
-        await tx.execute("update dialogue.leases set until = now() + interval '1 second'")
+        held = await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases")
+        await tx.execute("update dialogue.leases set expires_at = now() + interval '1 second'")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
@@ -100,8 +100,8 @@ async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind)
             self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
         ) -> AsyncIterator[str | Reply]:
             async with mind.db.work(mind.agent_id) as tx:
-                left.append(await tx.fetchval("select extract(epoch from until - now()) from dialogue.leases"))
-                await tx.execute("update dialogue.leases set until = now() + interval '9 seconds'")
+                left.append(await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases"))
+                await tx.execute("update dialogue.leases set expires_at = now() + interval '9 seconds'")
             async for piece in super().stream(messages, max_tokens=max_tokens, form=form):
                 yield piece
 

@@ -95,7 +95,7 @@ async def test_no_word_of_what_is_forgotten_stays_in_a_call_or_in_a_quote(mind: 
     await take(mind.turns(None), Said(session_id=session_id, text="What is the safe code of the harbour office?"))
     ctx = teller(mind.agent_id, count_tokens=tokens.count)
     calling = [calls("a", arguments='{"to": "code 4711-XK"}'), gives("a", "ok")]
-    kept = "select count(*) from dialogue.messages where content || coalesce(calls::text, '') like '%4711-XK%'"
+    kept = "select count(*) from dialogue.messages where content || coalesce(tool_calls::text, '') like '%4711-XK%'"
     async with mind.db.work(mind.agent_id) as tx:
         await sessions.append(tx, calling, session_id=session_id, ctx=ctx)
         assert await tx.fetchval(kept) == 2

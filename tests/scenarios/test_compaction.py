@@ -207,7 +207,7 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     async with asyncio.timeout(10):
         await model.asked.wait()
         async with mind.db.work(mind.agent_id) as tx:
-            await tx.execute("update dialogue.leases set until = '-infinity'")
+            await tx.execute("update dialogue.leases set expires_at = '-infinity'")
         other = Talking(mind, "threshold(share=0.1)")
         await other.asks(most=2_000)
         first = (await other.doors.view("s1")).view

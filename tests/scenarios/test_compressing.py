@@ -37,15 +37,15 @@ async def said(mind: Mind, content: str, *, role: Role = "user", session: str = 
         session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=session, now=mind.clock.now())
         line = Line(role=role, content=content, said_at=mind.clock.now())
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
-        return await tx.fetchval("select memory_id from memory.memories where thread = $1", session_id)
+        return await tx.fetchval("select memory_id from memory.memories where thread_id = $1", session_id)
 
 
 async def row(mind: Mind, memory_id: UUID) -> dict[str, object]:
     async with mind.db.work(mind.agent_id) as tx:
         found = await tx.fetchrow("select * from memory.memories where memory_id = $1", memory_id)
-        kept = await tx.fetch("select words from memory.compressions")
+        kept = await tx.fetch("select text from memory.line_summaries")
     assert found is not None
-    return {**dict(found), "kept": [one["words"] for one in kept]}
+    return {**dict(found), "kept": [one["text"] for one in kept]}
 
 
 async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -> None:
@@ -57,7 +57,7 @@ async def test_a_long_line_is_told_in_a_third_and_stays_what_it_is(mind: Mind) -
     after = await row(mind, line)
     assert after["summary"] == f"[2026-11-21] User, in short: {SHORT}"
     assert after["summary_tokens"] == count(f"- {after['summary']}\n")
-    same = ("micro", "micro_tokens", "trust", "origin", "content_hash", "words", "state", "quarantined")
+    same = ("micro", "micro_tokens", "trust", "origin", "content_hash", "word_count", "state", "quarantined")
     assert {name: after[name] for name in same} == {name: before[name] for name in same}
     async with mind.db.work(mind.agent_id) as tx:
         assert await tx.fetchval("select content from dialogue.messages") == LONG
@@ -123,4 +123,4 @@ async def test_what_is_forgotten_is_forgotten_in_its_short_form_too(mind: Mind) 
     await shorten(asking(mind, SHORT), teller(mind.agent_id), most=10)
     async with mind.db.work(mind.agent_id) as tx:
         await forget(tx, [line], derived=False, because="a test", ctx=teller(mind.agent_id))
-        assert await tx.fetchval("select count(*) from memory.compressions") == 0
+        assert await tx.fetchval("select count(*) from memory.line_summaries") == 0

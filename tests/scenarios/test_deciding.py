@@ -72,7 +72,7 @@ async def settled(deciding: Deciding) -> None:
 
 async def records(deciding: Deciding) -> int:
     async with deciding.scope.transaction() as tx:
-        return await tx.fetchval("select count(*) from brain.records")
+        return await tx.fetchval("select count(*) from brain.decision_records")
 
 
 async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: Deciding, clock: SteppedClock) -> None:
@@ -184,10 +184,13 @@ async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: D
     owner = await asyncpg.connect(dsn)
     await owner.execute("set session_replication_role = replica")
     await owner.execute(
-        "delete from brain.texts using brain.records as r where r.record_id = texts.record_id and seq = 3"
+        "delete from brain.decision_texts using brain.decision_records as r where r.record_id ="
+        " decision_texts.record_id and seq = 3"
     )
-    await owner.execute("delete from brain.records where seq = 3")
-    await owner.execute("update brain.heads set seq = 2, hash = (select hash from brain.records where seq = 2)")
+    await owner.execute("delete from brain.decision_records where seq = 3")
+    await owner.execute(
+        "update brain.chain_heads set seq = 2, hash = (select hash from brain.decision_records where seq = 2)"
+    )
     await owner.close()
     for thought in ("it is after all", "or is it?"):
         await deciding.think(first.decision_id.hex, thought)

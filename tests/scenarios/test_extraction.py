@@ -84,7 +84,7 @@ async def test_facts_point_to_their_conversation_and_censors_wait_for_a_person(m
         assert episode is not None
         assert episode["summary"].endswith("Ana's move: Ana moved to Bergen to be near Liv.")
         assert (episode["outcome"], episode["trust"]) == ("success", "agent")
-        steps = await tx.fetchval("select core from heart.procedures where name = 'move-house'")
+        steps = await tx.fetchval("select steps from heart.procedures where name = 'move-house'")
         assert steps == ["Tell the post", "Pack"]
         assert await tx.fetchval("select count(*) from memory.sources as s join heart.facts using (memory_id)") == 2
         assert await tx.fetchval("select quarantined from memory.memories where kind = 'censor'")
@@ -111,7 +111,7 @@ async def test_what_a_tool_said_is_not_read_and_taints_what_is_learnt_beside_it(
     async with mind.db.work(mind.agent_id) as tx:
         row = await tx.fetchrow("select trust, quarantined from memory.memories where kind = 'episode'")
         assert row is not None and tuple(row) == ("tool", True), "its summary stays quarantined too"
-        assert await tx.fetchval("select count(*) from heart.facts where holds") == 0
+        assert await tx.fetchval("select count(*) from heart.facts where is_current") == 0
 
 
 async def test_a_line_cannot_close_the_fence_it_stands_in(mind: Mind) -> None:

@@ -53,7 +53,8 @@ async def replies(mind: Mind) -> dict[str, tuple[Trust, bool]]:
     async with mind.db.work(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select m.content, x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
-            " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread = m.session_id and x.place = m.position"
+            " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
+            " x.position = m.position"
             " where m.role = 'assistant'"
         )
     return {row["content"]: (row["trust"], row["quarantined"]) for row in rows}

@@ -154,11 +154,11 @@ async def test_erasing_a_decision_takes_its_former_words_and_the_contexts_along(
     ctx = teller(mind.agent_id, now=mind.clock.now())
     async with mind.db.work(mind.agent_id) as tx:
         await decisions.review(tx, decision, reviewed("failure", lesson="Redis was slow"), ctx=ctx)
-        assert await tx.fetchval("select count(*) from memory.former_forms where summary like '%Redis%'") == 1
+        assert await tx.fetchval("select count(*) from memory.memory_versions where summary like '%Redis%'") == 1
     assert (await hindsight(mind).replay(str(before.bundle_id))).text == before.text
     async with mind.db.work(mind.agent_id) as tx:
         await decisions.erase(tx, decision, because="a test", ctx=ctx)
-        left = await tx.fetch("select micro, summary from memory.former_forms")
+        left = await tx.fetch("select micro, summary from memory.memory_versions")
     assert not any("Redis" in word for row in left for word in row)
     assert await let_go(mind, before)
 

@@ -231,9 +231,9 @@ async def hurried(mind: Mind) -> Bundle:
 @pytest.mark.parametrize(
     ("table", "late", "gone"),
     [
-        ("heart.names", ["entities and procedures"], "Acme"),
+        ("heart.entity_names", ["entities and procedures"], "Acme"),
         ("heart.events", ["events"], None),
-        ("heart.censors, brain.snapshots", ["identity and constraints", "session"], None),
+        ("heart.censors, brain.calibration_snapshots", ["identity and constraints", "session"], None),
         ("memory.postings", ["words", "session artifacts"], None),
         ("dialogue.tasks", ["tasks"], None),
     ],

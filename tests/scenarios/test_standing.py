@@ -65,8 +65,8 @@ async def talk(mind: Mind) -> Talk:
 
 async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
     async with mind.db.work(mind.agent_id) as tx:
-        rows = await tx.fetch("select how, bundle_id from cognition.turns order by turn_id")
-    return [(row["how"], row["bundle_id"]) for row in rows]
+        rows = await tx.fetch("select method, bundle_id from cognition.turns order by turn_id")
+    return [(row["method"], row["bundle_id"]) for row in rows]
 
 
 async def replays(mind: Mind, given: Refreshed) -> bool:
@@ -312,7 +312,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
     (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
     await curation(mind).retract(str(kept.memory_id))
     async with mind.db.work(mind.agent_id) as tx:
-        changed = await standing.SQL["changed"].all(
+        changed = await standing.SQL["find_changed"].all(
             tx,
             agent_id=mind.agent_id,
             memory_ids=[relation.memory_id],

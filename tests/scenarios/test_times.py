@@ -123,10 +123,10 @@ async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mi
     assert "We moved in March" in texts((await mind.context("What was it like in 2022?")).items[:1])
     at = NOON - timedelta(days=200)
     async with mind.db.work(mind.agent_id) as tx:
-        rows = await tx.fetch("select memory_id from memory.times order by starts")
+        rows = await tx.fetch("select memory_id from memory.mentioned_times order by starts_at")
         assert len(rows) == 3
         await forget(tx, [rows[0][0]], derived=True, because="a test", ctx=teller(mind.agent_id, now=at))
-        left = await tx.fetchval("select count(*) from memory.times")
+        left = await tx.fetchval("select count(*) from memory.mentioned_times")
     assert left == 1, "with the memory, its times are gone"
 
 
@@ -141,7 +141,7 @@ async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind,
     then = await lived.context(HAPPENED, as_of=NOON - timedelta(days=20), frame="question")
     assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
     assert min(ages(then, "decisions")) == 21
-    async with locked(dsn, "memory.times"):
+    async with locked(dsn, "memory.mentioned_times"):
         contexts = replace(lived.contexts, source_seconds=1.0)
         bundle = await contexts.build(Request(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
     assert "times" in bundle.missing

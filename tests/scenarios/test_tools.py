@@ -105,7 +105,7 @@ async def test_what_a_censor_forbids_is_not_kept_whoever_asks_for_it(mind: Mind,
     assert all('"code": "censored"' in words for words in told)
     assert await facts(mind) == []
     async with mind.db.work(mind.agent_id) as tx:
-        assert await tx.fetchval("select count(*) from brain.records") == 0
+        assert await tx.fetchval("select count(*) from brain.decision_records") == 0
         assert await tx.fetchval("select count(*) from dialogue.tasks") == 0
 
 
@@ -134,7 +134,8 @@ async def test_a_call_that_was_cut_off_is_answered_in_the_log_before_the_next_tu
     stream = turns.take(Said(session_id=session_id, text="First."))
     async with mind.db.work(mind.agent_id) as tx:  # a call that nobody answers, as a killed process leaves one
         await tx.execute(
-            "insert into dialogue.messages (agent_id, session_id, position, ref, role, content, aside, calls, tokens,"
+            "insert into dialogue.messages (agent_id, session_id, position, ref, role, content,"
+            " is_notice, tool_calls, tokens,"
             " said_at, recorded_at) values ($1, $2, 0, 'r', 'assistant', '', true, $3, 1, now(), now())",
             mind.agent_id,
             session_id,
@@ -169,7 +170,7 @@ async def test_a_turn_whose_lease_another_took_over_says_so_and_keeps_nothing_mo
     await anext(stream)
     of = {"agent_id": mind.agent_id, "session_id": session_id}
     async with mind.db.work(mind.agent_id) as tx:  # as if it had stood still for longer than its lease
-        await tx.execute("update dialogue.leases set until = '-infinity' where agent_id = $1", mind.agent_id)
+        await tx.execute("update dialogue.leases set expires_at = '-infinity' where agent_id = $1", mind.agent_id)
         assert await holding.hold(tx, new_id(), "turn", **of, seconds=60)
     with pytest.raises(BusyError, match="taken over"):
         await stream.aclose()
@@ -183,7 +184,9 @@ async def test_a_lease_is_seen_to_be_lost_when_it_is_renewed(mind: Mind, monkeyp
     await anext(stream)
     async with mind.db.work(mind.agent_id) as tx:
         await tx.execute(
-            "update dialogue.leases set until = 'infinity', holder = $2 where agent_id = $1", mind.agent_id, new_id()
+            "update dialogue.leases set expires_at = 'infinity', holder = $2 where agent_id = $1",
+            mind.agent_id,
+            new_id(),
         )
     with pytest.raises(BusyError, match="taken over"):
         async with asyncio.timeout(5):

@@ -35,16 +35,16 @@ BEGINS = {"fact": "NEW", "episode": "ACTIVE", "procedure": "ACTIVE", "censor": "
 # Everything that the lifecycle may change, the same for two agents who lived the same.
 SEEN = """
 select
-    m.kind, m.content_hash, m.state, m.quarantined, m.full_text, f.holds, c.packed,
+    m.kind, m.content_hash, m.state, m.quarantined, m.full_text, f.is_current, c.compressed,
     array(
-        select (t.at, t.event, t.from_state, t.to_state, t.because)::text
+        select (t.changed_at, t.event, t.from_state, t.to_state, t.reason)::text
         from memory.transitions as t
         where t.agent_id = m.agent_id and t.memory_id = m.memory_id
         order by t.transition_id
     ) as changes
 from memory.memories as m
 left join heart.facts as f using (agent_id, memory_id)
-left join memory.cold as c using (agent_id, memory_id)
+left join memory.archived_texts as c using (agent_id, memory_id)
 where m.agent_id = $1
 order by m.kind, m.content_hash
 """
@@ -116,13 +116,13 @@ async def check_changes(db: Database, agent: UUID) -> None:
     """Every change is in the table and says why, and each begins where the one before it ended."""
     async with db.work(agent) as tx:
         changes = await tx.fetch(
-            "select m.kind, m.memory_id, m.state, t.event, t.from_state, t.to_state, t.because"
+            "select m.kind, m.memory_id, m.state, t.event, t.from_state, t.to_state, t.reason"
             " from memory.transitions as t join memory.memories as m using (agent_id, memory_id)"
-            " order by t.memory_id, t.at, t.transition_id"
+            " order by t.memory_id, t.changed_at, t.transition_id"
         )
         every = await tx.fetch("select memory_id, kind, state from memory.memories")
     assert {(row["kind"], row["from_state"], row["event"], row["to_state"]) for row in changes} <= CHANGES
-    assert all(row["because"] for row in changes)
+    assert all(row["reason"] for row in changes)
     now = {row["memory_id"]: BEGINS[row["kind"]] for row in every}
     for row in changes:
         assert row["from_state"] == now[row["memory_id"]], row
@@ -140,12 +140,12 @@ async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> No
     """No word of an episode is lost, and each keeps as much at hand as its state says."""
     async with db.work(agent) as tx:
         rows = await tx.fetch(
-            "select m.ref, m.state, m.full_text, c.packed from memory.memories as m"
-            " left join memory.cold as c using (agent_id, memory_id) where m.kind = 'episode'"
+            "select m.ref, m.state, m.full_text, c.compressed from memory.memories as m"
+            " left join memory.archived_texts as c using (agent_id, memory_id) where m.kind = 'episode'"
         )
     assert {row["ref"] for row in rows} == texts.keys()
     for row in rows:
-        text, cold = texts[row["ref"]], zlib.decompress(row["packed"]).decode() if row["packed"] else None
+        text, cold = texts[row["ref"]], zlib.decompress(row["compressed"]).decode() if row["compressed"] else None
         match row["state"]:
             case "ACTIVE":
                 assert (row["full_text"], cold) == (text, None)
@@ -162,10 +162,13 @@ async def check_facts(db: Database, agent: UUID, fewest: int) -> None:
     """What holds is what is current and not quarantined: of a single-valued attribute at most one."""
     async with db.work(agent) as tx:
         assert await tx.fetchval("select count(*) from heart.facts") >= fewest
-        wrong = "f.holds <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
+        wrong = "f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
         join = "heart.facts as f join memory.memories as m using (agent_id, memory_id)"
         assert await tx.fetch(f"select m.full_text from {join} where {wrong}") == []
-        many = "select 1 from heart.facts where single and holds group by subject_key, attribute having count(*) > 1"
+        many = (
+            "select 1 from heart.facts where single_valued and is_current group by subject_key,"
+            " attribute having count(*) > 1"
+        )
         assert await tx.fetch(many) == []
 
 

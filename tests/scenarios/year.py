@@ -180,9 +180,9 @@ async def contradict(tx: Tx, agent: UUID, at: float, *, words: str, other: str) 
 async def join(tx: Tx, agent: UUID, at: float, *, words: str, other: str) -> None:
     """Two facts turn out to say the same, and nobody reviews them."""
     await tx.execute(
-        "update heart.facts as f set same_as = k.memory_id from heart.facts as k"
-        " where f.memory_id = $1 and k.memory_id = $2 and k.same_as is null and f.same_as is null"
-        " and not exists (select from heart.facts as t where t.same_as = f.memory_id)",
+        "update heart.facts as f set duplicate_of = k.memory_id from heart.facts as k"
+        " where f.memory_id = $1 and k.memory_id = $2 and k.duplicate_of is null and f.duplicate_of is null"
+        " and not exists (select from heart.facts as t where t.duplicate_of = f.memory_id)",
         await known(tx, words, agent),
         await known(tx, other, agent),
     )
@@ -253,7 +253,7 @@ async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name:
 async def use(tx: Tx, agent: UUID, at: float, *, kind: Kind, name: str, result: str | None) -> None:
     """A procedure is followed or a censor met, and judged or not; the daily job has to see it."""
     await tx.execute(
-        "insert into heart.activations (agent_id, memory_id, activation_id, at, place, result, judged_at)"
+        "insert into heart.activations (agent_id, memory_id, activation_id, activated_at, stage, result, evaluated_at)"
         " select agent_id, memory_id, $4, $5::timestamptz, 'action', $6, case when $6::text is not null then $5 end"
         " from memory.memories where agent_id = $1 and kind = $2 and full_text = $3",
         *(agent, kind, name, new_id(), day(at), result),
@@ -261,8 +261,10 @@ async def use(tx: Tx, agent: UUID, at: float, *, kind: Kind, name: str, result: 
 
 
 async def retire(tx: Tx, agent: UUID, at: float, *, name: str, retired: bool) -> None:
-    await tx.execute("update heart.procedures set retired = $3 where agent_id = $1 and name = $2", agent, name, retired)
+    await tx.execute(
+        "update heart.procedures set is_retired = $3 where agent_id = $1 and name = $2", agent, name, retired
+    )
 
 
 async def retire_censor(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
-    await tx.execute("update heart.censors set retired = true where agent_id = $1 and trigger = $2", agent, name)
+    await tx.execute("update heart.censors set is_retired = true where agent_id = $1 and trigger = $2", agent, name)

@@ -50,7 +50,7 @@ async def test_no_request_of_many_makes_it_fail(db: Database, tmp_path: Path) ->
 
 
 FLOOD = """
-insert into runtime.events (agent_id, number, type, at, payload)
+insert into runtime.events (agent_id, number, type, occurred_at, payload)
 select $1, n, 'memory.remembered', now(), jsonb_build_object('filling', repeat('x', 300))
 from generate_series(1, 60000) as n
 """

@@ -147,7 +147,7 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
         cut += left != steps[-1]
         async with db.work(agent) as tx:
             until_ = await tx.fetchval(
-                "select extract(epoch from until - now()) from dialogue.leases where session_id = $1", session_id
+                "select extract(epoch from expires_at - now()) from dialogue.leases where session_id = $1", session_id
             )
         assert until_ is None or until_ <= HOLD_SECONDS
         blocked += until_ is not None and until_ > 0
@@ -202,7 +202,7 @@ async def gone(dsn: str) -> None:
 async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]) -> None:
     """When the right has run out, the next request makes the session as short as it would have been."""
     async with db.work(agent) as tx:
-        await tx.execute("update dialogue.leases set until = now() - interval '1 second'")
+        await tx.execute("update dialogue.leases set expires_at = now() - interval '1 second'")
         known = await branches.branches(tx, agent_id=agent)
     for one in known:
         if one.ref.startswith("killed"):

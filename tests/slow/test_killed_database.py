@@ -35,7 +35,7 @@ HALF = """
 select count(*)
 from dialogue.messages as d
 left join memory.memories as m
-    on m.agent_id = d.agent_id and m.kind = 'exchange' and m.thread = d.session_id and m.place = d.position
+    on m.agent_id = d.agent_id and m.kind = 'exchange' and m.thread_id = d.session_id and m.position = d.position
 left join memory.outbox as o on o.agent_id = d.agent_id and o.memory_id = m.memory_id
 where m.memory_id is null or o.memory_id is null
     or not exists (select from memory.postings as p where p.agent_id = d.agent_id and p.memory_id = m.memory_id)

@@ -140,5 +140,5 @@ async def _done(client: Client, n: int) -> None:
 
 async def effects(api: Api) -> list[int]:
     """How many of each kind were done, and how many answers were kept."""
-    tables = ("dialogue.tasks", "dialogue.messages", "brain.decisions", "runtime.answers")
+    tables = ("dialogue.tasks", "dialogue.messages", "brain.decisions", "runtime.idempotency_keys")
     return [await api.rows("ana", table) for table in tables]

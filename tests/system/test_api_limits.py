@@ -331,7 +331,7 @@ async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
     minds, slow = api.app.state.minds, agent_id("slow")
     known = await minds.begin("ana")
     async with api.db.work(slow) as tx:  # whoever begins that agent waits for the end of this
-        await agents.SQL["register"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
+        await agents.SQL["insert_agent"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
         opening = [asyncio.create_task(minds.begin("slow"), context=Context()) for _ in range(2)]
         others = [asyncio.create_task(minds.begin(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)

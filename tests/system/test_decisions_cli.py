@@ -73,7 +73,9 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
 
     async def touch() -> None:
         owner = await asyncpg.connect(behind)
-        await owner.execute("update brain.records set origin = 'nobody' where record_id = $1::text::uuid", second)
+        await owner.execute(
+            "update brain.decision_records set origin = 'nobody' where record_id = $1::text::uuid", second
+        )
         await owner.close()
 
     asyncio.run(touch())

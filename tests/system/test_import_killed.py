@@ -114,10 +114,10 @@ async def check(dsn: str, wanted: list[dict[str, object]], *, embedded: bool) ->
         )
         unplaced = await conn.fetchval(
             "select count(*) from dialogue.messages as m where not exists (select from memory.memories as x"
-            " where x.agent_id = m.agent_id and x.thread = m.session_id and x.place = m.position)"
+            " where x.agent_id = m.agent_id and x.thread_id = m.session_id and x.position = m.position)"
         )
         halves = await conn.fetchval(
-            "select count(*) from memory.memories as m where words > 0 and words <>"
+            "select count(*) from memory.memories as m where word_count > 0 and word_count <>"
             " (select sum(tf) from memory.postings as p where p.agent_id = m.agent_id and p.memory_id = m.memory_id)"
         )
         waiting = await conn.fetchval(

@@ -329,7 +329,8 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
         "confidence", "importance", "uses", "accessed_at", "confirmed_at", "similarity", "lexical",
         "relevance",
     }  # fmt: skip
-    fixed = FIXED["memory.memories"] | {"kind"}
+    fields = {"thread_id": "thread", "position": "place", "word_count": "words"}  # column -> field
+    fixed = {fields.get(column, column) for column in FIXED["memory.memories"]} | {"kind"}
     assert set(Found._fields) <= stored_with_it | kept_as_forms | in_features | fixed
 
 

@@ -25,8 +25,8 @@ def caps(thresholds: Thresholds) -> Mapping[Kind, int]:
 
 async def crossing(tx: Tx, kind: Kind, most: int, *, ctx: Teller) -> list[Step]:
     """The steps that are due so that the best of the kind are in force, so many at most, and no other."""
-    rows = await SQL["over"].all(
-        tx, agent_id=ctx.agent_id, kind=kind, most=most, enough=ENOUGH, now=ctx.now, half_life=HALF_LIFE_DAYS
+    rows = await SQL["list_over_cap"].all(
+        tx, agent_id=ctx.agent_id, kind=kind, cap=most, enough=ENOUGH, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
     steps: list[Step] = []
     for row in rows:

@@ -1,20 +1,20 @@
--- name: over(agent_id, kind, most, enough, now, half_life)
--- Which memories of a kind cross its cap: of those in the best places the archived ones, of the others those that are
--- in force. What is worth most stands first: of entities their mentions, fading; of relations their weight; of
--- procedures the share of successes, an untried one in the middle; of passages the last reading; of events the time.
-with held as materialized (
+-- name: list_over_cap(agent_id, kind, cap, enough, now, half_life)
+-- Memories of a kind that cross its cap: archived ones within the cap and current ones beyond it. Ranked by value:
+-- entities by decayed mentions, relations by weight, procedures by smoothed success rate, passages by last access,
+-- events by time.
+with selected as materialized (
     select memory_id, state, uses, accessed_at, occurred_at, created_at
     from memory.memories
-    where agent_id = $1 and kind = $2 and (state = 'ARCHIVED' or not memory.is_past(kind, state))
+    where agent_id = $1 and kind = $2 and (state = 'ARCHIVED' or not memory.is_obsolete(kind, state))
 ),
-tried as (
+results as (
     select
         a.memory_id,
         count(*) as uses,
         (count(*) filter (where a.result = 'success') + 0.5)
         / (count(*) filter (where a.result in ('success', 'failure')) + 1.0) as share
     from heart.activations as a
-    where a.agent_id = $1 and a.memory_id in (select memory_id from held)
+    where a.agent_id = $1 and a.memory_id in (select memory_id from selected)
     group by a.memory_id
 ),
 ranked as (
@@ -34,13 +34,13 @@ ranked as (
                 case $2 when 'passage' then h.accessed_at end desc nulls last,
                 h.occurred_at desc,
                 h.memory_id desc
-        ) as place
-    from held as h
+        ) as rank
+    from selected as h
     left join heart.entities as e on e.agent_id = $1 and e.memory_id = h.memory_id
     left join heart.relations as r on r.agent_id = $1 and r.memory_id = h.memory_id
-    left join tried as t on t.memory_id = h.memory_id
+    left join results as t on t.memory_id = h.memory_id
 )
-select memory_id, state, place <= $3 as within
+select memory_id, state, rank <= $3 as within
 from ranked
-where (place <= $3) = (state = 'ARCHIVED')
-order by place;
+where (rank <= $3) = (state = 'ARCHIVED')
+order by rank;

@@ -51,7 +51,7 @@ async def live(db: Database, ctx: Ground, *, dry: bool = False, only: Living | N
 async def review(tx: Tx, ctx: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
     """The same for a few memories whose evidence has just changed, in the unit of work that changed it."""
     if kind == "fact":
-        rows = await SQL["touched"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+        rows = await SQL["find_affected_facts"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
         await lock(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
     plan, follow = RULES[kind]
@@ -65,7 +65,7 @@ async def review(tx: Tx, ctx: Ground, kind: Kind, memory_ids: Sequence[UUID]) ->
 async def lock(tx: Tx, keys: Sequence[Key], *, ctx: Teller) -> None:
     """Until the end of the unit of work nobody else writes values of these attributes."""
     if keys:
-        await SQL["lock"].run(
+        await SQL["lock_keys"].run(
             tx, agent_id=ctx.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
         )
 
@@ -75,7 +75,7 @@ async def _steps(db: Database, ctx: Ground, *, dry: bool, only: Living | None) -
         if only not in (None, kind):
             continue
         async with db.work(ctx.agent_id) as tx:
-            rows = await SQL["ids"].all(tx, agent_id=ctx.agent_id, kind=kind)
+            rows = await SQL["list_ids"].all(tx, agent_id=ctx.agent_id, kind=kind)
         for memory_ids in batches(rows):
             async with db.work(ctx.agent_id) as tx:
                 steps = await plan(tx, ctx, memory_ids)
@@ -117,25 +117,25 @@ def _whole(row: Record) -> object:
 
 
 async def _plan_facts(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["facts"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["get_fact_evidence"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     return facts.plan([facts.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
 async def _hold(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """Of all of them: a new fact takes no step, and holds from now on."""
     moved = [step.memory_id for step in steps]
-    await SQL["hold"].run(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
+    await SQL["update_current"].run(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 
 
 async def _plan_episodes(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["episodes"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["get_episode_ages"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     return episodes.plan([episodes.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
 async def _shorten(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
     """Full texts go to cold storage; a summarized episode keeps the beginning of its own, an archived one none."""
     agent_id, after = ctx.agent_id, {step.memory_id: step.after for step in steps}
-    rows = await SQL["full_texts"].all(tx, agent_id=agent_id, memory_ids=list(after))
+    rows = await SQL["list_full_texts"].all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
         row["memory_id"]: row["full_text"]
         for row in rows
@@ -144,9 +144,9 @@ async def _shorten(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Seque
     if not texts:
         return
     packed = [zlib.compress(text.encode()) for text in texts.values()]
-    await SQL["chill"].run(tx, agent_id=agent_id, memory_ids=list(texts), packed=packed)
+    await SQL["archive_texts"].run(tx, agent_id=agent_id, memory_ids=list(texts), compressed_texts=packed)
     kept = [beginning(text) if after[memory_id] == "SUMMARIZED" else None for memory_id, text in texts.items()]
-    await SQL["shorten"].run(tx, agent_id=agent_id, memory_ids=list(texts), texts=kept)
+    await SQL["shorten_texts"].run(tx, agent_id=agent_id, memory_ids=list(texts), texts=kept)
 
 
 def beginning(text: str) -> str:
@@ -158,12 +158,12 @@ def beginning(text: str) -> str:
 
 
 async def _plan_procedures(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["procedures"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["get_procedure_records"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     return procedures.plan([procedures.Life(**row) for row in rows], ctx.thresholds)
 
 
 async def _plan_censors(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["censors"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["get_censor_records"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     return censors.plan([censors.Life(**row) for row in rows], ctx.thresholds)
 
 

@@ -1,14 +1,14 @@
--- name: ids(agent_id, kind)
--- Facts of one subject and attribute stand together, so that a batch can end between them.
-select m.memory_id, f.subject_key, f.attribute, coalesce(f.single, false) as single
+-- name: list_ids(agent_id, kind)
+-- Ordered so that the facts of one subject and attribute are adjacent and a batch can end between them.
+select m.memory_id, f.subject_key, f.attribute, coalesce(f.single_valued, false) as single
 from memory.memories as m
 left join heart.facts as f on f.agent_id = $1 and f.memory_id = m.memory_id
 where m.agent_id = $1 and m.kind = $2
-order by f.subject_key, f.attribute, f.single, m.memory_id;
+order by f.subject_key, f.attribute, f.single_valued, m.memory_id;
 
--- name: lock(agent_id, keys)
--- Who writes values of one single-valued attribute does so alone. In order, so that no two wait for each other; and of
--- 256 locks at most, because the server has room for few: two attributes may share one.
+-- name: lock_keys(agent_id, keys)
+-- Serializes writers of the same single-valued attribute. Locks are taken in order to avoid deadlocks, and mapped to 256
+-- keys, because the server's lock table is small; two attributes may share one.
 select pg_advisory_xact_lock(k.key)
 from (
     select distinct (hashtextextended($1::uuid::text, 0) << 8) | (hashtextextended(e.key, 0) & 255) as key
@@ -16,16 +16,16 @@ from (
     order by 1
 ) as k;
 
--- name: touched(agent_id, memory_ids)
--- The facts themselves, those that they supersede, what generalises them, and all that is generalised with them.
+-- name: find_affected_facts(agent_id, memory_ids)
+-- The facts themselves, those they supersede, their generalizations, and all facts in these generalizations.
 with general as (
     select g.memory_id
     from heart.facts as g
-    where g.agent_id = $1 and g.generalises and g.memory_id = any($2::uuid[])
+    where g.agent_id = $1 and g.is_generalization and g.memory_id = any($2::uuid[])
     union
     select g.memory_id
     from memory.sources as s
-    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization
     where s.agent_id = $1 and s.source_id = any($2::uuid[])
 ),
 touched as (
@@ -43,11 +43,11 @@ touched as (
     from general as g
     join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
 )
-select f.memory_id, f.subject_key, f.attribute, f.single
+select f.memory_id, f.subject_key, f.attribute, f.single_valued as single
 from touched as t
 join heart.facts as f on f.agent_id = $1 and f.memory_id = t.memory_id;
 
--- name: facts(agent_id, memory_ids)
+-- name: get_fact_evidence(agent_id, memory_ids)
 -- Each of them, and every other value of a single-valued attribute.
 with own as materialized (
     select memory_id
@@ -60,10 +60,10 @@ with own as materialized (
             other.agent_id = $1
             and other.subject_key = f.subject_key
             and other.attribute = f.attribute
-            and other.single
-    where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single
+            and other.single_valued
+    where f.agent_id = $1 and f.memory_id = any($2::uuid[]) and f.single_valued
 ),
-told as materialized (
+confirmation_counts as materialized (
     select
         c.memory_id,
         count(*) filter (
@@ -80,69 +80,70 @@ told as materialized (
     join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
     group by c.memory_id
 ),
-again as materialized (
-    -- what tells it in other words tells that it holds, unless it is quarantined or was said to be wrong
-    select g.same_as as memory_id, max(greatest(g.valid_from, g.again_from)) as at
+restated as materialized (
+    -- a duplicate confirms its original, unless it is quarantined or retracted
+    select g.duplicate_of as memory_id, max(greatest(g.valid_from, g.reconfirmed_at)) as at
     from own as o
-    join heart.facts as g on g.agent_id = $1 and g.same_as = o.memory_id and not g.retracted
+    join heart.facts as g on g.agent_id = $1 and g.duplicate_of = o.memory_id and not g.is_retracted
     join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id and not m.quarantined
-    group by g.same_as
+    group by g.duplicate_of
 ),
 superseded as materialized (
-    -- a link counts as long as the fact it comes from was not said to be wrong; of the two the one told last holds
-    select l.other_id as memory_id, max(greatest(l.at, f.again_from)) as at
+    -- a link counts unless the superseding fact was retracted; of the two, the one stated last applies
+    select l.other_id as memory_id, max(greatest(l.created_at, f.reconfirmed_at)) as at
     from own as o
     join memory.links as l on l.agent_id = $1 and l.other_id = o.memory_id and l.link = 'supersedes'
-    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.retracted
+    join heart.facts as f on f.agent_id = $1 and f.memory_id = l.memory_id and not f.is_retracted
     group by l.other_id
 ),
-told_in_one as materialized (
+generalized_by as materialized (
     select s.source_id, s.memory_id
     from own as o
     join memory.sources as s on s.agent_id = $1 and s.source_id = o.memory_id
-    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.generalises and not g.retracted
+    join heart.facts as g on g.agent_id = $1 and g.memory_id = s.memory_id and g.is_generalization and not g.is_retracted
 ),
-spoilt as materialized (
-    -- what tells one in one with others that was said to be wrong, or of which another took the place
-    select s.memory_id, bool_or(f.retracted) as wrong
+invalid_generalizations as materialized (
+    -- generalizations with a source that was retracted or superseded
+    select s.memory_id, bool_or(f.is_retracted) as wrong
     from (
         select o.memory_id
         from own as o
-        join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.generalises
+        join heart.facts as g on g.agent_id = $1 and g.memory_id = o.memory_id and g.is_generalization
         union
         select memory_id
-        from told_in_one
+        from generalized_by
     ) as g
     join memory.sources as s on s.agent_id = $1 and s.memory_id = g.memory_id
     join heart.facts as f on f.agent_id = $1 and f.memory_id = s.source_id
     where
-        f.retracted
+        f.is_retracted
         or exists (
             select
             from memory.links as l
-            join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and not n.retracted
+            join heart.facts as n on n.agent_id = $1 and n.memory_id = l.memory_id and not n.is_retracted
             where l.agent_id = $1 and l.other_id = f.memory_id and l.link = 'supersedes'
         )
     group by s.memory_id
 ),
 general as materialized (
     select distinct source_id as memory_id
-    from told_in_one
-    where memory_id not in (select memory_id from spoilt)
+    from generalized_by
+    where memory_id not in (select memory_id from invalid_generalizations)
 )
 select
-    m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single,
-    greatest(f.valid_from, f.again_from, a.at) as since, f.valid_to, m.created_at, f.marked, f.same_as,
+    m.memory_id, m.state, m.quarantined, f.subject_key, f.attribute, f.single_valued as single,
+    greatest(f.valid_from, f.reconfirmed_at, a.at) as since, f.valid_to, m.created_at, f.is_core as marked,
+    f.duplicate_of as same_as,
     case
-        when f.generalises then (
+        when f.is_generalization then (
             select count(*) from memory.sources as s where s.agent_id = $1 and s.memory_id = m.memory_id
         )
         else 0
     end::integer as generalises,
     g.memory_id is not null as generalised,
-    f.retracted or coalesce(p.wrong, false) as wrong,
+    f.is_retracted or coalesce(p.wrong, false) as wrong,
     p.memory_id is not null
-    or (s.at is not null and s.at >= coalesce(greatest(f.again_from, a.at), '-infinity')) as superseded,
+    or (s.at is not null and s.at >= coalesce(greatest(f.reconfirmed_at, a.at), '-infinity')) as superseded,
     coalesce(t.confirmations, 0) as confirmations,
     coalesce(t.sources, 0) as sources,
     coalesce(t.outside, 0) as outside,
@@ -150,50 +151,50 @@ select
 from own as o
 join memory.memories as m on m.agent_id = $1 and m.memory_id = o.memory_id
 join heart.facts as f on f.agent_id = $1 and f.memory_id = o.memory_id
-left join told as t on t.memory_id = o.memory_id
-left join again as a on a.memory_id = o.memory_id
+left join confirmation_counts as t on t.memory_id = o.memory_id
+left join restated as a on a.memory_id = o.memory_id
 left join superseded as s on s.memory_id = o.memory_id
 left join general as g on g.memory_id = o.memory_id
-left join spoilt as p on p.memory_id = o.memory_id
+left join invalid_generalizations as p on p.memory_id = o.memory_id
 order by o.memory_id;
 
--- name: hold(agent_id, memory_ids)
--- What is current knowledge follows from the state; the database allows one value only where one is allowed.
+-- name: update_current(agent_id, memory_ids)
+-- is_current follows from the state; the exclusion constraint relies on it.
 update heart.facts as f
-set holds = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
+set is_current = m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined
 from memory.memories as m
 where
     f.agent_id = $1
     and f.memory_id = any($2::uuid[])
     and m.agent_id = $1
     and m.memory_id = f.memory_id
-    and f.holds <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
+    and f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined);
 
--- name: episodes(agent_id, memory_ids)
+-- name: get_episode_ages(agent_id, memory_ids)
 select m.memory_id, m.state, e.ended_at
 from memory.memories as m
 join heart.episodes as e on e.agent_id = $1 and e.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]) and m.state <> 'ARCHIVED';
 
--- name: full_texts(agent_id, memory_ids)
+-- name: list_full_texts(agent_id, memory_ids)
 select memory_id, full_text
 from memory.memories
 where agent_id = $1 and memory_id = any($2::uuid[]) and full_text is not null;
 
--- name: chill(agent_id, memory_ids, packed)
--- The first pack of a text is the whole of it; a later one would be of what was left.
-insert into memory.cold (agent_id, memory_id, packed)
-select $1, c.memory_id, c.packed
-from unnest($2::uuid[], $3::bytea[]) as c (memory_id, packed)
+-- name: archive_texts(agent_id, memory_ids, compressed_texts)
+-- Only the first archived text is complete; a later one would contain the shortened text.
+insert into memory.archived_texts (agent_id, memory_id, compressed)
+select $1, c.memory_id, c.compressed
+from unnest($2::uuid[], $3::bytea[]) as c (memory_id, compressed)
 on conflict do nothing;
 
--- name: shorten(agent_id, memory_ids, texts)
+-- name: shorten_texts(agent_id, memory_ids, texts)
 update memory.memories as m
 set full_text = s.text
 from unnest($2::uuid[], $3::text[]) as s (memory_id, text)
 where m.agent_id = $1 and m.memory_id = s.memory_id;
 
--- name: procedures(agent_id, memory_ids)
+-- name: get_procedure_records(agent_id, memory_ids)
 with record as materialized (
     select
         memory_id,
@@ -205,7 +206,7 @@ with record as materialized (
     group by memory_id
 )
 select
-    m.memory_id, m.state, p.retired,
+    m.memory_id, m.state, p.is_retired as retired,
     coalesce(r.activations, 0) as activations,
     coalesce(r.successes, 0) as successes,
     coalesce(r.failures, 0) as failures
@@ -214,7 +215,7 @@ join heart.procedures as p on p.agent_id = $1 and p.memory_id = m.memory_id
 left join record as r on r.memory_id = m.memory_id
 where m.agent_id = $1 and m.memory_id = any($2::uuid[]);
 
--- name: censors(agent_id, memory_ids)
+-- name: get_censor_records(agent_id, memory_ids)
 with record as materialized (
     select
         memory_id,
@@ -225,7 +226,7 @@ with record as materialized (
     group by memory_id
 )
 select
-    m.memory_id, m.state, c.retired, c.threshold,
+    m.memory_id, m.state, c.is_retired as retired, c.threshold,
     coalesce(r.activations, 0) as activations,
     coalesce(r.false_positives, 0) as false_positives
 from memory.memories as m

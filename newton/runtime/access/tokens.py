@@ -51,7 +51,7 @@ async def make(
         raise InputError("The token would have expired already.", hint="Give a time to come, or none.")
     token_id = new_id()
     text = _written(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
-    made = await SQL["keep"].one(
+    made = await SQL["insert_token"].one(
         tx,
         agent_id=agent_id,
         token_id=token_id,
@@ -88,13 +88,13 @@ async def bearer(tx: Tx, text: str, *, now: datetime) -> Bearer | None:
     if claimed is None:
         return None
     agent_id, token_id = claimed
-    row = await SQL["bearer"].one(tx, agent_id=agent_id, token_id=token_id, hash=hashed(text), now=now)
+    row = await SQL["authenticate"].one(tx, agent_id=agent_id, token_id=token_id, hash=hashed(text), now=now)
     return Bearer(agent_id, *row) if row else None
 
 
 async def listed(tx: Tx, *, agent_id: UUID) -> list[Token]:
     """Every token of the agent, the oldest first."""
-    return [Token(*row) for row in await SQL["listed"].all(tx, agent_id=agent_id)]
+    return [Token(*row) for row in await SQL["list_tokens"].all(tx, agent_id=agent_id)]
 
 
 async def revoke(tx: Tx, given: str, *, agent_id: UUID, now: datetime) -> Token:
@@ -105,7 +105,7 @@ async def revoke(tx: Tx, given: str, *, agent_id: UUID, now: datetime) -> Token:
         raise NotFoundError(f"There is no token {given!r} in use.", hint="`newton tokens list` shows them.")
     if len(meant) > 1:
         raise InputError(f"{given!r} means {len(meant)} tokens.", hint="Give the end of its id instead.")
-    await SQL["revoke"].run(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
+    await SQL["revoke_token"].run(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
     return meant[0]._replace(revoked_at=now)
 
 

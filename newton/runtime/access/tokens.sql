@@ -1,4 +1,4 @@
--- name: keep(agent_id, token_id, name, scope, hash, now, expires_at)
+-- name: insert_token(agent_id, token_id, name, scope, hash, now, expires_at)
 insert into runtime.tokens (agent_id, token_id, name, scope, hash, created_at, expires_at)
 select $1, $2, $3, $4, $5, $6, $7
 where not exists (
@@ -7,17 +7,17 @@ where not exists (
 )
 returning token_id;
 
--- name: bearer(agent_id, token_id, hash, now)
+-- name: authenticate(agent_id, token_id, hash, now)
 select agent, scope
-from runtime.bearer($1, $2, $3, $4);
+from runtime.authenticate_token($1, $2, $3, $4);
 
--- name: listed(agent_id)
+-- name: list_tokens(agent_id)
 select token_id, name, scope, created_at, expires_at, revoked_at, used_at
 from runtime.tokens
 where agent_id = $1
 order by created_at, token_id;
 
--- name: revoke(agent_id, token_id, now)
+-- name: revoke_token(agent_id, token_id, now)
 update runtime.tokens
 set revoked_at = $3
 where agent_id = $1 and token_id = $2 and revoked_at is null

@@ -34,7 +34,7 @@ async def claim(tx: Tx, asked: Asked, *, now: datetime) -> Answer | None:
 
     Raises ConflictError when the key came with another request, and AtWorkError while one of the key is at work.
     """
-    row = await SQL["alone"].one(tx, agent_id=asked.agent_id, key=asked.key)
+    row = await SQL["try_lock"].one(tx, agent_id=asked.agent_id, key=asked.key)
     if row is None or not row["alone"]:
         raise AtWorkError("A request with this Idempotency-Key is at work.", hint="Send it again in a moment.")
     return await find(tx, asked, now=now)
@@ -42,7 +42,7 @@ async def claim(tx: Tx, asked: Asked, *, now: datetime) -> Answer | None:
 
 async def find(tx: Tx, asked: Asked, *, now: datetime) -> Answer | None:
     """The answer that the request was given before. Raises ConflictError when the key came with another request."""
-    row = await SQL["find"].one(tx, agent_id=asked.agent_id, key=asked.key, since=now - KEPT)
+    row = await SQL["find_response"].one(tx, agent_id=asked.agent_id, key=asked.key, since=now - KEPT)
     if row is None:
         return None
     if row["request"] != asked.request:
@@ -54,6 +54,6 @@ async def find(tx: Tx, asked: Asked, *, now: datetime) -> Answer | None:
 
 async def keep(tx: Tx, asked: Asked, answer: Answer, *, now: datetime) -> None:
     """Keeps the answer for a day, and lets go of the agent's older ones."""
-    await SQL["expire"].run(tx, agent_id=asked.agent_id, before=now - KEPT)
-    given = {"status": answer.status, "answer": answer.text, "at": now}
-    await SQL["keep"].run(tx, agent_id=asked.agent_id, key=asked.key, request=asked.request, **given)
+    await SQL["delete_expired"].run(tx, agent_id=asked.agent_id, before=now - KEPT)
+    given = {"status_code": answer.status, "response_body": answer.text, "created_at": now}
+    await SQL["insert_response"].run(tx, agent_id=asked.agent_id, key=asked.key, request_hash=asked.request, **given)

@@ -1,16 +1,16 @@
--- name: alone(agent_id, key)
--- Whether nobody else is at a request of that key; to the end of the unit of work nobody else will be.
+-- name: try_lock(agent_id, key)
+-- Takes the lock of this key if nobody else holds it, until the transaction ends.
 select pg_try_advisory_xact_lock(hashtextextended('newton.answers ' || $1::uuid::text || ' ' || $2::text, 0)) as alone;
 
--- name: find(agent_id, key, since)
-select request, status, answer
-from runtime.answers
-where agent_id = $1 and key = $2 and at >= $3;
+-- name: find_response(agent_id, key, since)
+select request_hash as request, status_code as status, response_body as answer
+from runtime.idempotency_keys
+where agent_id = $1 and key = $2 and created_at >= $3;
 
--- name: keep(agent_id, key, request, status, answer, at)
-insert into runtime.answers (agent_id, key, request, status, answer, at)
+-- name: insert_response(agent_id, key, request_hash, status_code, response_body, created_at)
+insert into runtime.idempotency_keys (agent_id, key, request_hash, status_code, response_body, created_at)
 values ($1, $2, $3, $4, $5, $6);
 
--- name: expire(agent_id, before)
-delete from runtime.answers
-where agent_id = $1 and at < $2;
+-- name: delete_expired(agent_id, before)
+delete from runtime.idempotency_keys
+where agent_id = $1 and created_at < $2;

@@ -27,17 +27,17 @@ async def note_due(db: Database, schedules: Mapping[str, Schedule], *, moment: d
     """Queues every job whose slot has come, once for each agent, whoever else notes it too; slots that were missed are
     one."""
     async with db.across() as tx:
-        row = await SQL["now"].one(tx)
+        row = await SQL["get_now"].one(tx)
         assert row is not None
         now: datetime = moment or row["now"]
         slots = [schedule.slot(now) for schedule in schedules.values()]
-        await SQL["note_due"].run(tx, names=list(schedules), slots=slots, now=now)
+        await SQL["enqueue_due"].run(tx, names=list(schedules), slots=slots, now=now)
 
 
 async def bury(db: Database, *, moment: datetime | None = None) -> None:
     """Gives up the runs whose holders did not survive them often enough."""
     async with db.across() as tx:
-        await SQL["bury"].run(tx, most=MOST_ATTEMPTS, moment=moment)
+        await SQL["fail_exhausted"].run(tx, max_attempts=MOST_ATTEMPTS, moment=moment)
 
 
 async def claim(
@@ -47,7 +47,9 @@ async def claim(
     holder's alone."""
     async with db.across() as tx:
         seconds = lease.total_seconds()
-        rows = await SQL["claim"].all(tx, holder=holder, seconds=seconds, names=list(names), most=most, moment=moment)
+        rows = await SQL["claim_due"].all(
+            tx, holder=holder, seconds=seconds, names=list(names), max_rows=most, moment=moment
+        )
     return [Claimed(**row) for row in rows]
 
 
@@ -69,7 +71,7 @@ async def renew(
     """Keeps those of the runs that the holder still has; returns them with their epochs. The others are another's by
     now."""
     async with db.across() as tx:
-        rows = await SQL["renew"].all(
+        rows = await SQL["renew_leases"].all(
             tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(held), moment=moment
         )
     return {row["job_id"]: row["epoch"] for row in rows}
@@ -78,10 +80,10 @@ async def renew(
 async def give_back(db: Database, holder: str, *, moment: datetime | None = None) -> None:
     """Everything that the holder has is due again at once."""
     async with db.across() as tx:
-        await SQL["give_back"].run(tx, holder=holder, moment=moment)
+        await SQL["release_runs"].run(tx, holder=holder, moment=moment)
 
 
 async def everyone(db: Database) -> list[Resident]:
     """Every agent by its name."""
     async with db.across() as tx:
-        return [Resident(**row) for row in await SQL["everyone"].all(tx)]
+        return [Resident(**row) for row in await SQL["list_agents"].all(tx)]

@@ -1,8 +1,9 @@
--- name: now()
+-- name: get_now()
 select statement_timestamp() as now;
 
--- name: note_due(names, slots, now)
--- The last slot of each job for every agent, unless the job waits or runs, or has run for this slot or a later one. Later than a day from now is none: then the clock had gone wrong, and was put right.
+-- name: enqueue_due(names, slots, now)
+-- Enqueues the last slot of each job for every agent, unless a run is unfinished or exists for this slot or a later one.
+-- Slots more than a day ahead are ignored: they come from a wrong clock.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 select a.agent_id, gen_random_uuid(), w.name, w.slot, w.slot
 from runtime.agents as a
@@ -18,8 +19,8 @@ where
     )
 on conflict do nothing;
 
--- name: bury(most, moment)
--- What took its holder down, or lost them, as often as that.
+-- name: fail_exhausted(max_attempts, moment)
+-- Marks runs as dead whose lease has expired max_attempts times.
 update runtime.jobs
 set
     state = 'dead',
@@ -28,8 +29,8 @@ set
     error = coalesce(error, 'whoever ran it went away each time')
 where state = 'running' and leased_until <= coalesce($2::timestamptz, statement_timestamp()) and attempts >= $1;
 
--- name: claim(holder, seconds, names, most, moment)
--- What is due, and what was left by a holder whose lease is over. Who claims it next has a higher epoch.
+-- name: claim_due(holder, seconds, names, max_rows, moment)
+-- Claims due runs and runs whose lease has expired, with a higher epoch (fencing token).
 with due as materialized (
     select agent_id, job_id
     from runtime.jobs
@@ -75,15 +76,15 @@ where
     )
 returning j.agent_id, a.name as agent, j.job_id, j.name, j.slot, j.attempts, j.holder, j.epoch;
 
--- name: renew(holder, seconds, job_ids, moment)
--- A lease that is over is renewed too, as long as nobody has taken the run.
+-- name: renew_leases(holder, seconds, job_ids, moment)
+-- An expired lease can be renewed as long as nobody else has claimed the run.
 update runtime.jobs
 set leased_until = coalesce($4::timestamptz, statement_timestamp()) + make_interval(secs => $2)
 where state = 'running' and holder = $1 and job_id = any($3::uuid[])
 returning agent_id, job_id, epoch;
 
--- name: give_back(holder, moment)
--- As if it had not been tried.
+-- name: release_runs(holder, moment)
+-- Releases runs on shutdown without counting the attempt.
 update runtime.jobs
 set
     state = 'queued',
@@ -92,7 +93,7 @@ set
     due_at = coalesce($2::timestamptz, statement_timestamp())
 where state = 'running' and holder = $1;
 
--- name: everyone()
+-- name: list_agents()
 select
     a.name,
     a.created_at,

@@ -82,8 +82,8 @@ class LostError(ConflictError):
 
 async def add(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
     """Asks for a run now, unless the job waits or runs already; then that one is hurried. Returns which one it is."""
-    row = await SQL["add"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
-    row = row or await SQL["hurry"].one(tx, agent_id=agent_id, name=name, moment=moment)
+    row = await SQL["enqueue"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
+    row = row or await SQL["run_sooner"].one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
         raise ConflictError(f"{name} has just ended.", hint="Ask for it again.")
     return row["job_id"]
@@ -91,7 +91,7 @@ async def add(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = No
 
 async def wake(tx: Tx, name: str, *, agent_id: UUID) -> None:
     """Has the job run soon; one that waits or runs already sees to it."""
-    await SQL["add"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
+    await SQL["enqueue"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
 
 
 async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datetime | None = None) -> Outcome:
@@ -99,16 +99,16 @@ async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datet
     async with db.work(claimed.agent_id) as tx:
         if outcome.write:
             outcome = replace(outcome, did={**(outcome.did or {}), **await outcome.write(tx)}, write=None)
-        row = await SQL["finish"].one(
+        row = await SQL["finish_run"].one(
             tx,
             **_fence(claimed),
             result=None if outcome.did is None else json.dumps(outcome.did),
-            because=outcome.because,
+            reason=outcome.because,
             moment=moment,
         )
         if row is None:
             raise LostError(f"{claimed.name} was taken over by another.", hint=GOES_ON)
-        await SQL["drop_idle"].run(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
+        await SQL["delete_idle_runs"].run(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
         if outcome.did is not None:
             about = {"job": claimed.name, "did": outcome.did}
             tell("job.ended", about, agent_id=claimed.agent_id, now=row["finished_at"])
@@ -118,37 +118,37 @@ async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datet
 async def fail(db: Database, claimed: Claimed, failure: Failure, *, moment: datetime | None = None) -> State | None:
     """Has a run wait for its next attempt, or be dead when that was the last. None when another has it."""
     async with db.work(claimed.agent_id) as tx:
-        row = await SQL["fail"].one(
+        row = await SQL["fail_run"].one(
             tx,
             **_fence(claimed),
             error=failure.error,
             seconds=failure.after.total_seconds(),
-            most=MOST_ATTEMPTS,
+            max_attempts=MOST_ATTEMPTS,
             moment=moment,
-            tries=int(failure.counts),
+            counted_attempts=int(failure.counts),
         )
     return row["state"] if row else None
 
 
 async def latest(tx: Tx, *, agent_id: UUID) -> dict[str, Entry]:
     """The last run of each job by its name."""
-    return {row["name"]: _entry(row) for row in await SQL["latest"].all(tx, agent_id=agent_id)}
+    return {row["name"]: _entry(row) for row in await SQL["list_latest"].all(tx, agent_id=agent_id)}
 
 
 async def dead(tx: Tx, *, agent_id: UUID) -> list[Entry]:
     """Runs that were given up, the last first."""
-    return [_entry(row) for row in await SQL["dead"].all(tx, agent_id=agent_id)]
+    return [_entry(row) for row in await SQL["list_dead"].all(tx, agent_id=agent_id)]
 
 
 async def revive(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
     """Has what was given up tried again, of all jobs or of one; returns which jobs those are."""
-    rows = await SQL["revive"].all(tx, agent_id=agent_id, name=name, moment=moment)
+    rows = await SQL["retry_dead"].all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 
 
 async def trim(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Drops runs that ended before a moment, never the last of a job; returns how many those were."""
-    row = await SQL["trim"].one(tx, agent_id=agent_id, before=before)
+    row = await SQL["delete_old_runs"].one(tx, agent_id=agent_id, before=before)
     return row["runs"] if row else 0
 
 

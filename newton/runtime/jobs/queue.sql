@@ -1,31 +1,31 @@
--- name: add(agent_id, job_id, name, moment)
--- Unless it waits or runs already.
+-- name: enqueue(agent_id, job_id, name, moment)
+-- Does nothing if the job is queued or running.
 insert into runtime.jobs (agent_id, job_id, name, slot, due_at)
 values ($1, $2, $3, coalesce($4::timestamptz, statement_timestamp()), coalesce($4::timestamptz, statement_timestamp()))
 on conflict do nothing
 returning job_id;
 
--- name: hurry(agent_id, name, moment)
--- What waits for its next attempt need not wait any longer.
+-- name: run_sooner(agent_id, name, moment)
+-- Makes a waiting run due immediately.
 update runtime.jobs
 set due_at = least(due_at, coalesce($3::timestamptz, statement_timestamp()))
 where agent_id = $1 and name = $2 and state in ('queued', 'running')
 returning job_id;
 
--- name: finish(agent_id, job_id, holder, epoch, result, because, moment)
+-- name: finish_run(agent_id, job_id, holder, epoch, result, reason, moment)
 update runtime.jobs
 set
     state = 'done', leased_until = null, finished_at = coalesce($7::timestamptz, statement_timestamp()), result = $5,
-    because = $6, error = null
+    reason = $6, error = null
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning finished_at;
 
--- name: drop_idle(agent_id, name, slot)
--- Of runs that found nothing to do, the last is enough.
+-- name: delete_idle_runs(agent_id, name, slot)
+-- Keeps only the last run that had nothing to do.
 delete from runtime.jobs
 where agent_id = $1 and name = $2 and slot < $3 and state = 'done' and result is null;
 
--- name: fail(agent_id, job_id, holder, epoch, error, seconds, most, moment, tries)
+-- name: fail_run(agent_id, job_id, holder, epoch, error, seconds, max_attempts, moment, counted_attempts)
 update runtime.jobs
 set
     attempts = attempts - 1 + $9,
@@ -37,17 +37,19 @@ set
 where agent_id = $1 and job_id = $2 and state = 'running' and holder = $3 and epoch = $4
 returning state;
 
--- name: latest(agent_id)
--- The last run of each job, and whether it waits or is at work.
+-- name: list_latest(agent_id)
+-- The last run of each job with its state.
 select distinct on (name)
-    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, because, error
+    job_id, name, slot, state, attempts, due_at, started_at, finished_at, result, reason as because, error
 from runtime.jobs
 where agent_id = $1
 order by name, slot desc, job_id;
 
--- name: dead(agent_id)
--- Those that no later run has made up for.
-select j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result, j.because, j.error
+-- name: list_dead(agent_id)
+-- Dead runs without a later successful run.
+select
+    j.job_id, j.name, j.slot, j.state, j.attempts, j.due_at, j.started_at, j.finished_at, j.result,
+    j.reason as because, j.error
 from runtime.jobs as j
 where
     j.agent_id = $1
@@ -59,8 +61,8 @@ where
     )
 order by j.slot desc, j.job_id;
 
--- name: revive(agent_id, name, moment)
--- The last dead run of each job, or of one, unless the job waits or runs: one run does what many have left.
+-- name: retry_dead(agent_id, name, moment)
+-- Requeues the last dead run of each job, or of one job, unless the job is queued, running, or has succeeded since.
 update runtime.jobs as d
 set
     state = 'queued', attempts = 0, finished_at = null, due_at = coalesce($3::timestamptz, statement_timestamp())
@@ -83,8 +85,8 @@ where
     )
 returning d.name;
 
--- name: trim(agent_id, before)
--- What ended before a moment, but for the last run of each job: by that it is known which slots are over.
+-- name: delete_old_runs(agent_id, before)
+-- Deletes runs finished before a moment except the last one of each job, which marks the slots that are done.
 with gone as (
     delete from runtime.jobs as j
     where

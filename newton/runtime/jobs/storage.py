@@ -43,7 +43,7 @@ class Table(NamedTuple):
 
 async def tidy(newton: Newton) -> Outcome:
     async with newton.scope.transaction() as tx:
-        tables = [Table(**row) for row in await SQL["tables"].all(tx, agent_id=newton.scope.agent_id)]
+        tables = [Table(**row) for row in await SQL["list_table_stats"].all(tx, agent_id=newton.scope.agent_id)]
     return untidy(tables)
 
 

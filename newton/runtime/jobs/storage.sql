@@ -1,5 +1,5 @@
--- name: tables(agent_id)
--- Parts of the tables in which the agent has its rows, which are the same for all; none of anybody's rows is read.
+-- name: list_table_stats(agent_id)
+-- Table statistics, which are shared by all agents; no rows are read.
 select
     s.schemaname || '.' || s.relname as name,
     s.n_live_tup as live,

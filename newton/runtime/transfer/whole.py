@@ -34,7 +34,7 @@ LEFT_OUT = {
     "runtime.tokens",
     "runtime.jobs",
     "runtime.events",
-    "runtime.answers",
+    "runtime.idempotency_keys",
     "dialogue.leases",
 }
 
@@ -129,16 +129,16 @@ class Carrier:
 
     async def _counted(self, tx: Tx, part: str) -> int:
         if part == WORDS:
-            row = await SQL["count_words"].one(tx, agent_id=self.scope.agent_id)
+            row = await SQL["count_indexed"].one(tx, agent_id=self.scope.agent_id)
         else:
-            row = await SQL["count"].one(tx, agent_id=self.scope.agent_id, part=part)
+            row = await SQL["count_rows"].one(tx, agent_id=self.scope.agent_id, table_name=part)
         return row["rows"] if row else 0
 
     async def _rows(self, tx: Tx, part: str) -> AsyncIterator[str]:
         match part:
             case "memory.embeddings":
-                models = {row["model_id"]: row for row in await SQL["models"].all(tx)}
-                async for row in SQL["vectors"].stream(tx, agent_id=self.scope.agent_id):
+                models = {row["model_id"]: row for row in await SQL["list_models"].all(tx)}
+                async for row in SQL["export_embeddings"].stream(tx, agent_id=self.scope.agent_id):
                     model, packed = models[row["model_id"]], base64.b64encode(row["embedding"].to_binary())
                     yield Vector(
                         identity=model["identity"],
@@ -147,10 +147,10 @@ class Carrier:
                         vector=packed.decode(),
                     ).model_dump_json()
             case "memory.postings":
-                async for row in SQL["words"].stream(tx, agent_id=self.scope.agent_id):
+                async for row in SQL["export_postings"].stream(tx, agent_id=self.scope.agent_id):
                     yield row["line"]
             case _:
-                async for row in SQL["rows"].stream(tx, agent_id=self.scope.agent_id, part=part):
+                async for row in SQL["export_rows"].stream(tx, agent_id=self.scope.agent_id, table_name=part):
                     yield row["line"]
 
     async def take(self, file: IO[bytes], *, progress: Callable[[int], None] = lambda lines: None) -> Header:
@@ -161,7 +161,7 @@ class Carrier:
         """
         header = await asyncio.to_thread(verified, file)
         async with self.scope.transaction() as tx:
-            row = await SQL["begun"].one(tx, agent_id=self.scope.agent_id)
+            row = await SQL["has_data"].one(tx, agent_id=self.scope.agent_id)
             if row and row["begun"]:
                 raise ConflictError(
                     f"The agent {self.agent!r} has memories of its own.",
@@ -171,8 +171,8 @@ class Carrier:
             with refusing("The file holds what this database cannot keep"):
                 if strange := header.counts.keys() - set(await _parts(tx)):
                     raise InputError(f"The file has {min(strange)}, which is not known here.", hint=UPDATE)
-                await SQL["wipe"].run(tx, agent_id=self.scope.agent_id)
-                await SQL["in_any_order"].run(tx)
+                await SQL["erase_agent"].run(tx, agent_id=self.scope.agent_id)
+                await SQL["defer_constraints"].run(tx)
                 for part, rows in _batches(row for row in _rows(file) if row.part in header.counts):
                     await self._kept(tx, part, rows)
                     progress(len(rows))
@@ -186,19 +186,19 @@ class Carrier:
             case "memory.embeddings":
                 await self._take_vectors(tx, [Vector.model_validate_json(row) for row in rows])
             case "memory.postings":
-                await SQL["take_words"].run(tx, agent_id=self.scope.agent_id, rows=_array(rows))
+                await SQL["import_postings"].run(tx, agent_id=self.scope.agent_id, rows=_array(rows))
             case _:
-                await SQL["take"].run(tx, agent_id=self.scope.agent_id, part=part, rows=_array(rows))
+                await SQL["import_rows"].run(tx, agent_id=self.scope.agent_id, table_name=part, rows=_array(rows))
 
     async def _take_vectors(self, tx: Tx, vectors: Sequence[Vector]) -> None:
         models = {(one.identity, one.dimensions) for one in vectors}
-        await SQL["take_models"].run(
+        await SQL["import_models"].run(
             tx,
             model_ids=[model_id(identity) for identity, _ in models],
             identities=[identity for identity, _ in models],
             dimensions=[dimensions for _, dimensions in models],
         )
-        await SQL["take_vectors"].run(
+        await SQL["import_embeddings"].run(
             tx,
             agent_id=self.scope.agent_id,
             model_ids=[model_id(one.identity) for one in vectors],
@@ -218,7 +218,7 @@ def _array(rows: list[bytes]) -> str:
 
 async def _parts(tx: Tx) -> list[str]:
     """The tables that a file carries, in an order in which they can be taken in."""
-    found = [row["part"] for row in await SQL["parts"].all(tx)]
+    found = [row["part"] for row in await SQL["list_tables"].all(tx)]
     return [*(part for part in found if part not in LEFT_OUT and part not in LAST), *LAST]
 
 

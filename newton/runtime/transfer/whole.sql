@@ -1,40 +1,40 @@
--- name: parts()
--- The tables of agents, each behind those that it refers to.
+-- name: list_tables()
+-- The agent tables in foreign key order.
 select part::text as part
-from runtime.parts() as part;
+from runtime.agent_tables() as part;
 
--- name: count(agent_id, part)
-select runtime.count_of($1, $2::text::regclass) as rows;
+-- name: count_rows(agent_id, table_name)
+select runtime.count_rows($1, $2::text::regclass) as rows;
 
--- name: count_words(agent_id)
+-- name: count_indexed(agent_id)
 select count(distinct memory_id) as rows
 from memory.postings
 where agent_id = $1;
 
--- name: rows(agent_id, part)
-select runtime.rows_of($1, $2::text::regclass) as line;
+-- name: export_rows(agent_id, table_name)
+select runtime.export_rows($1, $2::text::regclass) as line;
 
--- name: words(agent_id)
--- The words by which each memory is found: of what it was written with, which may stand nowhere else any more.
+-- name: export_postings(agent_id)
+-- The postings of each memory, which cannot be recomputed if the original text is gone.
 select jsonb_build_object('memory_id', memory_id, 'lexemes', jsonb_object_agg(lexeme, tf))::text as line
 from memory.postings
 where agent_id = $1
 group by memory_id
 order by memory_id;
 
--- name: vectors(agent_id)
--- Not made anew: what a memory was embedded as may stand nowhere else any more, and a model may cost.
+-- name: export_embeddings(agent_id)
+-- Embeddings are exported, because the embedded text may be gone and a model may cost money.
 select model_id, memory_id, embedding
 from memory.embeddings
 where agent_id = $1
 order by model_id, kind, memory_id;
 
--- name: models()
+-- name: list_models()
 select model_id, identity, dimensions
 from memory.models;
 
--- name: begun(agent_id)
--- Whether the agent has more than the procedures that it finds on the disk.
+-- name: has_data(agent_id)
+-- Whether the agent has any data beyond the procedures found on disk.
 select exists (select from dialogue.sessions where agent_id = $1)
     or exists (select from memory.memories where agent_id = $1 and origin <> 'skills')
     or exists (select from heart.activations where agent_id = $1)
@@ -43,29 +43,29 @@ select exists (select from dialogue.sessions where agent_id = $1)
     or exists (select from brain.guardrails where agent_id = $1)
     or exists (select from runtime.usage where agent_id = $1) as begun;
 
--- name: wipe(agent_id)
-call runtime.wipe($1);
+-- name: erase_agent(agent_id)
+call runtime.erase_agent($1);
 
--- name: in_any_order()
+-- name: defer_constraints()
 set constraints all deferred;
 
--- name: take(agent_id, part, rows)
-call runtime.take_rows($1, $2::text::regclass, $3::jsonb);
+-- name: import_rows(agent_id, table_name, rows)
+call runtime.import_rows($1, $2::text::regclass, $3::jsonb);
 
--- name: take_words(agent_id, rows)
-insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, words)
-select $1, l.key, m.memory_id, m.kind, l.value::integer, m.words
+-- name: import_postings(agent_id, rows)
+insert into memory.postings (agent_id, lexeme, memory_id, kind, tf, word_count)
+select $1, l.key, m.memory_id, m.kind, l.value::integer, m.word_count
 from jsonb_to_recordset($2::jsonb) as g (memory_id uuid, lexemes jsonb)
 join memory.memories as m on m.agent_id = $1 and m.memory_id = g.memory_id
 cross join lateral jsonb_each_text(g.lexemes) as l;
 
--- name: take_models(model_ids, identities, dimensions)
+-- name: import_models(model_ids, identities, dimensions)
 insert into memory.models (model_id, identity, dimensions)
 select *
 from unnest($1::uuid[], $2::text[], $3::integer[])
 on conflict do nothing;
 
--- name: take_vectors(agent_id, model_ids, memory_ids, vectors)
+-- name: import_embeddings(agent_id, model_ids, memory_ids, vectors)
 insert into memory.embeddings (agent_id, model_id, kind, memory_id, embedding)
 select $1, g.model_id, m.kind, m.memory_id, g.embedding
 from unnest($2::uuid[], $3::uuid[], $4::halfvec[]) as g (model_id, memory_id, embedding)

@@ -1,0 +1,131 @@
+-- Export and import of a whole agent. The table list is read from the catalog, so a new table is included automatically.
+-- Returns the agent tables in foreign key order: referenced tables first.
+create function runtime.agent_tables() returns setof regclass
+language sql
+stable
+set search_path = pg_catalog
+as $$
+    with recursive agent_table as (
+        select c.oid
+        from pg_class as c
+        join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' and not a.attisdropped
+        where
+            c.relkind in ('r', 'p')
+            and not c.relispartition
+            and c.relnamespace::regnamespace::text in ('memory', 'heart', 'brain', 'dialogue', 'cognition', 'runtime')
+    ),
+    depth as (
+        select oid, 0 as steps
+        from agent_table
+        union
+        select k.conrelid, d.steps + 1
+        from depth as d
+        join pg_constraint as k on k.confrelid = d.oid and k.contype = 'f' and k.conrelid <> k.confrelid
+        where d.steps < 50
+    )
+    select oid::regclass
+    from depth
+    group by oid
+    order by max(steps), oid::regclass::text
+$$;
+
+grant execute on function runtime.agent_tables() to newton_app;
+
+-- The columns in an export: all but generated ones and agent_id, because a file can be imported under another agent.
+create function runtime.exported_columns(target_table regclass) returns text[]
+language sql
+stable
+set search_path = pg_catalog
+as $$
+    select array_agg(attname::text order by attnum)
+    from pg_attribute
+    where attrelid = target_table and attnum > 0 and not attisdropped and attgenerated = '' and attname <> 'agent_id'
+$$;
+
+-- Returns the rows of an agent in primary key order, one JSON object each. Row level security applies to the caller.
+create function runtime.export_rows(target_agent uuid, target_table regclass) returns setof text
+language plpgsql
+stable
+set timezone = 'UTC'
+set search_path = pg_catalog, public
+as $$
+declare
+    keys text;
+    skipped_columns text[];
+begin
+    select string_agg(
+        format(case when a.atttypid = 'text'::regtype then 't.%I collate "C"' else 't.%I' end, a.attname), ', '
+        order by k.ordinal
+    ) into keys
+    from pg_index as i
+    cross join unnest(i.indkey::smallint[]) with ordinality as k (attnum, ordinal)
+    join pg_attribute as a on a.attrelid = target_table and a.attnum = k.attnum
+    where i.indrelid = target_table and i.indisprimary and k.ordinal <= i.indnkeyatts;
+
+    select array_agg(attname::text) into skipped_columns
+    from pg_attribute
+    where attrelid = target_table and attnum > 0 and not attisdropped and not attname = any(runtime.exported_columns(target_table));
+
+    return query execute format(
+        'select (to_jsonb(t) - $2)::text from %s as t where t.agent_id = $1 order by %s', target_table, keys
+    ) using target_agent, skipped_columns;
+end
+$$;
+
+grant execute on function runtime.export_rows(uuid, regclass) to newton_app;
+grant execute on function runtime.exported_columns(regclass) to newton_app;
+
+create function runtime.count_rows(target_agent uuid, target_table regclass) returns bigint
+language plpgsql
+stable
+set search_path = pg_catalog
+as $$
+declare
+    found bigint;
+begin
+    execute format('select count(*) from %s where agent_id = $1', target_table) into found using target_agent;
+    return found;
+end
+$$;
+
+grant execute on function runtime.count_rows(uuid, regclass) to newton_app;
+
+-- Inserts rows in the format of `export_rows`. Missing columns get their defaults; unknown columns raise an error.
+create procedure runtime.import_rows(target_agent uuid, target_table regclass, new_rows jsonb)
+language plpgsql
+set timezone = 'UTC'
+set search_path = pg_catalog, public
+as $$
+declare
+    column_names text[] := array(select jsonb_object_keys(new_rows -> 0));
+    columns text;
+begin
+    if not column_names <@ runtime.exported_columns(target_table) then
+        raise data_exception using message = format('%s has columns that are not known here', target_table);
+    end if;
+    select string_agg(format('%I', name), ', ') into columns from unnest(column_names) as name;
+    execute format(
+        'insert into %s (agent_id, %s) select $1, %s from jsonb_populate_recordset(null::%s, $2)',
+        target_table, columns, columns, target_table
+    ) using target_agent, new_rows;
+end
+$$;
+
+grant execute on procedure runtime.import_rows(uuid, regclass, jsonb) to newton_app;
+
+-- Row counts of every table, as visible to the caller.
+create function runtime.row_counts() returns table (table_name text, row_count bigint)
+language plpgsql
+stable
+set search_path = pg_catalog
+as $$
+begin
+    for table_name in select p::text from runtime.agent_tables() as p loop
+        execute format('select count(*) from %s', table_name) into row_count;
+        return next;
+    end loop;
+end
+$$;
+
+revoke execute on function runtime.row_counts() from public;
+

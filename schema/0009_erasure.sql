@@ -1,0 +1,424 @@
+-- Deletes every bundle that contains one of these memories; a bundle's text cannot be edited. Only the erasing
+-- procedures may call it. Row level security applies.
+create procedure cognition.delete_bundles(target_agent uuid, removed_ids uuid[])
+language sql
+set search_path = pg_catalog
+as $$
+    delete from cognition.bundles
+    where agent_id = target_agent and memory_ids && removed_ids;
+$$;
+
+revoke execute on procedure cognition.delete_bundles(uuid, uuid[]) from public;
+
+-- Deletes bundles of the agent in scope that are older than a moment.
+create function cognition.delete_expired_bundles(target_agent uuid, before timestamptz) returns bigint
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    deleted bigint;
+begin
+    delete from cognition.bundles where scoped_agent = target_agent and agent_id = scoped_agent and created_at < before;
+    get diagnostics deleted = row_count;
+    return deleted;
+end
+$$;
+
+revoke execute on function cognition.delete_expired_bundles(uuid, timestamptz) from public;
+grant execute on function cognition.delete_expired_bundles(uuid, timestamptz) to newton_app;
+
+-- Deletes the memories listed in memory.forgotten, of the agent in scope. The application has no right to delete
+-- memories itself; it must record a tombstone first.
+create procedure memory.forget(target_agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    removed_ids uuid[];
+    removed_tenets uuid[];
+    table_name text;
+    affected record;
+    entry record;
+begin
+    select array_agg(m.memory_id) into removed_ids
+    from memory.memories as m
+    join memory.forgotten as f on f.agent_id = scoped_agent and f.memory_id = m.memory_id
+    where m.agent_id = scoped_agent and scoped_agent = target_agent;
+
+    if removed_ids is null then
+        return;
+    end if;
+
+    -- a bundle whose input was a forgotten message repeats it
+    delete from cognition.bundles as b
+    using memory.memories as m
+    join dialogue.messages as d on d.agent_id = scoped_agent and d.session_id = m.thread_id and d.position = m.position
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and b.agent_id = scoped_agent
+        and b.session_id = m.thread_id
+        and b.input = d.content;
+
+    -- wait for a running compaction of these sessions, or make it see the deletion
+    for affected in
+        select m.thread_id as session_id
+        from memory.memories as m
+        where m.agent_id = scoped_agent and m.memory_id = any(removed_ids) and m.kind = 'exchange'
+        union
+        select l.session_id
+        from memory.memories as m
+        join dialogue.lineage as l
+            on l.agent_id = scoped_agent
+            and l.ancestor_id = m.thread_id
+            and m.position between l.first_position and l.last_position
+        where m.agent_id = scoped_agent and m.memory_id = any(removed_ids) and m.kind = 'exchange'
+        order by 1
+    loop
+        perform pg_advisory_xact_lock(hashtextextended(scoped_agent::text || affected.session_id::text, 0));
+    end loop;
+
+    -- delete compaction entries that cover the message, in its session and in branches that begin after it; of an entry
+    -- that was already removed the record stays, without its text
+    for entry in
+        select distinct e.session_id, e.entry_id, r.entry_id is not null as dropped
+        from memory.memories as m
+        join dialogue.compaction_entries as e on e.agent_id = scoped_agent and m.position between e.first_position and e.last_position
+        left join dialogue.entry_restorations as r
+            on r.agent_id = scoped_agent and r.session_id = e.session_id and r.entry_id = e.entry_id
+        where
+            m.agent_id = scoped_agent
+            and m.memory_id = any(removed_ids)
+            and m.kind = 'exchange'
+            and (
+                e.session_id = m.thread_id
+                or exists (
+                    select
+                    from dialogue.lineage as l
+                    where
+                        l.agent_id = scoped_agent
+                        and l.session_id = e.session_id
+                        and l.ancestor_id = m.thread_id
+                        and m.position between l.first_position and l.last_position
+                )
+            )
+    loop
+        if entry.dropped then
+            update dialogue.compaction_entries as e
+            set text = '[forgotten]', tokens = 1
+            where e.agent_id = scoped_agent and e.session_id = entry.session_id and e.entry_id = entry.entry_id;
+        else
+            delete from dialogue.compaction_entries as e
+            where e.agent_id = scoped_agent and e.session_id = entry.session_id and e.entry_id = entry.entry_id;
+        end if;
+    end loop;
+
+    -- a task keeps its place in the tree; entries that summarize it are deleted and written again later without it
+    delete from dialogue.compaction_entries as e
+    using dialogue.tasks as t
+    join dialogue.task_transitions as s
+        on s.agent_id = scoped_agent
+        and s.session_id = t.session_id
+        and s.task_id = t.task_id
+        and s.to_status in ('complete', 'failed')
+    where
+        t.agent_id = scoped_agent
+        and t.task_id = any(removed_ids)
+        and e.agent_id = scoped_agent
+        and e.kind in ('task', 'goals', 'merged')
+        and e.first_position <= s.position
+        and e.last_position >= t.first_position
+        and (
+            e.session_id = t.session_id
+            or exists (
+                select
+                from dialogue.lineage as l
+                where l.agent_id = scoped_agent and l.session_id = e.session_id and l.ancestor_id = t.session_id
+            )
+        );
+    update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(removed_ids);
+    update dialogue.task_transitions set text = '[forgotten]'
+    where agent_id = scoped_agent and task_id = any(removed_ids) and text is not null;
+
+    -- a message keeps its position, so that the positions of others stay valid, and its tool call ids, because models
+    -- reject a conversation whose calls and results do not match
+    update dialogue.messages as d
+    set
+        content = '[forgotten]',
+        name = null,
+        tool_calls = (
+            select jsonb_agg(jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}'))
+            from jsonb_array_elements(d.tool_calls) as c
+        ),
+        tokens = 1
+    from memory.memories as m
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and d.agent_id = scoped_agent
+        and d.session_id = m.thread_id
+        and d.position = m.position;
+
+    -- a tool result may repeat the arguments of its call, and a call has no memory of its own
+    update dialogue.messages as d
+    set
+        tool_calls = (
+            select
+                jsonb_agg(
+                    case
+                        when c.value ->> 'id' = tool_message.tool_call_id
+                            then jsonb_build_object('id', c.value -> 'id', 'name', 'forgotten', 'arguments', '{}')
+                        else c.value
+                    end
+                )
+            from jsonb_array_elements(d.tool_calls) as c
+        )
+    from memory.memories as m
+    join dialogue.messages as tool_message on tool_message.agent_id = scoped_agent and tool_message.session_id = m.thread_id and tool_message.position = m.position
+    where
+        m.agent_id = scoped_agent
+        and m.memory_id = any(removed_ids)
+        and m.kind = 'exchange'
+        and d.agent_id = scoped_agent
+        and d.session_id = tool_message.session_id
+        and d.position < tool_message.position
+        and d.tool_calls @> jsonb_build_array(jsonb_build_object('id', tool_message.tool_call_id));
+
+    -- notices that quote a forgotten memory: found by the bundle they quote from, or by their text if that bundle is
+    -- gone
+    update dialogue.messages as d
+    set content = '[forgotten]', tokens = 1
+    where
+        d.agent_id = scoped_agent
+        and d.is_notice
+        and (
+            exists (
+                select
+                from cognition.turns as t
+                join cognition.bundles as b on b.agent_id = scoped_agent and b.bundle_id = t.bundle_id
+                where
+                    t.agent_id = scoped_agent
+                    and t.session_id = d.session_id
+                    and t.reply_position = d.position
+                    and b.memory_ids && removed_ids
+            )
+            or exists (
+                select
+                from memory.memories as m
+                where
+                    m.agent_id = scoped_agent
+                    and m.memory_id = any(removed_ids)
+                    and strpos(d.content, regexp_replace(m.summary, '^\[[0-9-]+\] ', '')) > 0
+            )
+        );
+
+    -- proposals from the message that were never accepted; what a person accepted into the identity is erased separately
+    select array_agg(t.tenet_id) into removed_tenets
+    from heart.tenets as t
+    join heart.proposals as p on p.agent_id = scoped_agent and p.tenet_id = t.tenet_id and p.state <> 'ACCEPTED'
+    join memory.memories as m
+        on m.agent_id = scoped_agent and m.memory_id = any(removed_ids) and m.thread_id = t.session_id and m.position = t.position
+    where t.agent_id = scoped_agent and m.kind = 'exchange';
+    call heart.redact_tenets(scoped_agent, removed_tenets);
+
+    call cognition.delete_bundles(scoped_agent, removed_ids);
+
+    delete from memory.links where agent_id = scoped_agent and (memory_id = any(removed_ids) or other_id = any(removed_ids));
+    delete from memory.sources where agent_id = scoped_agent and (memory_id = any(removed_ids) or source_id = any(removed_ids));
+    delete from heart.entity_names where agent_id = scoped_agent and entity_id = any(removed_ids);
+    delete from heart.mentions where agent_id = scoped_agent and (memory_id = any(removed_ids) or entity_id = any(removed_ids));
+    foreach table_name in array array[
+        'heart.activations', 'heart.relations', 'heart.entities', 'heart.events', 'heart.passages', 'heart.censors',
+        'heart.procedures', 'heart.episodes', 'heart.facts', 'memory.confirmations', 'memory.transitions',
+        'memory.archived_texts', 'memory.line_summaries', 'memory.memory_versions', 'memory.postings', 'memory.embeddings',
+        'memory.outbox', 'memory.mentioned_times', 'memory.memories'
+    ] loop
+        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
+    end loop;
+end
+$$;
+
+revoke execute on procedure memory.forget(uuid) from public;
+grant execute on procedure memory.forget(uuid) to newton_app;
+
+-- Erases the texts of decisions with an erasure record, of the agent in scope. The application has no right to delete
+-- them itself. Records and hashes stay, so the chain still verifies.
+create procedure brain.erase_decisions(target_agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    removed_ids uuid[];
+    table_name text;
+begin
+    delete from brain.decision_texts as t
+    using brain.decision_records as e
+    where
+        scoped_agent = target_agent
+        and t.agent_id = scoped_agent
+        and e.agent_id = scoped_agent
+        and e.kind = 'erasure'
+        and e.body -> 'erased' ? t.record_id::text;
+
+    -- all texts in memory.memories are derived from the decision's texts
+    select array_agg(d.record_id) into removed_ids
+    from brain.decision_records as d
+    where
+        scoped_agent = target_agent
+        and d.agent_id = scoped_agent
+        and d.kind = 'decision'
+        and exists (
+            select
+            from brain.decision_records as e
+            where
+                e.agent_id = scoped_agent
+                and e.kind = 'erasure'
+                and e.decision_id = d.record_id
+                and e.body -> 'erased' ? d.record_id::text
+        );
+
+    if removed_ids is null then
+        return;
+    end if;
+
+    update memory.memories
+    set micro = '[erased]', summary = '[erased]', full_text = '[erased]', word_count = 0
+    where agent_id = scoped_agent and memory_id = any(removed_ids) and full_text <> '[erased]';
+
+    call cognition.delete_bundles(scoped_agent, removed_ids);
+
+    foreach table_name in array array[
+        'memory.archived_texts', 'memory.memory_versions', 'memory.postings', 'memory.embeddings', 'memory.outbox'
+    ] loop
+        execute format('delete from %s where agent_id = $1 and memory_id = any($2)', table_name) using scoped_agent, removed_ids;
+    end loop;
+end
+$$;
+
+revoke execute on procedure brain.erase_decisions(uuid) from public;
+grant execute on procedure brain.erase_decisions(uuid) to newton_app;
+
+-- Removes the text of these tenets and the reasons for changing them. Only the erasing procedures may call it. Row level
+-- security applies.
+create procedure heart.redact_tenets(target_agent uuid, tenet_ids uuid[])
+language sql
+set search_path = pg_catalog
+as $$
+    update heart.tenets set text = null, tokens = null where agent_id = target_agent and tenet_id = any(tenet_ids);
+    update heart.identity_versions set reason = null where agent_id = target_agent and tenet_id = any(tenet_ids) and change <> 'erased';
+    update heart.proposals set state = 'REJECTED', normalized_hash = null
+    where agent_id = target_agent and tenet_id = any(tenet_ids) and state = 'PROPOSED';
+    call cognition.delete_bundles(target_agent, tenet_ids);
+$$;
+
+revoke execute on procedure heart.redact_tenets(uuid, uuid[]) from public;
+
+-- Erases the tenets that an identity version marks as erased, of the agent in scope. The application has no right to do
+-- so itself.
+create procedure heart.erase_tenets(target_agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    removed_ids uuid[];
+begin
+    select array_agg(t.tenet_id) into removed_ids
+    from heart.tenets as t
+    join heart.identity_versions as i on i.agent_id = scoped_agent and i.tenet_id = t.tenet_id and i.change = 'erased'
+    where t.agent_id = scoped_agent and scoped_agent = target_agent and t.text is not null;
+
+    if removed_ids is not null then
+        call heart.redact_tenets(scoped_agent, removed_ids);
+    end if;
+end
+$$;
+
+revoke execute on procedure heart.erase_tenets(uuid) from public;
+grant execute on procedure heart.erase_tenets(uuid) to newton_app;
+
+-- Deletes everything of the agent in scope except its events, which `runtime.clear_events` deletes at the end. The
+-- caller logs the deletion elsewhere first.
+create procedure runtime.erase_agent(target_agent uuid)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    target_table regclass;
+begin
+    if scoped_agent is distinct from target_agent then
+        return;
+    end if;
+    for target_table in select target from runtime.agent_tables() with ordinality as t (target, ordinal) order by ordinal desc loop
+        continue when target_table in ('runtime.agents'::regclass, 'runtime.tokens'::regclass, 'runtime.events'::regclass);
+        execute format('delete from %s where agent_id = $1', target_table) using scoped_agent;
+    end loop;
+end
+$$;
+
+revoke execute on procedure runtime.erase_agent(uuid) from public;
+grant execute on procedure runtime.erase_agent(uuid) to newton_app;
+
+-- Deletes the vectors of inactive models, of the agent in scope.
+create procedure memory.delete_inactive_embeddings(target_agent uuid)
+language sql
+security definer
+set search_path = pg_catalog
+as $$
+    delete from memory.embeddings as e
+    using memory.active_models as a
+    where
+        a.agent_id = target_agent
+        and target_agent = nullif(current_setting('newton.agent_id', true), '')::uuid
+        and e.agent_id = target_agent
+        and e.model_id <> a.model_id;
+$$;
+
+revoke execute on procedure memory.delete_inactive_embeddings(uuid) from public;
+grant execute on procedure memory.delete_inactive_embeddings(uuid) to newton_app;
+
+-- Redacts texts about somebody outside of memories: task goals, document titles, bundles (which contain their input)
+-- and, where they match the pattern, names of sessions and checkpoints and the reasons in memory.forgotten. Of the agent
+-- in scope; only ids listed in memory.forgotten.
+create procedure memory.redact_references(target_agent uuid, ids uuid[], pattern text)
+language plpgsql
+security definer
+set search_path = pg_catalog
+as $$
+declare
+    scoped_agent uuid := nullif(current_setting('newton.agent_id', true), '')::uuid; -- the session's scope decides, not the argument
+    redacted_ids uuid[];
+begin
+    select array_agg(f.memory_id) into redacted_ids
+    from memory.forgotten as f
+    where f.agent_id = scoped_agent and scoped_agent = target_agent and f.memory_id = any(ids);
+
+    delete from cognition.bundles where agent_id = scoped_agent and bundle_id = any(redacted_ids);
+    update dialogue.tasks set goal = '[forgotten]' where agent_id = scoped_agent and task_id = any(redacted_ids);
+    update dialogue.task_transitions set text = '[forgotten]'
+    where agent_id = scoped_agent and task_id = any(redacted_ids) and text is not null;
+    update heart.documents set title = '[forgotten]', ref = '[forgotten] ' || document_id
+    where agent_id = scoped_agent and document_id = any(redacted_ids);
+    update dialogue.sessions set ref = '[forgotten] ' || session_id
+    where agent_id = scoped_agent and session_id = any(redacted_ids) and ref ~* pattern;
+    update dialogue.checkpoints set name = '[forgotten] ' || gen_random_uuid()
+    where agent_id = scoped_agent and session_id = any(redacted_ids) and name ~* pattern;
+    update memory.forgotten set reason = '[forgotten]'
+    where agent_id = scoped_agent and memory_id = any(redacted_ids) and reason ~* pattern;
+end
+$$;
+
+revoke execute on procedure memory.redact_references(uuid, uuid[], text) from public;
+grant execute on procedure memory.redact_references(uuid, uuid[], text) to newton_app;
+
