@@ -16,7 +16,7 @@ class SystemClock:
         return datetime.now(UTC)
 
 
-class SteppedClock:
+class ManualClock:
     """A clock that moves only when it is told to: for tests and simulations."""
 
     def __init__(self, start: datetime) -> None:
@@ -25,10 +25,10 @@ class SteppedClock:
     def now(self) -> datetime:
         return self._now
 
-    def advance(self, by: timedelta) -> None:
-        self._now += by
+    def advance(self, delta: timedelta) -> None:
+        self._now += delta
 
 
-def stopwatch() -> float:
+def monotonic_ms() -> float:
     """Milliseconds on a clock that never jumps; only differences mean anything."""
     return time.perf_counter() * 1_000

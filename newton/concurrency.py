@@ -9,7 +9,7 @@ T = TypeVar("T")
 
 
 @asynccontextmanager
-async def together() -> AsyncGenerator[asyncio.TaskGroup]:
+async def task_group() -> AsyncGenerator[asyncio.TaskGroup]:
     """A task group. When a task fails the others are cancelled and its own exception is raised, not a group."""
     try:
         async with asyncio.TaskGroup() as tasks:
@@ -18,14 +18,14 @@ async def together() -> AsyncGenerator[asyncio.TaskGroup]:
         raise group.exceptions[0] from group
 
 
-async def within(work: Awaitable[T], *, seconds: float) -> T:
+async def with_timeout(awaitable: Awaitable[T], *, seconds: float) -> T:
     """The result of the work, or TimeoutError when it takes longer; then the work is cancelled."""
     async with asyncio.timeout(seconds):
-        return await work
+        return await awaitable
 
 
 @asynccontextmanager
-async def moving(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
+async def idle_timeout(*, seconds: float) -> AsyncGenerator[Callable[[object], None]]:
     """Calls what is within off with a TimeoutError when it has not called what it gets for so long."""
     clock = asyncio.get_running_loop().time
     async with asyncio.timeout(seconds) as limit:

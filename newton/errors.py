@@ -50,7 +50,7 @@ class ForbiddenError(NewtonError):
     code = "forbidden"
 
 
-class ElsewhereError(NewtonError):
+class OriginNotAllowedError(NewtonError):
     code = "elsewhere"
 
 
@@ -58,11 +58,11 @@ class TooLargeError(NewtonError):
     code = "too_large"
 
 
-class BusyError(NewtonError):
+class OverloadedError(NewtonError):
     code = "busy"
 
 
-class DeadlineError(NewtonError):
+class TimeoutExceededError(NewtonError):
     code = "deadline"
 
 
@@ -74,15 +74,15 @@ class ConflictError(NewtonError):
     code = "conflict"
 
 
-class AtWorkError(ConflictError):
+class InProgressError(ConflictError):
     code = "at_work"
 
 
-class CensoredError(NewtonError):
+class CensorError(NewtonError):
     code = "censored"
 
 
-class GuardedError(NewtonError):
+class GuardrailError(NewtonError):
     code = "guarded"
 
 
@@ -90,7 +90,7 @@ class DatabaseError(NewtonError):
     code = "database_unavailable"
 
 
-class SchemaError(NewtonError):
+class SchemaVersionError(NewtonError):
     code = "schema_mismatch"
 
 
@@ -98,9 +98,9 @@ class ProviderError(NewtonError):
     code = "provider_error"
 
 
-class SpendError(ProviderError):
+class TokenQuotaError(ProviderError):
     code = "spend_ceiling"
 
 
-class WindowError(ProviderError):
+class ContextWindowError(ProviderError):
     code = "window_exceeded"

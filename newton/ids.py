@@ -4,8 +4,8 @@ from uuid import UUID, uuid5
 
 from uuid_utils.compat import uuid7
 
-_AGENTS = UUID("6f2f1c9e-5d0b-5c55-9a53-2d0a6c1f7e11")
-_MODELS = UUID("0b7a6a34-93d5-5d6c-8f0a-7c5b0b1c2f42")
+_AGENT_NAMESPACE = UUID("6f2f1c9e-5d0b-5c55-9a53-2d0a6c1f7e11")
+_MODEL_NAMESPACE = UUID("0b7a6a34-93d5-5d6c-8f0a-7c5b0b1c2f42")
 
 
 def new_id() -> UUID:
@@ -13,11 +13,11 @@ def new_id() -> UUID:
     return uuid7()
 
 
-def agent_id(name: str) -> UUID:
+def derive_agent_id(name: str) -> UUID:
     """The same name is the same agent on every machine, so finding an agent never reads another agent's rows."""
-    return uuid5(_AGENTS, name)
+    return uuid5(_AGENT_NAMESPACE, name)
 
 
-def model_id(identity: str) -> UUID:
+def derive_model_id(identity: str) -> UUID:
     """The same embedding model is the same id in every database."""
-    return uuid5(_MODELS, identity)
+    return uuid5(_MODEL_NAMESPACE, identity)

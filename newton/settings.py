@@ -13,15 +13,15 @@ from pydantic_core import PydanticCustomError
 
 from newton.errors import ConfigError
 
-PREFIX = "NEWTON_"
-CONFIG, TOKEN = "NEWTON_CONFIG", "NEWTON_TOKEN"  # where settings are, and a secret of who asks a daemon: no settings
+ENV_PREFIX = "NEWTON_"
+CONFIG_VARIABLE, TOKEN_VARIABLE = "NEWTON_CONFIG", "NEWTON_TOKEN"  # where settings are, and a secret of who asks a daemon: no settings
 
 # ONNX Runtime would keep an id of the machine in the user's cache folder and look up a host of its vendor's; tiktoken
 # would copy its tables, which are here, into the folder of all users' temporary files.
 QUIET = {"ORT_DISABLE_TELEMETRY": "1", "TIKTOKEN_CACHE_DIR": ""}
 
 # Names that other tools use too; Newton honours them below its own.
-SHARED = {
+SHARED_VARIABLES = {
     "DATABASE_URL": "database_url",
     "OPENAI_API_KEY": "openai_api_key",
     "OPENAI_BASE_URL": "openai_base_url",
@@ -44,22 +44,22 @@ SHARED = {
 }
 
 
-def _without_secrets(address: str) -> str:
+def _check_url(url: str) -> str:
     """Addresses are logged and shown, so no key may hide in one."""
-    parts = urlsplit(address)
+    parts = urlsplit(url)
     if parts.scheme not in ("http", "https") or not parts.netloc:
         raise PydanticCustomError("address", "an address begins with http:// or https://")
     if "@" in parts.netloc or parts.query:
         raise PydanticCustomError("address", "no key may stand in an address; one for a model is OPENAI_API_KEY")
-    return address
+    return url
 
 
-def _off(given: object) -> object:
+def _off_to_zero(value: object) -> object:
     """Nothing, and the words for it, are 0."""
-    return 0 if given is None or (isinstance(given, str) and given.strip().lower() in ("", "none", "off")) else given
+    return 0 if value is None or (isinstance(value, str) and value.strip().lower() in ("", "none", "off")) else value
 
 
-Address = Annotated[str, AfterValidator(_without_secrets)]
+HttpUrl = Annotated[str, AfterValidator(_check_url)]
 
 
 class Settings(BaseModel):
@@ -97,7 +97,7 @@ class Settings(BaseModel):
     embedding_model: str = Field("text-embedding-3-small", description="The model asked when embedding = openai.")
     embedding_dimensions: int = Field(512, ge=8, le=1_300, description="Vector length asked when embedding = openai.")
     openai_api_key: SecretStr | None = Field(None, description="Key for the chat (and embedding) endpoint.")
-    openai_base_url: Address | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
+    openai_base_url: HttpUrl | None = Field(None, description="Any OpenAI-compatible server: Ollama, llama.cpp, vLLM.")
     openai_model: str = Field("gpt-4o-mini", description="The chat model to ask for.")
     llm_timeout: float = Field(60.0, gt=0, le=3_600, description="Seconds for one model call in all, retry included.")
     llm_tokens_per_day: int = Field(2_000_000, ge=0, description="Ceiling of model tokens per agent and UTC day.")
@@ -133,7 +133,7 @@ class Settings(BaseModel):
     rag_chunk_overlap: int = Field(50, ge=0, le=500, description="With so many tokens of one the next one begins.")
     rag_top_k_max: int = Field(5, ge=1, le=100, description="Artifacts of the session looked at for an input.")
     rag_similarity_threshold: float = Field(0.25, ge=0, le=1, description="From this likeness on an artifact goes in.")
-    rag_re_rank_top_n: Annotated[int, BeforeValidator(_off)] = Field(
+    rag_re_rank_top_n: Annotated[int, BeforeValidator(_off_to_zero)] = Field(
         20, ge=0, le=200, description="So many artifacts are looked at and ordered by their words too; 0 or none: off."
     )
     rag_final_top_k: int = Field(3, ge=0, le=50, description="So many artifacts of a session go into a context.")
@@ -145,7 +145,7 @@ class Settings(BaseModel):
     )
     convo_summary_max_tokens: int = Field(400, ge=50, le=4_000, description="What the summary of a session may have.")
     embeddings_device: Literal["cpu"] = Field("cpu", description="Where embeddings are made: there is only the CPU.")
-    search_url: Address | None = Field(
+    search_url: HttpUrl | None = Field(
         None, description="A SearXNG-compatible search that is asked for what is of these days. Unset: never."
     )
     profile: str | None = Field(None, description="How memories are scored. Unset: the frame's own profile.")
@@ -192,9 +192,9 @@ def load(flags: Mapping[str, object] | None = None, env: Mapping[str, str] | Non
         raise ConfigError(f"The setting {name!r} is not usable: {first['msg']}.", hint=_hint_for(name)) from None
 
 
-def token(env: Mapping[str, str] | None = None) -> SecretStr | None:
+def read_token(env: Mapping[str, str] | None = None) -> SecretStr | None:
     """The token for a daemon that the environment names."""
-    given = (os.environ if env is None else env).get(TOKEN, "").strip()  # noqa: TID251 (as above)
+    given = (os.environ if env is None else env).get(TOKEN_VARIABLE, "").strip()  # noqa: TID251 (as above)
     return SecretStr(given) if given else None
 
 
@@ -204,15 +204,15 @@ def quieten_libraries() -> None:
 
 
 def _from_environment(env: Mapping[str, str]) -> dict[str, Any]:
-    shared = {SHARED[name]: value for name, value in env.items() if name in SHARED and value}
-    own = {name: value for name, value in env.items() if name.startswith(PREFIX) and name not in (CONFIG, TOKEN)}
+    shared = {SHARED_VARIABLES[name]: value for name, value in env.items() if name in SHARED_VARIABLES and value}
+    own = {name: value for name, value in env.items() if name.startswith(ENV_PREFIX) and name not in (CONFIG_VARIABLE, TOKEN_VARIABLE)}
     for name in own:
-        _refuse_unknown(name.removeprefix(PREFIX).lower(), shown=name, known={PREFIX + f.upper() for f in FIELDS})
-    return {**shared, **{name.removeprefix(PREFIX).lower(): value for name, value in own.items()}}
+        _check_setting_name(name.removeprefix(ENV_PREFIX).lower(), shown_as=name, known={ENV_PREFIX + f.upper() for f in SETTING_NAMES})
+    return {**shared, **{name.removeprefix(ENV_PREFIX).lower(): value for name, value in own.items()}}
 
 
 def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
-    chosen = env.get(CONFIG)
+    chosen = env.get(CONFIG_VARIABLE)
     path = Path(chosen or "newton.toml")
     if not path.is_file():
         if chosen:
@@ -223,25 +223,25 @@ def _from_file(env: Mapping[str, str]) -> dict[str, Any]:
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} is not valid TOML: {error}.", hint="Mend that line or delete the file.") from None
     for name in given:
-        _refuse_unknown(name, shown=f"{name} in {path}", known=FIELDS)
+        _check_setting_name(name, shown_as=f"{name} in {path}", known=SETTING_NAMES)
     return given
 
 
-def _refuse_unknown(name: str, *, shown: str, known: set[str]) -> None:
-    if name in FIELDS:
+def _check_setting_name(name: str, *, shown_as: str, known: set[str]) -> None:
+    if name in SETTING_NAMES:
         return
-    if name.lower() in FIELDS:
+    if name.lower() in SETTING_NAMES:
         raise ConfigError(
-            f"{shown} is not a setting.", hint=f"In a file it is written in small letters: {name.lower()}."
+            f"{shown_as} is not a setting.", hint=f"In a file it is written in small letters: {name.lower()}."
         )
-    near = difflib.get_close_matches(shown.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
+    near = difflib.get_close_matches(shown_as.split(" ", maxsplit=1)[0], sorted(known), n=1, cutoff=0.5)
     hint = f"Did you mean {near[0]}?" if near else "`newton doctor` lists every setting."
-    raise ConfigError(f"{shown} is not a setting.", hint=hint)
+    raise ConfigError(f"{shown_as} is not a setting.", hint=hint)
 
 
 def _hint_for(name: str) -> str:
     field = Settings.model_fields.get(name.split(".", maxsplit=1)[0])
-    return f"{field.description} Set {PREFIX}{name.upper()} or {name} in newton.toml." if field else ""
+    return f"{field.description} Set {ENV_PREFIX}{name.upper()} or {name} in newton.toml." if field else ""
 
 
-FIELDS = set(Settings.model_fields)
+SETTING_NAMES = set(Settings.model_fields)

@@ -18,14 +18,14 @@ import asyncpg
 from newton import ids
 from newton.db.pool import Database, Tx
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.queue import Claimed, Did, Outcome
-from newton.runtime.jobs.schedule import minutely
-from newton.runtime.jobs.work import Pace, Worker
+from newton.runtime.jobs.queue import ClaimedRun, RunResult, JobOutcome
+from newton.runtime.jobs.schedule import every_minutes
+from newton.runtime.jobs.work import WorkerTimings, JobWorker
 from tests.support import NOON, until
 
 NAMES = ("one", "two", "three", "four")
 # Nothing is renewed, so that a worker who was stopped does not hear that it has lost its runs: the fence alone is left.
-QUICK = Pace(lease=0.6, renew=60, poll=0.1, drain=1.0)
+QUICK = WorkerTimings(lease=0.6, renew=60, poll=0.1, drain=1.0)
 # Whoever ends a run writes a row; nothing but the fence keeps a second one out.
 EFFECTS = """
 create table public.effects (agent_id uuid, name text, slot timestamptz, epoch bigint, pid integer);
@@ -41,26 +41,26 @@ returning name, slot
 """
 
 
-async def works(dsn: str, pace: Pace, seconds: float) -> None:
+async def works(dsn: str, pace: WorkerTimings, seconds: float) -> None:
     """A worker whose runs take about so long, half of it with their effect written and not yet committed."""
 
-    async def run(claimed: Claimed) -> Outcome:
+    async def run(claimed: ClaimedRun) -> JobOutcome:
         await asyncio.sleep(seconds * random.random())
 
-        async def write(tx: Tx) -> Did:
+        async def write(tx: Tx) -> RunResult:
             row = (claimed.agent_id, claimed.name, claimed.slot, claimed.epoch, os.getpid())
             await tx.execute("insert into public.effects values ($1, $2, $3, $4, $5)", *row)
             await asyncio.sleep(seconds * random.random())
             return {}
 
-        return Outcome(because="it was due", did={}, write=write)
+        return JobOutcome(reason="it was due", result={}, write=write)
 
     stop = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stop.set)
     db = await Database.open(dsn)
-    worker = Worker(db, run, replace(pace, tick=1e9), holder=str(os.getpid()))
+    worker = JobWorker(db, run, replace(pace, tick=1e9), holder=str(os.getpid()))
     # slots are the driver's: what this worker notes was noted before
-    await worker.work({name: minutely(60 * 24 * 7 * 1_000) for name in NAMES}, stop)
+    await worker.work({name: every_minutes(60 * 24 * 7 * 1_000) for name in NAMES}, stop)
     await db.close()
 
 
@@ -70,7 +70,7 @@ class Crew:
 
     dsn: str
     owner: "asyncpg.Pool[Any]"
-    pace: Pace
+    pace: WorkerTimings
     seconds: float
     fenced: bool
     dice: random.Random
@@ -154,7 +154,7 @@ async def left(owner: "asyncpg.Pool[Any]") -> int:
 
 
 @asynccontextmanager
-async def crew(dsn: str, workers: int, *, pace: Pace, seconds: float, fenced: bool = True) -> AsyncGenerator[Crew]:
+async def crew(dsn: str, workers: int, *, pace: WorkerTimings, seconds: float, fenced: bool = True) -> AsyncGenerator[Crew]:
     owner = await asyncpg.create_pool(dsn, min_size=1, max_size=4)
     await owner.execute(EFFECTS)
     made = Crew(dsn, owner, pace, seconds, fenced, random.Random(22))
@@ -171,7 +171,7 @@ async def crew(dsn: str, workers: int, *, pace: Pace, seconds: float, fenced: bo
 
 async def fill(owner: "asyncpg.Pool[Any]", agents: int, *, slot: int = 0) -> int:
     """A slot of every job for each of so many agents; how many those are."""
-    each = [ids.agent_id(f"agent {n}") for n in range(agents)]
+    each = [ids.derive_agent_id(f"agent {n}") for n in range(agents)]
     await owner.execute(
         "insert into runtime.agents select a, 'agent ' || n, $2"
         " from unnest($1::uuid[]) with ordinality as u (a, n) on conflict do nothing",
@@ -202,7 +202,7 @@ def main(words: Sequence[str]) -> None:
     dsn, lease, renew, poll, seconds, fenced = words
     if fenced == "0":
         queue.SQL["finish_run"] = replace(queue.SQL["finish_run"], sql=UNFENCED)
-    pace = Pace(lease=float(lease), renew=float(renew), poll=float(poll), drain=1.0)
+    pace = WorkerTimings(lease=float(lease), renew=float(renew), poll=float(poll), drain=1.0)
     asyncio.run(works(dsn, pace, float(seconds)))
 
 

@@ -20,9 +20,9 @@ from hypothesis import settings as hypothesis_settings
 from pgvector.asyncpg import register_vector
 
 from newton import ids
-from newton.content.shipped import shipped
-from newton.db.door import prepare
-from newton.db.embedded import temporary
+from newton.content.shipped import data_folder
+from newton.db.door import prepare_database
+from newton.db.embedded import temporary_server
 from newton.db.pool import Database, Tx, begin
 from newton.memory import agents
 from tests.emptied import Common, opened
@@ -63,7 +63,7 @@ def server() -> Iterator[str]:
     elif _docker_answers():
         yield from _container()
     else:
-        with temporary() as embedded:
+        with temporary_server() as embedded:
             yield embedded.dsn("postgres", database="postgres")
 
 
@@ -96,7 +96,7 @@ async def template(server: str) -> AsyncIterator[str]:
     name = f"newton_template_{uuid.uuid4().hex[:8]}"
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name}")
-    await prepare(on(server, name), schema=shipped("schema"))
+    await prepare_database(on(server, name), schema=data_folder("schema"))
     yield name
     await admin.execute(f"drop database {name} with (force)")
     await admin.close()
@@ -140,7 +140,7 @@ def db(common: Common, dsn: str) -> Database:
 
 @pytest.fixture
 async def agent(db: Database) -> uuid.UUID:
-    return await agents.agent(db, "ana", now=NOON)
+    return await agents.get_or_create_agent(db, "ana", now=NOON)
 
 
 @pytest.fixture(scope="session")
@@ -160,8 +160,8 @@ async def line(shared: str) -> AsyncIterator[Tx]:
 @pytest.fixture
 async def tx(line: Tx) -> AsyncIterator[Tx]:
     """One unit of work in the scope of a fresh agent `ana`, undone at the end."""
-    agent_id = ids.agent_id("ana")
+    agent_id = ids.derive_agent_id("ana")
     await begin(line, agent_id)
-    await agents.SQL["insert_agent"].run(line, agent_id=agent_id, name="ana", now=NOON)
+    await agents.SQL["insert_agent"].execute(line, agent_id=agent_id, name="ana", now=NOON)
     yield line
     await line.execute("rollback")

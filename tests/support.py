@@ -11,18 +11,18 @@ from hypothesis import settings
 
 from newton import ids
 from newton.agent.scope import AgentScope
-from newton.agent.sending import SAID
-from newton.clock import Clock, SteppedClock
+from newton.agent.sending import INPUT_HEADER
+from newton.clock import Clock, ManualClock
 from newton.db.pool import Database, Tx
-from newton.heart.lifecycle.engine import Ground
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Count, Teller, Trust
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.memory import TokenCounter, WriteContext, Trust
 from newton.providers.chat import ChatMessage
 from newton.providers.embedding import Embedder
 
 NOON = datetime(2026, 11, 21, 12, tzinfo=UTC)
-ANA = ids.agent_id("ana")
-BEN = ids.agent_id("ben")
+ANA = ids.derive_agent_id("ana")
+BEN = ids.derive_agent_id("ben")
 EXAMPLES = 40  # of each property; scripts/test-slow tries ten times as many
 
 
@@ -42,9 +42,9 @@ def teller(
     trust: Trust = "user",
     origin: str = "test",
     now: datetime = NOON,
-    count_tokens: Count = count,
-) -> Teller:
-    return Teller(agent_id=agent_id, now=now, origin=origin, trust=trust, count_tokens=count_tokens)
+    count_tokens: TokenCounter = count,
+) -> WriteContext:
+    return WriteContext(agent_id=agent_id, now=now, origin=origin, trust=trust, count_tokens=count_tokens)
 
 
 def agent_scope(
@@ -52,8 +52,8 @@ def agent_scope(
     agent_id: UUID,
     db: Database,
     clock: Clock | None = None,
-    count_tokens: Count = count,
-    thresholds: Thresholds | None = None,
+    count_tokens: TokenCounter = count,
+    thresholds: LifecycleThresholds | None = None,
     embedder: Embedder | None = None,
     origin: str = "test",
     trust: Trust = "user",
@@ -61,19 +61,19 @@ def agent_scope(
     return AgentScope(
         agent_id=agent_id,
         db=db,
-        clock=clock or SteppedClock(NOON),
+        clock=clock or ManualClock(NOON),
         count_tokens=count_tokens,
-        thresholds=thresholds or Thresholds(),
+        thresholds=thresholds or LifecycleThresholds(),
         embedder=embedder,
         origin=origin,
         trust=trust,
     )
 
 
-def ground(ctx: Teller | None = None) -> Ground:
+def ground(ctx: WriteContext | None = None) -> LifecycleContext:
     ctx = ctx or teller()
     own = {field.name: getattr(ctx, field.name) for field in fields(ctx)}
-    return Ground(**own, thresholds=Thresholds())
+    return LifecycleContext(**own, thresholds=LifecycleThresholds())
 
 
 async def until(holds: Callable[[], Awaitable[bool]], *, seconds: float = 10) -> None:
@@ -100,5 +100,5 @@ async def part(tx: Tx) -> AsyncGenerator[None]:
 def apart(prompt: Sequence[ChatMessage]) -> tuple[str, list[tuple[str, str]]]:
     """What a model was told of what is known, and what was said to it with who said it."""
     system, *talk, last = prompt
-    known, _, said = last.text.rpartition(SAID)
+    known, _, said = last.text.rpartition(INPUT_HEADER)
     return system.text + known, [*((one.role, one.text) for one in talk), (last.role, said)]

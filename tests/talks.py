@@ -8,43 +8,43 @@ from uuid import UUID
 from hypothesis import strategies as st
 
 from newton.dialogue.compaction import telling
-from newton.dialogue.compaction.strategies import Block, Sight, Strategy, allowed
-from newton.dialogue.lines import Line, Placed, Role, written
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Shown, cost, shown
-from newton.memory.memory import Count
-from newton.providers.chat import Call
+from newton.dialogue.compaction.strategies import CompactionBlock, ViewState, CompactionStrategy, refusal_reason
+from newton.dialogue.lines import Message, StoredMessage, Role, dump_calls
+from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, ViewMessage, count_tokens, build_view
+from newton.memory.memory import TokenCounter
+from newton.providers.chat import ToolCall
 from tests.support import NOON, count
 
 SESSION = UUID(int=1)
 
 
-def placed(lines: Sequence[Line], *, by: Count = count) -> list[Placed]:
+def placed(lines: Sequence[Message], *, by: TokenCounter = count) -> list[StoredMessage]:
     """Lines as a log has them."""
     return [
-        Placed(
+        StoredMessage(
             session_id=SESSION,
             position=n,
-            tokens=max(by(line.content) + (by(written(line.calls) or "") if line.calls else 0), 1),
-            line=line,
+            tokens=max(by(line.content) + (by(dump_calls(line.calls) or "") if line.calls else 0), 1),
+            message=line,
         )
         for n, line in enumerate(lines)
     ]
 
 
-def says(role: Role, text: str) -> Line:
-    return Line(role=role, content=text, said_at=NOON)
+def says(role: Role, text: str) -> Message:
+    return Message(role=role, content=text, said_at=NOON)
 
 
-def calls(*ids: str, text: str = "", arguments: str = '{"path": "src/app.py"}') -> Line:
-    made = tuple(Call(one, "read_file", arguments) for one in ids)
-    return Line(role="assistant", content=text, said_at=NOON, calls=made)
+def calls(*ids: str, text: str = "", arguments: str = '{"path": "src/app.py"}') -> Message:
+    made = tuple(ToolCall(one, "read_file", arguments) for one in ids)
+    return Message(role="assistant", content=text, said_at=NOON, calls=made)
 
 
-def gives(answers: str | None, text: str) -> Line:
-    return Line(role="tool", name="read_file", content=text, said_at=NOON, answers=answers)
+def gives(answers: str | None, text: str) -> Message:
+    return Message(role="tool", name="read_file", content=text, said_at=NOON, tool_call_id=answers)
 
 
-def turn(number: int, *, work: int = 2, words: int = 40, reply: int = 20) -> list[Line]:
+def turn(number: int, *, work: int = 2, words: int = 40, reply: int = 20) -> list[Message]:
     """A whole turn: an input, some pairs of calls and answers, a reply."""
     lines = [says("user", f"Please look at part {number} of the importer.")]
     for step in range(work):
@@ -67,9 +67,9 @@ STEPS = st.sampled_from(
 
 
 @st.composite
-def logs(draw: st.DrawFn, *, most: int = 40, reused: bool | None = None) -> list[Placed]:
+def logs(draw: st.DrawFn, *, most: int = 40, reused: bool | None = None) -> list[StoredMessage]:
     """Any log that can be written: roles in any order, calls that wait or are never answered, ids that come again."""
-    lines: list[Line] = []
+    lines: list[Message] = []
     waiting: list[str] = []
     again = draw(st.booleans()) if reused is None else reused
     for number, step in enumerate(draw(st.lists(STEPS, max_size=most))):
@@ -91,9 +91,9 @@ def logs(draw: st.DrawFn, *, most: int = 40, reused: bool | None = None) -> list
 
 
 @st.composite
-def worked(draw: st.DrawFn, *, most: int = 30) -> list[Placed]:
+def worked(draw: st.DrawFn, *, most: int = 30) -> list[StoredMessage]:
     """A log of turns as programs write them, with a system's lines, silence and open calls among them."""
-    lines: list[Line] = []
+    lines: list[Message] = []
     sizes = st.tuples(st.integers(0, 3), st.sampled_from([1, 30, 200]), st.sampled_from([1, 20, 60]))
     for number, (work, words, reply) in enumerate(draw(st.lists(sizes, min_size=1, max_size=most))):
         odd = draw(st.sampled_from(["", "", "", "", "", "system", "open", "silent"]))
@@ -111,25 +111,25 @@ def worked(draw: st.DrawFn, *, most: int = 30) -> list[Placed]:
 class Told:
     """A log with what was laid over it."""
 
-    def __init__(self, log: Sequence[Placed], *, pinned: frozenset[int] = frozenset()) -> None:
+    def __init__(self, log: Sequence[StoredMessage], *, pinned: frozenset[int] = frozenset()) -> None:
         self.log, self.pinned = list(log), pinned
-        self.entries: list[Entry] = []
+        self.entries: list[CompactionEntry] = []
         self._clock = numbers(1)
 
     @property
-    def view(self) -> list[Shown]:
-        return shown(self.log, self.entries)
+    def view(self) -> list[ViewMessage]:
+        return build_view(self.log, self.entries)
 
-    def run(self, strategies: Sequence[Strategy], most: int, *, rounds: int = 4) -> list[Entry]:
+    def run(self, strategies: Sequence[CompactionStrategy], most: int, *, rounds: int = 4) -> list[CompactionEntry]:
         """One compaction as the agent does it; returns what it made."""
-        made: list[Entry] = []
+        made: list[CompactionEntry] = []
         for strategy in strategies:
             for _ in range(rounds):
-                sight = Sight(self.view, most, self.pinned)
+                sight = ViewState(self.view, most, self.pinned)
                 fresh = [
                     entry
                     for block in strategy.plan(sight)
-                    if allowed(block, sight) is None and (entry := self._entry(strategy.name, block))
+                    if refusal_reason(block, sight) is None and (entry := self._entry(strategy.name, block))
                 ]
                 if not fresh:
                     break
@@ -137,29 +137,29 @@ class Told:
                 made += fresh
         return made
 
-    def plans(self, strategies: Sequence[Strategy], most: int) -> list[Block]:
-        return [b for strategy in strategies for b in strategy.plan(Sight(self.view, most, self.pinned))]
+    def plans(self, strategies: Sequence[CompactionStrategy], most: int) -> list[CompactionBlock]:
+        return [b for strategy in strategies for b in strategy.plan(ViewState(self.view, most, self.pinned))]
 
     @property
     def tokens(self) -> int:
-        return cost(self.view)
+        return count_tokens(self.view)
 
-    def lay(self, block: Block) -> None:
+    def lay(self, block: CompactionBlock) -> None:
         """Tells of a block, whatever a strategy would say to it."""
         made = self._entry("by hand", block)
         assert made is not None
         self.entries.append(made)
 
-    def _entry(self, strategy: str, block: Block) -> Entry | None:
+    def _entry(self, strategy: str, block: CompactionBlock) -> CompactionEntry | None:
         if block.kind == "mask":
-            text = telling.masked(block.items[0], most=block.most, count=count)
+            text = telling.mask_output(block.items[0], max_tokens=block.max_tokens, count_tokens=count)
         else:
-            account = telling.account(block.items)
-            text = telling.written(block.kind, account, block.items, most=block.most, count=count)
+            account = telling.summarize_block(block.items)
+            text = telling.render_summary(block.kind, account, block.items, max_tokens=block.max_tokens, count_tokens=count)
         if count(text) + MESSAGE_TOKENS >= block.tokens:
             return None
         number = next(self._clock)
-        return Entry(
+        return CompactionEntry(
             entry_id=UUID(int=number),
             kind=block.kind,
             first=block.first,
@@ -168,7 +168,7 @@ class Told:
             tokens=count(text),
             before=block.tokens,
             strategy=strategy,
-            prompt=telling.RULES,
+            prompt=telling.RULES_VERSION,
             model=None,
             made_at=NOON + timedelta(seconds=number),
         )

@@ -5,26 +5,26 @@ from dataclasses import dataclass
 from newton.agent.scope import AgentScope
 from newton.errors import NotFoundError
 from newton.heart import entities
-from newton.heart.entities import Listed, Reached
+from newton.heart.entities import EntitySummary, ReachedRelation
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acquaintance:
+class EntityService:
     """Of one agent."""
 
     scope: AgentScope
 
-    async def listed(self, *, most: int) -> list[tuple[Listed, float]]:
+    async def list_entities(self, *, limit: int) -> list[tuple[EntitySummary, float]]:
         """The most salient, each with its salience."""
         now = self.scope.now()
         async with self.scope.transaction() as tx:
-            known = await entities.listed(tx, agent_id=self.scope.agent_id, most=most)
-        return sorted(((e, e.salience(now)) for e in known), key=lambda pair: -pair[1])
+            known = await entities.list_entities(tx, agent_id=self.scope.agent_id, limit=limit)
+        return sorted(((e, e.salience_at(now)) for e in known), key=lambda pair: -pair[1])
 
-    async def around(self, name: str, *, depth: int) -> list[Reached]:
+    async def find_related_entities(self, name: str, *, depth: int) -> list[ReachedRelation]:
         """What belongs to the one of that name, near things first. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
-            found = (await entities.index(tx, agent_id=self.scope.agent_id)).resolve(name)
+            found = (await entities.load_index(tx, agent_id=self.scope.agent_id)).resolve(name)
             if found is None:
                 raise NotFoundError(f"Nothing of the name {name!r} is known.", hint="`newton entities` lists names.")
-            return await entities.around(tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth)
+            return await entities.find_relations(tx, [found.entity_id], agent_id=self.scope.agent_id, depth=depth)

@@ -2,64 +2,64 @@
 
 import re
 
-from newton.agent.asking import Asking
-from newton.db.pool import in_unit_of_work
+from newton.agent.asking import StructuredLLM
+from newton.db.pool import in_transaction
 from newton.dialogue import abridging
-from newton.errors import SpendError
-from newton.heart.extracting import Shortened, shortening_prompt
-from newton.memory.hygiene import mended
-from newton.memory.memory import Count, Teller
+from newton.errors import TokenQuotaError
+from newton.heart.extracting import ShortenedOutput, build_shortening_prompt
+from newton.memory.hygiene import clean_model_text
+from newton.memory.memory import TokenCounter, WriteContext
 from newton.memory.representations import one_line
 
-FORM_TOKENS = 50  # what the form around the words costs, and more than most models pass a limit by
-LONGEST = 24_000  # characters that a model is asked to read
+SCHEMA_OVERHEAD_TOKENS = 50  # what the form around the words costs, and more than most models pass a limit by
+MAX_INPUT_CHARS = 24_000  # characters that a model is asked to read
 
 
-async def compress(asking: Asking, content: str, max_tokens: int) -> str | None:
+async def summarize_text(llm: StructuredLLM, content: str, max_tokens: int) -> str | None:
     """The content in at most so many tokens, as one line; None when what the model gave is not short enough.
 
     Raises SpendError when the call could pass the day's ceiling, and ProviderError when no answer comes.
     """
-    assert not in_unit_of_work()
-    answer = await asking.fill(
-        shortening_prompt(content[:LONGEST], most=max_tokens),
-        Shortened,
+    assert not in_transaction()
+    answer = await llm.complete(
+        build_shortening_prompt(content[:MAX_INPUT_CHARS], max_tokens=max_tokens),
+        ShortenedOutput,
         purpose="compress",
-        max_tokens=max_tokens + FORM_TOKENS,
+        max_tokens=max_tokens + SCHEMA_OVERHEAD_TOKENS,
     )
-    return accepted(answer.words if answer else "", content, most=max_tokens, count=asking.scope.count_tokens)
+    return accept_summary(answer.words if answer else "", content, max_tokens=max_tokens, count_tokens=llm.scope.count_tokens)
 
 
-def accepted(words: str, content: str, *, most: int, count: Count) -> str | None:
+def accept_summary(text: str, content: str, *, max_tokens: int, count_tokens: TokenCounter) -> str | None:
     """The words as a form may hold them, if they are any, not more than `most` tokens, and shorter than the content.
     Pure."""
-    line = one_line(mended(words))
-    if not re.search(r"\w", line) or count(line) > most or count(line) >= count(content):
+    line = one_line(clean_model_text(text))
+    if not re.search(r"\w", line) or count_tokens(line) > max_tokens or count_tokens(line) >= count_tokens(content):
         return None
     return line
 
 
-async def shorten(asking: Asking, ctx: Teller, *, most: int) -> int:
+async def summarize_lines(llm: StructuredLLM, ctx: WriteContext, *, limit: int) -> int:
     """Has a model tell at most so many lines shorter, of those that no short form holds; how many it did.
 
     It ends early when the day's ceiling is reached. Raises ProviderError when the model fails; what was told until then
     is kept.
     """
-    async with asking.scope.db.work(ctx.agent_id) as tx:
-        lines = await abridging.cut(tx, agent_id=ctx.agent_id, most=most)
+    async with llm.scope.db.transaction(ctx.agent_id) as tx:
+        lines = await abridging.find(tx, agent_id=ctx.agent_id, limit=limit)
     told = 0
     for line in lines:
-        room = abridging.room(line, count=asking.scope.count_tokens)
-        async with asking.scope.db.work(ctx.agent_id) as tx:
-            before, words = await abridging.known(tx, line.content, agent_id=ctx.agent_id, most=max(room, 1))
+        room = abridging.token_budget(line, count_tokens=llm.scope.count_tokens)
+        async with llm.scope.db.transaction(ctx.agent_id) as tx:
+            before, words = await abridging.find_summary(tx, line.content, agent_id=ctx.agent_id, max_tokens=max(room, 1))
         if not before and room > 0:
             try:
-                words = await compress(asking, line.content, room)
-            except SpendError:
+                words = await summarize_text(llm, line.content, room)
+            except TokenQuotaError:
                 break
-        async with asking.scope.db.work(ctx.agent_id) as tx:
-            await abridging.keep(tx, line.content, words, of=line.memory_id, most=max(room, 1), ctx=ctx)
+        async with llm.scope.db.transaction(ctx.agent_id) as tx:
+            await abridging.save_summary(tx, line.content, words, memory_id=line.memory_id, max_tokens=max(room, 1), ctx=ctx)
             if words:
-                await abridging.retell(tx, [(line, words)], ctx=ctx)
+                await abridging.apply_summaries(tx, [(line, words)], ctx=ctx)
                 told += 1
     return told

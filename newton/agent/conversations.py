@@ -7,36 +7,36 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.agent.compacting import Compacting
+from newton.agent.compacting import CompactionService
 from newton.agent.scope import AgentScope
-from newton.agent.telling import tell
+from newton.agent.telling import publish
 from newton.db.pool import Tx
 from newton.dialogue import branches, closing, entries, log, sessions
-from newton.dialogue.branches import Branch, Checkpoint, Excerpt
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.entries import Listed, Tally
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.log import Injection
-from newton.dialogue.view import Shown, cost
+from newton.dialogue.branches import BranchSummary, SessionCheckpoint, SessionExcerpt
+from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.dialogue.entries import EntryStatus, CompactionStats
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.log import InjectedRange
+from newton.dialogue.view import ViewMessage, count_tokens
 from newton.errors import InputError, NotFoundError
 from newton.ids import new_id
 
-INJECTED = 4  # this part of the room for a conversation is for lines of others at most
+INJECTED_DIVISOR = 4  # this part of the room for a conversation is for lines of others at most
 
 
-class Seen(NamedTuple):
+class SessionView(NamedTuple):
     """A view, what it costs, and what the lines behind it cost."""
 
-    view: Sequence[Shown]
+    view: Sequence[ViewMessage]
     tokens: int
     logged: int
 
 
-class Preview(NamedTuple):
+class ViewPreview(NamedTuple):
     """What would be sent in so many tokens of `room`, and what it costs; what all lines cost; how many of them an entry
     stands for, how many are left out, and how many messages are cut."""
 
-    view: Sequence[Shown]
+    view: Sequence[ViewMessage]
     tokens: int
     logged: int
     room: int
@@ -46,23 +46,23 @@ class Preview(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversations:
+class SessionService:
     """For one agent. Sessions are called by their refs. `room` is what a conversation may cost in a request."""
 
     scope: AgentScope
-    compacting: Compacting
-    room: int
+    compaction: CompactionService
+    conversation_tokens: int
 
-    async def list(self) -> Sequence[Branch]:
+    async def list_sessions(self) -> Sequence[BranchSummary]:
         """Every session, the one that was used last comes last."""
         async with self.scope.transaction() as tx:
-            return await branches.branches(tx, agent_id=self.scope.agent_id)
+            return await branches.list_branches(tx, agent_id=self.scope.agent_id)
 
-    async def known(self, ref: str) -> bool:
+    async def exists(self, ref: str) -> bool:
         """Whether a session of that name has begun."""
         try:
             async with self.scope.transaction() as tx:
-                await self._session(tx, ref)
+                await self._resolve_session(tx, ref)
         except NotFoundError:
             return False
         return True
@@ -70,196 +70,196 @@ class Conversations:
     async def begin(self, ref: str | None) -> UUID:
         """Return the session of that name, begun if it is new; without a name, a new one."""
         async with self.scope.transaction() as tx:
-            return await begun(tx, ref or str(new_id()), agent_id=self.scope.agent_id, now=self.scope.now())
+            return await get_or_create_session(tx, ref or str(new_id()), agent_id=self.scope.agent_id, now=self.scope.now())
 
     async def close(self, session_id: UUID) -> None:
         """End a conversation: what was said becomes an episode."""
         async with self.scope.transaction() as tx:
-            made = await closing.close(tx, session_id=session_id, ctx=self.scope.write_context("agent"))
+            made = await closing.close_session(tx, session_id=session_id, ctx=self.scope.write_context("agent"))
             self.scope.publish("session.closed", {"session_id": str(session_id), "episodes": made})
 
-    async def append(self, ref: str, lines: Sequence[Line]) -> Sequence[Placed]:
+    async def append(self, ref: str, lines: Sequence[Message]) -> Sequence[StoredMessage]:
         """Adds lines that the session does not have; it is begun if there is none. Raises as sessions.append does.
 
         Of lines without a ref that are alike each counts, and the same lines given again are there already.
         """
         async with self.scope.transaction() as tx:
-            session_id = await begun(tx, ref, agent_id=self.scope.agent_id, now=self.scope.now())
-            placed = await sessions.append(tx, _counted(lines), session_id=session_id, ctx=self.scope.write_context())
+            session_id = await get_or_create_session(tx, ref, agent_id=self.scope.agent_id, now=self.scope.now())
+            placed = await sessions.append(tx, _number_duplicates(lines), session_id=session_id, ctx=self.scope.write_context())
             if placed:
-                self._tell("appended", session_id, lines=len(placed))
+                self._publish("appended", session_id, lines=len(placed))
             return placed
 
-    async def log(self, ref: str, *, first: int = 0, last: int = log.END) -> Sequence[Placed]:
+    async def read_log(self, ref: str, *, first: int = 0, last: int = log.MAX_POSITION) -> Sequence[StoredMessage]:
         """Every line, or those from one place to another, those of its ancestors included."""
         async with self.scope.transaction() as tx:
-            part = [log.Stretch(first, last)]
-            return await log.lines(tx, part, agent_id=self.scope.agent_id, session_id=await self._session(tx, ref))
+            part = [log.MessageRange(first, last)]
+            return await log.load_messages(tx, part, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref))
 
-    async def view(self, ref: str) -> Seen:
+    async def get_view(self, ref: str) -> SessionView:
         """The session as it is shown now, however long."""
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
-            logged = await log.size(tx, agent_id=self.scope.agent_id, session_id=session_id)
-            view = (await log.read(tx, agent_id=self.scope.agent_id, session_id=session_id)).view
-        return Seen(view, cost(view), logged)
+            session_id = await self._resolve_session(tx, ref)
+            logged = await log.get_token_count(tx, agent_id=self.scope.agent_id, session_id=session_id)
+            view = (await log.load_view(tx, agent_id=self.scope.agent_id, session_id=session_id)).view
+        return SessionView(view, count_tokens(view), logged)
 
-    async def preview(self, ref: str, *, most: int | None = None) -> Preview:
+    async def preview(self, ref: str, *, max_tokens: int | None = None) -> ViewPreview:
         """What a request in `most` tokens, or in the room there is, would be sent, made shorter without a model where
         that is due. Writes nothing. Raises InputError when so few hold no line."""
-        room = self._room(most)
+        room = self._token_limit(max_tokens)
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
-            logged = await log.size(tx, agent_id=self.scope.agent_id, session_id=session_id)
-        whole = await self.compacting.preview(session_id, most=room)
-        sent = fitted(whole, most=room, count=self.scope.count_tokens)
-        if whole and (not sent or cost(sent) > room):
+            session_id = await self._resolve_session(tx, ref)
+            logged = await log.get_token_count(tx, agent_id=self.scope.agent_id, session_id=session_id)
+        whole = await self.compaction.preview(session_id, max_tokens=room)
+        sent = fit_to_budget(whole, max_tokens=room, count_tokens=self.scope.count_tokens)
+        if whole and (not sent or count_tokens(sent) > room):
             hint = f"The last one alone costs {whole[-1].tokens:,}; a part of it is shown in a few more."
             raise InputError(f"A view of {room:,} tokens holds no line of {ref}.", hint=hint)
         words = {item.first: item.text for item in whole if item.kind != "injected"}
         told = [item for item in sent if item.kind not in ("injected", "left_out")]
-        return Preview(
+        return ViewPreview(
             view=sent,
-            tokens=cost(sent),
+            tokens=count_tokens(sent),
             logged=logged,
             room=room,
-            shorter=len(_places(item for item in told if item.entry_id)),
-            left_out=len(_places(whole) - _places(told)),
+            shorter=len(_covered_positions(item for item in told if item.entry_id)),
+            left_out=len(_covered_positions(whole) - _covered_positions(told)),
             cut=sum(item.text != words[item.first] for item in told),
         )
 
-    async def compact(self, ref: str, *, most: int | None = None) -> tuple[Seen, Seen]:
+    async def compact(self, ref: str, *, max_tokens: int | None = None) -> tuple[SessionView, SessionView]:
         """Makes the session shorter where that is due in so many tokens, or in the room there is: before and after."""
-        room = self._room(most)
-        before = await self.view(ref)
+        room = self._token_limit(max_tokens)
+        before = await self.get_view(ref)
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
-        await self.compacting.view(session_id, most=room)
-        return before, await self.view(ref)
+            session_id = await self._resolve_session(tx, ref)
+        await self.compaction.load_view(session_id, max_tokens=room)
+        return before, await self.get_view(ref)
 
-    async def entries(self, ref: str) -> Sequence[Listed]:
+    async def list_entries(self, ref: str) -> Sequence[EntryStatus]:
         """Every entry that was made, dropped ones too, by its place."""
         async with self.scope.transaction() as tx:
-            return await entries.listed(tx, agent_id=self.scope.agent_id, session_id=await self._session(tx, ref))
+            return await entries.list_entries(tx, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref))
 
-    async def restore(self, ref: str, which: str) -> int:
+    async def restore(self, ref: str, entry_ref: str) -> int:
         """Brings back what an entry stands for, the entry named by the end of its id; returns how many were
         dropped. Raises NotFoundError for an unknown one."""
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
-            known = await entries.listed(tx, agent_id=self.scope.agent_id, session_id=session_id)
-            sought = _Sought(ref, "entry", "entries", f"entries {ref}")
-            entry_id = _picked(which, [one.entry.entry_id for one in known], sought)
+            session_id = await self._resolve_session(tx, ref)
+            known = await entries.list_entries(tx, agent_id=self.scope.agent_id, session_id=session_id)
+            sought = _IdLookup(ref, "entry", "entries", f"entries {ref}")
+            entry_id = _match_id(entry_ref, [one.entry.entry_id for one in known], sought)
             dropped = len(await entries.restore(tx, entry_id, session_id=session_id, ctx=self.scope.write_context()))
-            self._tell("restored", session_id, entry_id=str(entry_id), dropped=dropped)
+            self._publish("restored", session_id, entry_id=str(entry_id), dropped=dropped)
             return dropped
 
-    async def checkpoint(self, ref: str, name: str) -> Checkpoint:
+    async def create_checkpoint(self, ref: str, name: str) -> SessionCheckpoint:
         """Names the place behind the last line."""
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
-            made = await branches.checkpoint(tx, name, session_id=session_id, ctx=self.scope.write_context())
-            self._tell("checkpointed", session_id, position=made.position)
+            session_id = await self._resolve_session(tx, ref)
+            made = await branches.create_checkpoint(tx, name, session_id=session_id, ctx=self.scope.write_context())
+            self._publish("checkpointed", session_id, position=made.position)
             return made
 
-    async def checkpoints(self, ref: str) -> Sequence[Checkpoint]:
+    async def list_checkpoints(self, ref: str) -> Sequence[SessionCheckpoint]:
         async with self.scope.transaction() as tx:
-            return await branches.checkpoints(tx, agent_id=self.scope.agent_id, session_id=await self._session(tx, ref))
+            return await branches.list_checkpoints(tx, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref))
 
-    async def branch(self, ref: str, new: str, *, at: str | None = None) -> UUID:
+    async def create_branch(self, ref: str, new_ref: str, *, at: str | None = None) -> UUID:
         """Begins the session `new`, which goes on from a checkpoint or a line of another, or from its end."""
         async with self.scope.transaction() as tx:
-            parent_id = await self._session(tx, ref)
-            session_id = await branches.branch(tx, new, parent_id=parent_id, at=at, ctx=self.scope.write_context())
-            self._tell("branched", session_id, parent_id=str(parent_id))
+            parent_id = await self._resolve_session(tx, ref)
+            session_id = await branches.create_branch(tx, new_ref, parent_id=parent_id, from_position=at, ctx=self.scope.write_context())
+            self._publish("branched", session_id, parent_id=str(parent_id))
             return session_id
 
-    async def inject(self, ref: str, other: str, *, first: int, last: int) -> Injection:
+    async def inject(self, ref: str, other_ref: str, *, first: int, last: int) -> InjectedRange:
         """Shows lines of another session in this one, behind its last line, until they are taken out again. Raises as
         branches.inject does."""
         async with self.scope.transaction() as tx:
-            excerpt = Excerpt(ref=other, session_id=await self._session(tx, other), first=first, last=last)
-            session_id, most = await self._session(tx, ref), self.room // INJECTED
-            made = await branches.inject(tx, excerpt, session_id=session_id, ctx=self.scope.write_context(), most=most)
-            self._tell("injected", session_id, injection_id=str(made.injection_id))
+            excerpt = SessionExcerpt(ref=other_ref, session_id=await self._resolve_session(tx, other_ref), first=first, last=last)
+            session_id, most = await self._resolve_session(tx, ref), self.conversation_tokens // INJECTED_DIVISOR
+            made = await branches.inject(tx, excerpt, session_id=session_id, ctx=self.scope.write_context(), max_tokens=most)
+            self._publish("injected", session_id, injection_id=str(made.injection_id))
             return made
 
-    async def injections(self, ref: str) -> Sequence[Injection]:
+    async def list_injections(self, ref: str) -> Sequence[InjectedRange]:
         """The lines of other sessions that are shown in this one."""
         async with self.scope.transaction() as tx:
-            return await log.injections(tx, agent_id=self.scope.agent_id, session_id=await self._session(tx, ref))
+            return await log.list_injections(tx, agent_id=self.scope.agent_id, session_id=await self._resolve_session(tx, ref))
 
-    async def eject(self, ref: str, which: str) -> Injection:
+    async def eject(self, ref: str, injection_ref: str) -> InjectedRange:
         """Takes an injection out again, named by the end of its id. Raises NotFoundError for an unknown one."""
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref)
+            session_id = await self._resolve_session(tx, ref)
             known = {
                 one.injection_id: one
-                for one in await log.injections(tx, agent_id=self.scope.agent_id, session_id=session_id)
+                for one in await log.list_injections(tx, agent_id=self.scope.agent_id, session_id=session_id)
             }
-            injection_id = _picked(which, list(known), _Sought(ref, "injection", "injections", f"eject {ref}"))
+            injection_id = _match_id(injection_ref, list(known), _IdLookup(ref, "injection", "injections", f"eject {ref}"))
             await branches.eject(tx, injection_id, session_id=session_id, ctx=self.scope.write_context())
-            self._tell("ejected", session_id, injection_id=str(injection_id))
+            self._publish("ejected", session_id, injection_id=str(injection_id))
             return known[injection_id]
 
-    async def tallies(self, ref: str | None = None) -> Sequence[Tally]:
+    async def get_compaction_stats(self, ref: str | None = None) -> Sequence[CompactionStats]:
         """How compactions went, by strategy; of one session, or of all."""
         async with self.scope.transaction() as tx:
-            session_id = await self._session(tx, ref) if ref else None
-            return await entries.tallies(tx, agent_id=self.scope.agent_id, session_id=session_id)
+            session_id = await self._resolve_session(tx, ref) if ref else None
+            return await entries.list_run_stats(tx, agent_id=self.scope.agent_id, session_id=session_id)
 
-    def _tell(self, what: str, session_id: UUID, **more: str | int) -> None:
+    def _publish(self, event: str, session_id: UUID, **more: str | int) -> None:
         about = {"session_id": str(session_id), **more}
-        self.scope.publish(f"session.{what}", about)
+        self.scope.publish(f"session.{event}", about)
 
-    def _room(self, most: int | None) -> int:
-        if most is not None and most < 1:
-            raise InputError(f"A view of {most} tokens holds nothing.", hint="Give 1 or more.")
-        return most or self.room
+    def _token_limit(self, max_tokens: int | None) -> int:
+        if max_tokens is not None and max_tokens < 1:
+            raise InputError(f"A view of {max_tokens} tokens holds nothing.", hint="Give 1 or more.")
+        return max_tokens or self.conversation_tokens
 
-    async def _session(self, tx: Tx, ref: str) -> UUID:
-        return await sessions.known(tx, agent_id=self.scope.agent_id, ref=ref)
+    async def _resolve_session(self, tx: Tx, ref: str) -> UUID:
+        return await sessions.get_session_id(tx, agent_id=self.scope.agent_id, ref=ref)
 
 
-async def begun(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
+async def get_or_create_session(tx: Tx, ref: str, *, agent_id: UUID, now: datetime) -> UUID:
     """The session of that name, begun if it is new, and then told of."""
-    session_id, new = await sessions.begun(tx, agent_id=agent_id, ref=ref, now=now)
+    session_id, new = await sessions.get_or_create(tx, agent_id=agent_id, ref=ref, now=now)
     if new:
-        tell("session.begun", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
+        publish("session.begun", {"session_id": str(session_id)}, agent_id=agent_id, now=now)
     return session_id
 
 
-class _Sought(NamedTuple):
+class _IdLookup(NamedTuple):
     """What is named by the end of its id: in which session, what one and several are called, and what lists them."""
 
     ref: str
-    one: str
-    many: str
-    listed: str
+    singular: str
+    plural: str
+    list_command: str
 
 
-def _picked(which: str, known: Sequence[UUID], sought: _Sought) -> UUID:
-    end = which.replace("-", "").lower()
-    meant = [one for one in known if end and one.hex.endswith(end)]
+def _match_id(suffix: str, candidates: Sequence[UUID], lookup: _IdLookup) -> UUID:
+    end = suffix.replace("-", "").lower()
+    meant = [one for one in candidates if end and one.hex.endswith(end)]
     if len(meant) == 1:
         return meant[0]
     if meant:
-        raise InputError(f"The ids of {len(meant)} {sought.many} end in {which!r}.", hint="Give more of it.")
+        raise InputError(f"The ids of {len(meant)} {lookup.plural} end in {suffix!r}.", hint="Give more of it.")
     raise NotFoundError(
-        f"The session {sought.ref!r} has no {sought.one} {which!r}.",
-        hint=f"`newton sessions {sought.listed}` lists them.",
+        f"The session {lookup.ref!r} has no {lookup.singular} {suffix!r}.",
+        hint=f"`newton sessions {lookup.list_command}` lists them.",
     )
 
 
-def _counted(lines: Sequence[Line]) -> list[Line]:
+def _number_duplicates(lines: Sequence[Message]) -> list[Message]:
     """Lines without a ref that are alike, told apart by how often they came before."""
     seen = Counter[str]()
-    told: list[Line] = []
+    told: list[Message] = []
     for line in lines:
-        told.append(line if line.ref or line.nth else replace(line, nth=seen[line.own_ref]))
-        seen[line.own_ref] += 1
+        told.append(line if line.ref or line.occurrence else replace(line, occurrence=seen[line.stable_ref]))
+        seen[line.stable_ref] += 1
     return told
 
 
-def _places(view: Iterable[Shown]) -> set[int]:
+def _covered_positions(view: Iterable[ViewMessage]) -> set[int]:
     return {place for item in view if item.kind != "injected" for place in range(item.first, item.last + 1)}

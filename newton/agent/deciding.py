@@ -8,271 +8,271 @@ from typing import TYPE_CHECKING, TypeVar
 from uuid import UUID
 
 from newton.agent import gate, verifying
-from newton.agent.gate import Gate
+from newton.agent.gate import ActionGate
 from newton.agent.scope import AgentScope
 from newton.brain import decisions, ledger, reading, snapshots
-from newton.brain.chain import Fault, Head, Json
-from newton.brain.choice import Choice, Judged, Standing, Verdict
-from newton.brain.decisions import Amendment, ByHand
-from newton.brain.headnote import HeadNotes
-from newton.brain.quality import quality
-from newton.brain.reading import Category, Filter, Listed, Whole
-from newton.brain.showing import cue
-from newton.brain.stating import How, Intent, Review, checked_choice
-from newton.db.pool import Tx, once_landed
-from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError
-from newton.memory.lookup import resolve
-from newton.memory.recall import Found, Search, Width, recall
+from newton.brain.chain import BrokenLink, ChainHead, JsonObject
+from newton.brain.choice import DecisionDraft, ReviewedDecision, TrackRecord, Verdict
+from newton.brain.decisions import DecisionAmendment, ManualLink
+from newton.brain.headnote import ChainHeadFiles
+from newton.brain.quality import score_parts
+from newton.brain.reading import CategoryCount, DecisionFilter, DecisionSummary, DecisionDetail
+from newton.brain.showing import to_embedding_text
+from newton.brain.stating import ReviewMethod, NewDecision, DecisionReview, validate_draft
+from newton.db.pool import Tx, after_commit
+from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError
+from newton.memory.lookup import resolve_id
+from newton.memory.recall import RetrievedMemory, MemorySearch, SearchLimits, recall
 
 if TYPE_CHECKING:
     # CEL takes a fifth of a second to load, and most commands judge no choice
-    from newton.brain.guarding import Ruling
+    from newton.brain.guarding import GuardrailResult
 
 T = TypeVar("T")
 
-SEARCHED, MOST_PRECEDENTS = 20, 5
-ALIKE = 0.35  # evidence, by meaning or by words, from which on a decision is a precedent
+SEARCH_LIMIT, MAX_PRECEDENTS = 20, 5
+MIN_PRECEDENT_SIMILARITY = 0.35  # evidence, by meaning or by words, from which on a decision is a precedent
 
 
-Judge = Callable[[Tx, Choice, Standing], Awaitable[Sequence["Ruling"]]]
+GuardrailEvaluator = Callable[[Tx, DecisionDraft, TrackRecord], Awaitable[Sequence["GuardrailResult"]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outlook:
+class DecisionPreview:
     """What is to be seen before a choice is made. `missing` says which part could not be asked, and why."""
 
-    choice: Choice
-    precedents: Sequence[Found]
-    standing: Standing
-    censors: gate.Ruling
-    rulings: "Sequence[Ruling]"
+    draft: DecisionDraft
+    precedents: Sequence[RetrievedMemory]
+    track_record: TrackRecord
+    censor_check: gate.CensorCheck
+    guardrail_results: "Sequence[GuardrailResult]"
     quality: dict[str, float]
     missing: dict[str, str]
 
     @property
-    def blocked(self) -> bool:
-        return self.censors.blocks or any(ruling.blocks for ruling in self.rulings)
+    def blocks(self) -> bool:
+        return self.censor_check.blocks or any(ruling.blocks for ruling in self.guardrail_results)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionResult:
     """A decision that is in the ledger, with what was to be seen before. One that was there already is not new."""
 
     decision_id: UUID
-    new: bool
-    outlook: Outlook
+    is_new: bool
+    preview: DecisionPreview
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Deciding:
+class DecisionService:
     """For one agent; `origin` names the door, and `trust` is how far it is believed.
 
     A decision is named by its id or the end of it.
     """
 
     scope: AgentScope
-    gate: Gate
-    notes: HeadNotes
-    judge: Judge
+    gate: ActionGate
+    chain_heads: ChainHeadFiles
+    evaluate_guardrails: GuardrailEvaluator
     verifiers: Mapping[str, Sequence[str]] = field(default_factory=dict[str, Sequence[str]])
     verifier_seconds: float = 60.0
 
-    async def look(self, choice: Choice) -> Outlook:
+    async def preview(self, draft: DecisionDraft) -> DecisionPreview:
         """What speaks for and against a choice. Nothing is recorded or counted. Raises InputError."""
-        return await self._look(checked_choice(choice), dry=True)
+        return await self._preview(validate_draft(draft), dry_run=True)
 
-    async def decide(self, choice: Choice, *, supersedes: Sequence[str] = ()) -> Decided:
+    async def decide(self, draft: DecisionDraft, *, supersedes: Sequence[str] = ()) -> DecisionResult:
         """Weighs the choice and records it. Raises as both do."""
-        return await self.record(await self.weigh(choice), supersedes=supersedes)
+        return await self.record(await self.evaluate(draft), supersedes=supersedes)
 
-    async def weigh(self, choice: Choice) -> Outlook:
+    async def evaluate(self, draft: DecisionDraft) -> DecisionPreview:
         """Looks before a choice that is about to be recorded; that a censor was met is counted.
 
         Raises InputError for what cannot be, and CensoredError or GuardedError for what may not.
         """
-        outlook = await self._look(checked_choice(choice), dry=False)
-        _allowed(outlook)
+        outlook = await self._preview(validate_draft(draft), dry_run=False)
+        _enforce(outlook)
         return outlook
 
-    async def record(self, outlook: Outlook, *, supersedes: Sequence[str] = ()) -> Decided:
+    async def record(self, preview: DecisionPreview, *, supersedes: Sequence[str] = ()) -> DecisionResult:
         """Records a choice that was weighed, with what guardrails and censors said of it. Asks no model."""
 
-        async def work(tx: Tx) -> decisions.Recorded:
-            choice = await decisions.as_told(tx, outlook.choice, agent_id=self.scope.agent_id)
-            intent = Intent(choice=choice, rulings=_said(outlook))
+        async def work(tx: Tx) -> decisions.RecordResult:
+            choice = await decisions.restore_original_time(tx, preview.draft, agent_id=self.scope.agent_id)
+            intent = NewDecision(draft=choice, rulings=_results_to_json(preview))
             (made,) = await decisions.record(tx, [intent], ctx=self.scope.write_context())
             for given in supersedes:
-                old = await self._which(tx, given)
+                old = await self._resolve(tx, given)
                 await decisions.supersede(tx, made.decision_id, old, ctx=self.scope.write_context())
-                self._tell("superseded", old, superseded_by=str(made.decision_id))
-            if made.new:
-                self._tell("recorded", made.decision_id, stakes=choice.stakes)
-                alike = {found.memory_id: found.similarity for found in outlook.precedents}
+                self._publish("superseded", old, superseded_by=str(made.decision_id))
+            if made.is_new:
+                self._publish("recorded", made.decision_id, stakes=choice.stakes)
+                alike = {found.memory_id: found.similarity for found in preview.precedents}
                 await decisions.relate(tx, made.decision_id, alike, ctx=self.scope.write_context())
             return made
 
-        made = await self._written(work)
+        made = await self._commit(work)
         if supersedes:
-            await self.reflect()
-        return Decided(decision_id=made.decision_id, new=made.new, outlook=outlook)
+            await self.refresh_snapshot()
+        return DecisionResult(decision_id=made.decision_id, is_new=made.is_new, preview=preview)
 
-    async def think(self, given: str, text: str) -> None:
+    async def add_thought(self, decision_ref: str, text: str) -> None:
         """Adds a thought to a decision that is open."""
         await self._change(
-            given, "deliberated", lambda tx, one: decisions.think(tx, one, text, ctx=self.scope.write_context())
+            decision_ref, "deliberated", lambda tx, one: decisions.add_thought(tx, one, text, ctx=self.scope.write_context())
         )
 
-    async def amend(self, given: str, amendment: Amendment) -> None:
+    async def amend(self, decision_ref: str, amendment: DecisionAmendment) -> None:
         await self._change(
-            given, "amended", lambda tx, one: decisions.amend(tx, one, amendment, ctx=self.scope.write_context())
+            decision_ref, "amended", lambda tx, one: decisions.amend(tx, one, amendment, ctx=self.scope.write_context())
         )
 
-    async def done(self, given: str) -> None:
+    async def mark_done(self, decision_ref: str) -> None:
         """It is done; its outcome is awaited."""
-        await self._change(given, "done", lambda tx, one: decisions.done(tx, one, ctx=self.scope.write_context()))
+        await self._change(decision_ref, "done", lambda tx, one: decisions.mark_done(tx, one, ctx=self.scope.write_context()))
 
     async def review(
-        self, given: str, verdict: Verdict, *, lesson: str | None = None, at: datetime | None = None, how: How = "hand"
+        self, decision_ref: str, verdict: Verdict, *, lesson: str | None = None, reviewed_at: datetime | None = None, how: ReviewMethod = "hand"
     ) -> None:
         """Gives a decision its outcome, once; `at` is when that was known, by default now."""
         ctx = self.scope.write_context()
-        outcome = Review(verdict=verdict, at=at or ctx.now, how=how, lesson=lesson)
+        outcome = DecisionReview(verdict=verdict, at=reviewed_at or ctx.now, how=how, lesson=lesson)
 
         async def work(tx: Tx, one: UUID) -> None:
             await decisions.review(tx, one, outcome, ctx=ctx)
 
-        await self._change(given, "reviewed", work, outcome=verdict)
-        await self.reflect()
+        await self._change(decision_ref, "reviewed", work, outcome=verdict)
+        await self.refresh_snapshot()
 
-    async def reflect(self) -> None:
+    async def refresh_snapshot(self) -> None:
         """Works out what the record says since an outcome came in, for the contexts to come."""
         async with self.scope.transaction() as tx:
-            await snapshots.take(tx, agent_id=self.scope.agent_id, now=self.scope.now(), count=self.scope.count_tokens)
+            await snapshots.take_snapshot(tx, agent_id=self.scope.agent_id, now=self.scope.now(), count_tokens=self.scope.count_tokens)
 
-    async def verified(self, given: str) -> Verdict | None:
+    async def run_verifier(self, decision_ref: str) -> Verdict | None:
         """Asks the verifier of the decision's category, and gives the decision the outcome it says, if it says one.
 
         Raises ConfigError when none is set, and ConflictError when the decision was reviewed.
         """
-        whole = await self.whole(given)
+        whole = await self.get(decision_ref)
         category = whole.category
         if category not in self.verifiers:
             raise ConfigError(f"No verifier is set for {category}.", hint="Set it under [verifiers] in newton.toml.")
         if whole.review:
             raise ConflictError("The decision was reviewed already.", hint="An outcome is given once.")
         command, decision_id = self.verifiers[category], whole.memory.memory_id
-        said = await verifying.verdict(command, decision_id, seconds=self.verifier_seconds)
+        said = await verifying.run_verifier(command, decision_id, timeout_seconds=self.verifier_seconds)
         if said:
             await self.review(str(decision_id), said, how="verifier")
         return said
 
-    async def supersede(self, new: str, old: str) -> None:
+    async def supersede(self, new_ref: str, old_ref: str) -> None:
         async def work(tx: Tx) -> None:
-            one, other = await self._which(tx, new), await self._which(tx, old)
+            one, other = await self._resolve(tx, new_ref), await self._resolve(tx, old_ref)
             await decisions.supersede(tx, one, other, ctx=self.scope.write_context())
-            self._tell("superseded", other, superseded_by=str(one))
+            self._publish("superseded", other, superseded_by=str(one))
 
-        await self._written(work)
-        await self.reflect()
+        await self._commit(work)
+        await self.refresh_snapshot()
 
-    async def link(self, one: str, name: ByHand, other: str) -> None:
+    async def link(self, decision_ref: str, link_type: ManualLink, other_ref: str) -> None:
         async def work(tx: Tx, decision_id: UUID) -> None:
-            await decisions.link(tx, decision_id, name, await self._which(tx, other), ctx=self.scope.write_context())
+            await decisions.link(tx, decision_id, link_type, await self._resolve(tx, other_ref), ctx=self.scope.write_context())
 
-        await self._change(one, "linked", work)
+        await self._change(decision_ref, "linked", work)
 
-    async def erase(self, given: str, *, because: str) -> bool:
+    async def erase(self, decision_ref: str, *, reason: str) -> bool:
         """Takes the words of a decision away for good. False when none was left."""
         return await self._change(
-            given,
+            decision_ref,
             "erased",
-            lambda tx, one: decisions.erase(tx, one, because=because, ctx=self.scope.write_context()),
+            lambda tx, one: decisions.erase(tx, one, reason=reason, ctx=self.scope.write_context()),
         )
 
-    async def listed(self, wanted: Filter) -> list[Listed]:
+    async def list_decisions(self, criteria: DecisionFilter) -> list[DecisionSummary]:
         now = self.scope.now()
         async with self.scope.transaction() as tx:
-            return await reading.listed(tx, wanted, agent_id=self.scope.agent_id, now=now)
+            return await reading.list_decisions(tx, criteria, agent_id=self.scope.agent_id, now=now)
 
-    async def judged(self) -> list[Judged]:
+    async def list_reviewed_decisions(self) -> list[ReviewedDecision]:
         """Every decision whose outcome is known: what calibration is computed from."""
         async with self.scope.transaction() as tx:
-            return await reading.judged(tx, agent_id=self.scope.agent_id)
+            return await reading.list_reviewed_decisions(tx, agent_id=self.scope.agent_id)
 
-    async def rulings(self, choice: Choice) -> "tuple[Standing, Sequence[Ruling]]":
+    async def check_guardrails(self, draft: DecisionDraft) -> "tuple[TrackRecord, Sequence[GuardrailResult]]":
         """The record of the agent as it is now, and what the guardrails say of a choice before it."""
         now = self.scope.now()
         async with self.scope.transaction() as tx:
-            standing = await reading.standing(tx, agent_id=self.scope.agent_id, category=choice.category, now=now)
-            return standing, await self.judge(tx, choice, standing)
+            standing = await reading.get_track_record(tx, agent_id=self.scope.agent_id, category=draft.category, now=now)
+            return standing, await self.evaluate_guardrails(tx, draft, standing)
 
-    async def categories(self) -> list[Category]:
+    async def list_categories(self) -> list[CategoryCount]:
         async with self.scope.transaction() as tx:
-            return await reading.categories(tx, agent_id=self.scope.agent_id)
+            return await reading.list_categories(tx, agent_id=self.scope.agent_id)
 
-    async def whole(self, given: str) -> Whole:
+    async def get(self, decision_ref: str) -> DecisionDetail:
         """A decision with everything that belongs to it."""
         async with self.scope.transaction() as tx:
-            return await reading.whole(tx, await self._which(tx, given), agent_id=self.scope.agent_id)
+            return await reading.get_decision(tx, await self._resolve(tx, decision_ref), agent_id=self.scope.agent_id)
 
-    async def verify(self) -> Fault | Head:
+    async def verify_chain(self) -> BrokenLink | ChainHead:
         """The first broken place of the ledger, or its end when it is whole, beside what was noted outside of it."""
-        noted = self.notes.seen(self.scope.agent_id)
+        noted = self.chain_heads.load(self.scope.agent_id)
         async with self.scope.transaction() as tx:
-            return await ledger.verify(tx, agent_id=self.scope.agent_id, noted=noted)
+            return await ledger.verify_chain(tx, agent_id=self.scope.agent_id, external_head=noted)
 
-    async def _look(self, choice: Choice, *, dry: bool) -> Outlook:
-        text = "\n".join(filter(None, [choice.description, choice.context, choice.expected]))
-        censors = await self.gate.check(text, "action", dry=dry)
-        search = Search(db=self.scope.db, agent_id=self.scope.agent_id, widths={"decision": Width(SEARCHED, SEARCHED)})
-        recalled = await recall(cue(choice), embedder=self.scope.embedder, search=search)
-        standing, rulings = await self.rulings(choice)
-        alike = [found for found in recalled.found if max(found.similarity, found.lexical) >= ALIKE]
-        return Outlook(
-            choice=choice,
-            precedents=alike[:MOST_PRECEDENTS],
-            standing=standing,
-            censors=censors,
-            rulings=rulings,
-            quality=quality(choice),
-            missing={**recalled.missing, **({"censors by meaning": censors.unread} if censors.unread else {})},
+    async def _preview(self, draft: DecisionDraft, *, dry_run: bool) -> DecisionPreview:
+        text = "\n".join(filter(None, [draft.description, draft.context, draft.expected]))
+        censors = await self.gate.check(text, "action", dry_run=dry_run)
+        search = MemorySearch(db=self.scope.db, agent_id=self.scope.agent_id, limits={"decision": SearchLimits(SEARCH_LIMIT, SEARCH_LIMIT)})
+        recalled = await recall(to_embedding_text(draft), embedder=self.scope.embedder, search=search)
+        standing, rulings = await self.check_guardrails(draft)
+        alike = [found for found in recalled.memories if max(found.similarity, found.lexical) >= MIN_PRECEDENT_SIMILARITY]
+        return DecisionPreview(
+            draft=draft,
+            precedents=alike[:MAX_PRECEDENTS],
+            track_record=standing,
+            censor_check=censors,
+            guardrail_results=rulings,
+            quality=score_parts(draft),
+            missing={**recalled.missing, **({"censors by meaning": censors.unchecked} if censors.unchecked else {})},
         )
 
-    async def _change(self, given: str, what: str, work: Callable[[Tx, UUID], Awaitable[T]], **more: str) -> T:
+    async def _change(self, decision_ref: str, event: str, operation: Callable[[Tx, UUID], Awaitable[T]], **more: str) -> T:
         async def found(tx: Tx) -> T:
-            decision_id = await self._which(tx, given)
-            done = await work(tx, decision_id)
-            self._tell(what, decision_id, **more)
+            decision_id = await self._resolve(tx, decision_ref)
+            done = await operation(tx, decision_id)
+            self._publish(event, decision_id, **more)
             return done
 
-        return await self._written(found)
+        return await self._commit(found)
 
-    async def _written(self, work: Callable[[Tx], Awaitable[T]]) -> T:
+    async def _commit(self, operation: Callable[[Tx], Awaitable[T]]) -> T:
         """The unit of work; when it has landed, the note of where the chain ends."""
-        seen = await asyncio.to_thread(self.notes.last, self.scope.agent_id)
+        seen = await asyncio.to_thread(self.chain_heads.load_or_none, self.scope.agent_id)
         async with self.scope.transaction() as tx:
-            result = await work(tx)
-            head = await ledger.grown(tx, seen, agent_id=self.scope.agent_id)
-            once_landed(lambda: asyncio.to_thread(self.notes.note, self.scope.agent_id, head))
+            result = await operation(tx)
+            head = await ledger.get_extended_head(tx, seen, agent_id=self.scope.agent_id)
+            after_commit(lambda: asyncio.to_thread(self.chain_heads.save, self.scope.agent_id, head))
         return result
 
-    def _tell(self, what: str, one: UUID, **more: str) -> None:
-        self.scope.publish(f"decision.{what}", {"decision_id": str(one), **more})
+    def _publish(self, event: str, decision_id: UUID, **more: str) -> None:
+        self.scope.publish(f"decision.{event}", {"decision_id": str(decision_id), **more})
 
-    async def _which(self, tx: Tx, given: str) -> UUID:
-        return await resolve(tx, given, agent_id=self.scope.agent_id, kind="decision")
+    async def _resolve(self, tx: Tx, decision_ref: str) -> UUID:
+        return await resolve_id(tx, decision_ref, agent_id=self.scope.agent_id, kind="decision")
 
 
-def _allowed(outlook: Outlook) -> None:
-    if outlook.censors.blocks:
-        raise CensoredError(f"A censor forbids it: {outlook.censors.words}.", hint="Choose something else.")
-    if stopped := [ruling.words for ruling in outlook.rulings if ruling.blocks]:
-        raise GuardedError(
+def _enforce(preview: DecisionPreview) -> None:
+    if preview.censor_check.blocks:
+        raise CensorError(f"A censor forbids it: {preview.censor_check.message}.", hint="Choose something else.")
+    if stopped := [ruling.message for ruling in preview.guardrail_results if ruling.blocks]:
+        raise GuardrailError(
             "; ".join(stopped), hint="Nothing was recorded. Mend the decision, or see `newton guard list`."
         )
 
 
-def _said(outlook: Outlook) -> list[Json]:
+def _results_to_json(preview: DecisionPreview) -> list[JsonObject]:
     """What guardrails and censors said, as it is kept."""
-    ruled: list[Json] = [{"guardrail": ruling.rule.name, "verdict": ruling.verdict} for ruling in outlook.rulings]
-    return ruled + [{"censor": str(censor.memory_id), "verdict": "warned"} for censor in outlook.censors.met]
+    ruled: list[JsonObject] = [{"guardrail": ruling.rule.name, "verdict": ruling.verdict} for ruling in preview.guardrail_results]
+    return ruled + [{"censor": str(censor.memory_id), "verdict": "warned"} for censor in preview.censor_check.matches]

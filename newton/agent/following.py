@@ -12,118 +12,118 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.agent.conversations import begun
+from newton.agent.conversations import get_or_create_session
 from newton.agent.scope import AgentScope
 from newton.db.pool import Tx
 from newton.dialogue import branches, holding, log
-from newton.dialogue.holding import Signed
-from newton.dialogue.lines import Line, Role
+from newton.dialogue.holding import MessageFingerprint
+from newton.dialogue.lines import Message, Role
 from newton.errors import InputError
 from newton.ids import new_id
-from newton.memory.hygiene import MAX_MESSAGE, clean, mended
+from newton.memory.hygiene import MAX_MESSAGE_CHARACTERS, clean_text, clean_model_text
 from newton.memory.memory import digest
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 
-BEGINNING = "newton"
-MARK = "chat:"
-SILENCE = "…"  # what a message without a word is kept as
+INITIAL_FINGERPRINT = "newton"
+FINGERPRINT_PREFIX = "chat:"
+EMPTY_MESSAGE_TEXT = "…"  # what a message without a word is kept as
 
 
-class Sent(NamedTuple):
+class IncomingMessage(NamedTuple):
     """A message as a caller sends it. One that calls may have no words."""
 
     role: Role
     text: str
-    calls: tuple[Call, ...] = ()
-    answers: str | None = None
+    calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
     name: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Followed:
+class HistoryMatch:
     """Where it goes on: the session, and the lines that it does not have yet. The `sign` is of the last message."""
 
     session_id: UUID
-    fresh: Sequence[Line]
-    sign: str
+    new_messages: Sequence[Message]
+    fingerprint: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Following:
+class HistoryMatcher:
     """For one agent; `origin` names the door."""
 
     scope: AgentScope
 
-    async def place(self, sent: Sequence[Sent], *, ref: str, named: bool) -> Followed:
+    async def match(self, messages: Sequence[IncomingMessage], *, session_ref: str, explicit_ref: bool) -> HistoryMatch:
         """The session, begun if there is none, or as a branch if its log goes on in another way; the session `ref`
         itself where it can be. To one that the caller has `named`, a single message is one more.
 
         Raises InputError when nobody is to be answered, or a message cannot be kept.
         """
-        if not sent or sent[-1].role not in ("user", "tool") or all(one.role != "user" for one in sent):
+        if not messages or messages[-1].role not in ("user", "tool") or all(one.role != "user" for one in messages):
             raise InputError("The last message is nobody's to answer.", hint="End with a user's or a tool's message.")
-        signs = signed(sent)
+        signs = fingerprint_messages(messages)
         async with self.scope.transaction() as tx:
-            base = await begun(tx, ref, agent_id=self.scope.agent_id, now=self.scope.now())
-            await log.lock(tx, agent_id=self.scope.agent_id, session_id=base)
-            found = await holding.signed(tx, signs, agent_id=self.scope.agent_id, ref=ref)
+            base = await get_or_create_session(tx, session_ref, agent_id=self.scope.agent_id, now=self.scope.now())
+            await log.lock_session(tx, agent_id=self.scope.agent_id, session_id=base)
+            found = await holding.find_by_fingerprint(tx, signs, agent_id=self.scope.agent_id, ref=session_ref)
             if found:
-                return await self._gone_on(tx, found, sent, signs, ref)
-            spoken = await log.end(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
-            if spoken and not (named and len(sent) == 1):
-                base = await begun(tx, _other(ref), agent_id=self.scope.agent_id, now=self.scope.now())
-        return Followed(session_id=base, fresh=self._lines(sent, signs, 0), sign=signs[-1])
+                return await self._continue_session(tx, found, messages, signs, session_ref)
+            spoken = await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=base) >= 0
+            if spoken and not (explicit_ref and len(messages) == 1):
+                base = await get_or_create_session(tx, _new_session_ref(session_ref), agent_id=self.scope.agent_id, now=self.scope.now())
+        return HistoryMatch(session_id=base, new_messages=self._to_lines(messages, signs, 0), fingerprint=signs[-1])
 
-    async def _gone_on(
-        self, tx: Tx, found: Sequence[Signed], sent: Sequence[Sent], signs: Sequence[str], ref: str
-    ) -> Followed:
-        known = max(signs.index(one.sign) for one in found)
-        last = [one for one in found if one.sign == signs[known]]
-        fresh = self._lines(sent, signs, known + 1)
+    async def _continue_session(
+        self, tx: Tx, matches: Sequence[MessageFingerprint], messages: Sequence[IncomingMessage], fingerprints: Sequence[str], session_ref: str
+    ) -> HistoryMatch:
+        known = max(fingerprints.index(one.fingerprint) for one in matches)
+        last = [one for one in matches if one.fingerprint == fingerprints[known]]
+        fresh = self._to_lines(messages, fingerprints, known + 1)
         for one in last:
-            if await log.end(tx, agent_id=self.scope.agent_id, session_id=one.session_id) == one.position:
-                return Followed(session_id=one.session_id, fresh=fresh, sign=signs[-1])
+            if await log.get_last_position(tx, agent_id=self.scope.agent_id, session_id=one.session_id) == one.position:
+                return HistoryMatch(session_id=one.session_id, new_messages=fresh, fingerprint=fingerprints[-1])
         ctx = self.scope.write_context("user")
         at = last[0]
-        branch = await branches.branch(tx, _other(ref), parent_id=at.session_id, at=at.position, ctx=ctx)
+        branch = await branches.create_branch(tx, _new_session_ref(session_ref), parent_id=at.session_id, from_position=at.position, ctx=ctx)
         about = {"session_id": str(branch), "parent_id": str(at.session_id)}
         self.scope.publish("session.branched", about)
-        return Followed(session_id=branch, fresh=fresh, sign=signs[-1])
+        return HistoryMatch(session_id=branch, new_messages=fresh, fingerprint=fingerprints[-1])
 
-    def _lines(self, sent: Sequence[Sent], signs: Sequence[str], first: int) -> list[Line]:
+    def _to_lines(self, messages: Sequence[IncomingMessage], fingerprints: Sequence[str], first: int) -> list[Message]:
         at = self.scope.now()
-        return [_line(one, sign, at) for one, sign in zip(sent[first:], signs[first:], strict=True)]
+        return [_to_line(one, sign, at) for one, sign in zip(messages[first:], fingerprints[first:], strict=True)]
 
 
-def signed(sent: Sequence[Sent]) -> list[str]:
+def fingerprint_messages(messages: Sequence[IncomingMessage]) -> list[str]:
     """The sign of each message, in order."""
     signs: list[str] = []
-    for one in sent:
-        signs.append(sign(signs[-1] if signs else BEGINNING, one))
+    for one in messages:
+        signs.append(fingerprint(signs[-1] if signs else INITIAL_FINGERPRINT, one))
     return signs
 
 
-def sign(before: str, sent: Sent) -> str:
+def fingerprint(previous: str, message: IncomingMessage) -> str:
     """That of a message behind the one with the sign `before`. White space around its words does not count, nor how
     the arguments of its calls are written."""
-    calls = [(call.id, call.name, _canonical(call.arguments)) for call in sent.calls]
-    said = digest(before, sent.role, sent.text.strip(), json.dumps(calls), sent.answers or "")
-    return MARK + said.hex()[:40]
+    calls = [(call.id, call.name, _canonical_json(call.arguments)) for call in message.calls]
+    said = digest(previous, message.role, message.text.strip(), json.dumps(calls), message.tool_call_id or "")
+    return FINGERPRINT_PREFIX + said.hex()[:40]
 
 
-def _canonical(arguments: str) -> str:
+def _canonical_json(arguments: str) -> str:
     with suppress(ValueError, RecursionError):
         return json.dumps(json.loads(arguments), sort_keys=True)
     return arguments
 
 
-def _other(ref: str) -> str:
+def _new_session_ref(ref: str) -> str:
     return f"{ref}~{new_id().hex[-8:]}"
 
 
-def _line(sent: Sent, sign: str, at: datetime) -> Line:
-    nothing = "" if sent.calls else SILENCE
-    said = bool(sent.text.strip()) or sent.role == "user"
-    text = clean(sent.text, what="message", most=MAX_MESSAGE) if said else nothing
-    calls = tuple(call._replace(arguments=mended(call.arguments)) for call in sent.calls)
-    return Line(role=sent.role, content=text, said_at=at, name=sent.name, ref=sign, calls=calls, answers=sent.answers)
+def _to_line(message: IncomingMessage, message_fingerprint: str, said_at: datetime) -> Message:
+    nothing = "" if message.calls else EMPTY_MESSAGE_TEXT
+    said = bool(message.text.strip()) or message.role == "user"
+    text = clean_text(message.text, what="message", max_chars=MAX_MESSAGE_CHARACTERS) if said else nothing
+    calls = tuple(call._replace(arguments=clean_model_text(call.arguments)) for call in message.calls)
+    return Message(role=message.role, content=text, said_at=said_at, name=message.name, ref=message_fingerprint, calls=calls, tool_call_id=message.tool_call_id)

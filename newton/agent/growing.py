@@ -3,39 +3,39 @@
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from newton.agent.growth import Growth, growth
+from newton.agent.growth import GrowthReport, build_growth_report
 from newton.agent.scope import AgentScope
 from newton.brain import retrospect as brain
 from newton.errors import InputError
 from newton.heart import retrospect as heart
-from newton.memory.periods import Periods
+from newton.memory.periods import ReportPeriods
 
-MOST_DAYS = 36_500
+MAX_DAYS = 36_500
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growing:
+class GrowthService:
     """For one agent."""
 
     scope: AgentScope
 
-    async def weekly(self, weeks: int = 1) -> Growth:
+    async def report_weeks(self, weeks: int = 1) -> GrowthReport:
         """The last weeks, beside as many before them. Raises InputError for fewer than one."""
-        if not 1 <= weeks * 7 <= MOST_DAYS:
+        if not 1 <= weeks * 7 <= MAX_DAYS:
             raise InputError(f"A report of {weeks} weeks is not possible.", hint="Give 1 or more, such as 4.")
         now = self.scope.now()
-        return await self._report(now - timedelta(weeks=weeks), now)
+        return await self._build_report(now - timedelta(weeks=weeks), now)
 
-    async def since(self, start: datetime) -> Growth:
+    async def report_since(self, start: datetime) -> GrowthReport:
         """From a moment on, beside as long a time before it. Raises InputError for one that is still to come."""
         now = self.scope.now()
-        if not timedelta(0) < now - start <= timedelta(days=MOST_DAYS):
+        if not timedelta(0) < now - start <= timedelta(days=MAX_DAYS):
             raise InputError(f"A report since {start:%Y-%m-%d} is not possible.", hint="Give a date that has passed.")
-        return await self._report(start, now)
+        return await self._build_report(start, now)
 
-    async def _report(self, start: datetime, now: datetime) -> Growth:
-        periods = Periods(start - (now - start), start, now)
+    async def _build_report(self, start: datetime, now: datetime) -> GrowthReport:
+        periods = ReportPeriods(start - (now - start), start, now)
         async with self.scope.transaction() as tx:
-            decided = await brain.retrospect(tx, periods, agent_id=self.scope.agent_id)
-            lived = await heart.retrospect(tx, periods, agent_id=self.scope.agent_id)
-        return growth(periods, decided, lived)
+            decided = await brain.read_growth(tx, periods, agent_id=self.scope.agent_id)
+            lived = await heart.read_growth(tx, periods, agent_id=self.scope.agent_id)
+        return build_growth_report(periods, decided, lived)

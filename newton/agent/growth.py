@@ -8,23 +8,23 @@ from dataclasses import dataclass
 from typing import Literal
 
 from newton.brain.calibration import bias as biases
-from newton.brain.calibration.bias import Bias, bias
-from newton.brain.calibration.series import Floats, Series, ordered, series
-from newton.brain.calibration.trend import WINDOW, Trend, slope, trend
-from newton.brain.choice import Judged
-from newton.brain.reading import Listed
-from newton.brain.repeating import Repeats
-from newton.brain.retrospect import Retrospect as Decided
-from newton.heart.retrospect import Changed, Followed
-from newton.heart.retrospect import Retrospect as Lived
-from newton.memory.periods import Periods
+from newton.brain.calibration.bias import ConfidenceBias, compute_bias
+from newton.brain.calibration.series import FloatArray, ForecastSeries, sort_by_time, to_series
+from newton.brain.calibration.trend import WINDOW_SIZE, CalibrationTrend, fit_slope, compute_trend
+from newton.brain.choice import ReviewedDecision
+from newton.brain.reading import DecisionSummary
+from newton.brain.repeating import RepeatReport
+from newton.brain.retrospect import DecisionGrowth as Decided
+from newton.heart.retrospect import MemoryStateChange, ProcedureCounts
+from newton.heart.retrospect import MemoryGrowth as Lived
+from newton.memory.periods import ReportPeriods
 
 # Of fewer, a single one moves a share by more than 20 points: such a share is no figure yet.
-FEWEST = 5
+MIN_SAMPLES = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figure:
+class PeriodMetric:
     """A count, a share in [0, 1], a score, or a signed score; None where there is nothing to compute it from.
 
     It is computed from `n` things, that of the period before from `n_before`; from fewer than `fewest` it tells
@@ -39,17 +39,17 @@ class Figure:
     fewest: int = 0
 
     @property
-    def telling(self) -> float | None:
+    def reliable_now(self) -> float | None:
         """The figure, if there is enough behind it."""
         return self.now if self.n >= self.fewest else None
 
     @property
-    def told_before(self) -> float | None:
+    def reliable_before(self) -> float | None:
         return self.before if self.n_before >= self.fewest else None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class GrowthMetrics:
     """Decisions are `made` in the period in which they were decided, and `judged` in the one in which their outcome
     was known: `accuracy` (a partial one counts half), `brier` and `bias` are of these, `slope` is of all up to its end,
     per 100 decisions. `near` is how many decisions were made near a known failure: some `answered` it, to some it was
@@ -58,161 +58,161 @@ class Figures:
     of procedures; `confirmed` that of all facts known at the end of the period which had been told again.
     """
 
-    made: Figure
-    judged: Figure
-    accuracy: Figure
-    brier: Figure
-    slope: Figure
-    bias: Figure
-    overdue: Figure
-    near: Figure
-    answered: Figure
-    shown: Figure
-    repeated: Figure
-    met: Figure
-    false_positives: Figure
-    precision: Figure
-    escalated: Figure
-    retired: Figure
-    uses: Figure
-    succeeded: Figure
-    effective: Figure
-    ineffective: Figure
-    learnt: Figure
-    confirmed: Figure
-    superseded: Figure
-    disproved: Figure
-    episodes: Figure
+    made: PeriodMetric
+    judged: PeriodMetric
+    accuracy: PeriodMetric
+    brier: PeriodMetric
+    slope: PeriodMetric
+    bias: PeriodMetric
+    overdue: PeriodMetric
+    near: PeriodMetric
+    answered: PeriodMetric
+    shown: PeriodMetric
+    repeated: PeriodMetric
+    met: PeriodMetric
+    false_positives: PeriodMetric
+    precision: PeriodMetric
+    escalated: PeriodMetric
+    retired: PeriodMetric
+    uses: PeriodMetric
+    succeeded: PeriodMetric
+    effective: PeriodMetric
+    ineffective: PeriodMetric
+    learnt: PeriodMetric
+    confirmed: PeriodMetric
+    superseded: PeriodMetric
+    disproved: PeriodMetric
+    episodes: PeriodMetric
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Growth:
+class GrowthReport:
     """The whole report but its words. `bias` is that of the period, `trend` that of the whole record (None where there
     is too little); `overdue` wait the longest, and `changed` are the changes of the period."""
 
-    periods: Periods
-    figures: Figures
-    bias: Bias | None
-    trend: Trend | None
-    repeats: Repeats
-    overdue: tuple[Listed, ...]
-    followed: tuple[Followed, ...]
-    changed: tuple[Changed, ...]
+    periods: ReportPeriods
+    metrics: GrowthMetrics
+    bias: ConfidenceBias | None
+    trend: CalibrationTrend | None
+    repeats: RepeatReport
+    overdue: tuple[DecisionSummary, ...]
+    procedures: tuple[ProcedureCounts, ...]
+    state_changes: tuple[MemoryStateChange, ...]
 
 
-def growth(periods: Periods, brain: Decided, heart: Lived) -> Growth:
+def build_growth_report(periods: ReportPeriods, brain: Decided, heart: Lived) -> GrowthReport:
     """What the record says of both periods."""
-    judged = ordered(brain.judged)
-    now = [one for one in judged if periods.current(one.reviewed_at)]
-    changed = tuple(one for one in heart.changed if periods.current(one.at))
-    return Growth(
+    judged = sort_by_time(brain.reviewed)
+    now = [one for one in judged if periods.is_current(one.reviewed_at)]
+    changed = tuple(one for one in heart.state_changes if periods.is_current(one.at))
+    return GrowthReport(
         periods=periods,
-        figures=Figures(
-            **_decided(periods, brain),
-            **_scored(periods, judged),
-            **_kept(periods, heart),
-            **_practised(periods, heart),
-            **_learnt(periods, heart),
+        metrics=GrowthMetrics(
+            **_decision_metrics(periods, brain),
+            **_score_metrics(periods, judged),
+            **_censor_metrics(periods, heart),
+            **_procedure_metrics(periods, heart),
+            **_fact_metrics(periods, heart),
         ),
-        bias=bias(series(now)),
-        trend=trend(judged, series(judged)),
+        bias=compute_bias(to_series(now)),
+        trend=compute_trend(judged, to_series(judged)),
         repeats=brain.now.repeats,
         overdue=brain.overdue,
-        followed=heart.followed,
-        changed=tuple(one for one in changed if one.kind != "fact"),
+        procedures=heart.procedures,
+        state_changes=tuple(one for one in changed if one.kind != "fact"),
     )
 
 
-def _decided(periods: Periods, brain: Decided) -> dict[str, Figure]:
+def _decision_metrics(periods: ReportPeriods, brain: Decided) -> dict[str, PeriodMetric]:
     now, before = brain.now.repeats, brain.before.repeats
     return {
-        "made": _count(brain.now.made, brain.before.made),
-        "overdue": _count(brain.now.overdue, brain.before.overdue),
-        "near": _count(now.near, before.near),
-        "answered": _count(now.answered, before.answered),
-        "shown": _count(_only_shown(now), _only_shown(before)),
-        "repeated": _share((len(now.repeated), now.compared), (len(before.repeated), before.compared)),
+        "made": _count_metric(brain.now.made, brain.before.made),
+        "overdue": _count_metric(brain.now.overdue, brain.before.overdue),
+        "near": _count_metric(now.near, before.near),
+        "answered": _count_metric(now.answered, before.answered),
+        "shown": _count_metric(_shown_count(now), _shown_count(before)),
+        "repeated": _share_metric((len(now.repeated), now.compared), (len(before.repeated), before.compared)),
     }
 
 
-def _only_shown(of: Repeats) -> int:
-    return of.near - of.answered - len(of.repeated)
+def _shown_count(repeats: RepeatReport) -> int:
+    return repeats.near - repeats.answered - len(repeats.repeated)
 
 
-def _scored(periods: Periods, judged: Sequence[Judged]) -> dict[str, Figure]:
+def _score_metrics(periods: ReportPeriods, decisions: Sequence[ReviewedDecision]) -> dict[str, PeriodMetric]:
     """What was judged before this period began may be of any age; a slope needs them all."""
-    now = series([one for one in judged if periods.current(one.reviewed_at)])
-    before = series([one for one in judged if periods.former(one.reviewed_at)])
-    whole, until = series(judged), series([one for one in judged if one.reviewed_at < periods.start])
+    now = to_series([one for one in decisions if periods.is_current(one.reviewed_at)])
+    before = to_series([one for one in decisions if periods.is_previous(one.reviewed_at)])
+    whole, until = to_series(decisions), to_series([one for one in decisions if one.reviewed_at < periods.start])
     n, n_before = len(now), len(before)
 
-    def score(kind: Literal["share", "score", "signed"], column: Callable[[Series], Floats], fewest: int) -> Figure:
+    def score(kind: Literal["share", "score", "signed"], column: Callable[[ForecastSeries], FloatArray], fewest: int) -> PeriodMetric:
         first, second = (float(column(pairs).mean()) if len(pairs) else None for pairs in (now, before))
-        return Figure(kind=kind, now=first, before=second, n=n, n_before=n_before, fewest=fewest)
+        return PeriodMetric(kind=kind, now=first, before=second, n=n, n_before=n_before, fewest=fewest)
 
-    steep, was = (slope(of.squared).per_100 if len(of) >= 2 * WINDOW else None for of in (whole, until))
+    steep, was = (fit_slope(of.squared_errors).per_100 if len(of) >= 2 * WINDOW_SIZE else None for of in (whole, until))
     return {
-        "judged": _count(n, n_before),
-        "accuracy": score("share", lambda pairs: pairs.outcome, FEWEST),
-        "brier": score("score", lambda pairs: pairs.squared, FEWEST),
-        "bias": score("signed", lambda pairs: pairs.gap, biases.ENOUGH),
-        "slope": Figure(kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW),
+        "judged": _count_metric(n, n_before),
+        "accuracy": score("share", lambda pairs: pairs.outcome, MIN_SAMPLES),
+        "brier": score("score", lambda pairs: pairs.squared_errors, MIN_SAMPLES),
+        "bias": score("signed", lambda pairs: pairs.gap, biases.MIN_REVIEWS),
+        "slope": PeriodMetric(kind="signed", now=steep, before=was, n=len(whole), n_before=len(until), fewest=2 * WINDOW_SIZE),
     }
 
 
-def _kept(periods: Periods, heart: Lived) -> dict[str, Figure]:
-    met, wrong, met_before, wrong_before = heart.met
+def _censor_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
+    met, wrong, met_before, wrong_before = heart.censors
     return {
-        "met": _count(met, met_before),
-        "false_positives": _count(wrong, wrong_before),
-        "precision": _share((met - wrong, met), (met_before - wrong_before, met_before)),
-        "escalated": _changes(periods, heart, "censor", "ESCALATED"),
-        "retired": _changes(periods, heart, "censor", "RETIRED"),
+        "met": _count_metric(met, met_before),
+        "false_positives": _count_metric(wrong, wrong_before),
+        "precision": _share_metric((met - wrong, met), (met_before - wrong_before, met_before)),
+        "escalated": _change_metric(periods, heart, "censor", "ESCALATED"),
+        "retired": _change_metric(periods, heart, "censor", "RETIRED"),
     }
 
 
-def _practised(periods: Periods, heart: Lived) -> dict[str, Figure]:
-    successes, failures = sum(one.successes for one in heart.followed), sum(one.failures for one in heart.followed)
+def _procedure_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
+    successes, failures = sum(one.successes for one in heart.procedures), sum(one.failures for one in heart.procedures)
     well, badly = (
-        sum(one.successes_before for one in heart.followed),
-        sum(one.failures_before for one in heart.followed),
+        sum(one.successes_before for one in heart.procedures),
+        sum(one.failures_before for one in heart.procedures),
     )
     return {
-        "uses": _count(sum(one.uses for one in heart.followed), sum(one.uses_before for one in heart.followed)),
-        "succeeded": _share((successes, successes + failures), (well, well + badly)),
-        "effective": _changes(periods, heart, "procedure", "EFFECTIVE"),
-        "ineffective": _changes(periods, heart, "procedure", "INEFFECTIVE"),
+        "uses": _count_metric(sum(one.uses for one in heart.procedures), sum(one.uses_before for one in heart.procedures)),
+        "succeeded": _share_metric((successes, successes + failures), (well, well + badly)),
+        "effective": _change_metric(periods, heart, "procedure", "EFFECTIVE"),
+        "ineffective": _change_metric(periods, heart, "procedure", "INEFFECTIVE"),
     }
 
 
-def _learnt(periods: Periods, heart: Lived) -> dict[str, Figure]:
-    facts = heart.learnt
+def _fact_metrics(periods: ReportPeriods, heart: Lived) -> dict[str, PeriodMetric]:
+    facts = heart.facts
     return {
-        "learnt": _count(facts.learnt, facts.learnt_before),
-        "confirmed": _share((facts.confirmed, facts.known), (facts.confirmed_before, facts.known_before)),
-        "superseded": _changes(periods, heart, "fact", "SUPERSEDED"),
-        "disproved": _changes(periods, heart, "fact", "INACTIVE"),
-        "episodes": _count(heart.lived.episodes, heart.lived.episodes_before),
+        "learnt": _count_metric(facts.learnt, facts.learnt_before),
+        "confirmed": _share_metric((facts.confirmed, facts.known), (facts.confirmed_before, facts.known_before)),
+        "superseded": _change_metric(periods, heart, "fact", "SUPERSEDED"),
+        "disproved": _change_metric(periods, heart, "fact", "INACTIVE"),
+        "episodes": _count_metric(heart.episodes.episodes, heart.episodes.episodes_before),
     }
 
 
-def _changes(periods: Periods, heart: Lived, kind: str, state: str) -> Figure:
-    ats = [one.at for one in heart.changed if (one.kind, one.state) == (kind, state)]
-    return _count(sum(map(periods.current, ats)), sum(map(periods.former, ats)))
+def _change_metric(periods: ReportPeriods, heart: Lived, kind: str, state: str) -> PeriodMetric:
+    ats = [one.at for one in heart.state_changes if (one.kind, one.state) == (kind, state)]
+    return _count_metric(sum(map(periods.is_current, ats)), sum(map(periods.is_previous, ats)))
 
 
-def _count(now: int, before: int) -> Figure:
-    return Figure(kind="count", now=now, before=before, n=now, n_before=before)
+def _count_metric(now: int, before: int) -> PeriodMetric:
+    return PeriodMetric(kind="count", now=now, before=before, n=now, n_before=before)
 
 
-def _share(now: tuple[int, int], before: tuple[int, int]) -> Figure:
+def _share_metric(now: tuple[int, int], before: tuple[int, int]) -> PeriodMetric:
     """Of parts of wholes."""
     (part, whole), (former, n_before) = now, before
-    return Figure(
+    return PeriodMetric(
         kind="share",
         now=part / whole if whole else None,
         before=former / n_before if n_before else None,
         n=whole,
         n_before=n_before,
-        fewest=FEWEST,
+        fewest=MIN_SAMPLES,
     )

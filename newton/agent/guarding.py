@@ -8,90 +8,90 @@ from pathlib import Path
 
 from newton.agent.scope import AgentScope
 from newton.brain import guardrails
-from newton.brain.choice import Choice, Standing
-from newton.brain.guarding import Rule, Ruling, check, judge
-from newton.brain.guardrails import Added, Author, Listed
+from newton.brain.choice import DecisionDraft, TrackRecord
+from newton.brain.guarding import GuardrailRule, GuardrailResult, validate_expression, evaluate
+from newton.brain.guardrails import AddStatus, EditContext, GuardrailStatus
 from newton.content.guardrails import Guardrail, load_guardrails
 from newton.db.pool import Tx
 from newton.errors import InputError
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean_text
 
-NAME = re.compile(r"[a-z][a-z0-9_-]{0,59}")
-MOST_WORDS = 500  # characters of a message or a description
+NAME_PATTERN = re.compile(r"[a-z][a-z0-9_-]{0,59}")
+MAX_TEXT_CHARS = 500  # characters of a message or a description
 
 # The doors behind which a person stands. An agent that could change its guardrails would have none.
-PERSONAL = frozenset({"cli"})
+PERSONAL_ORIGINS = frozenset({"cli"})
 
 
 @functools.cache
-def from_files(extra: Path | None) -> dict[str, Guardrail]:
+def load_file_guardrails(extra_dir: Path | None) -> dict[str, Guardrail]:
     """Those that ship and those of a person's own folder, read once like every other content.
 
     Raises ConfigError naming file and line.
     """
-    return load_guardrails(check, extra)
+    return load_guardrails(validate_expression, extra_dir)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Guarding:
+class GuardrailService:
     """For one agent; `origin` names the door, `folder` holds the guardrails of the files by name."""
 
     scope: AgentScope
-    folder: Mapping[str, Guardrail]
+    file_guardrails: Mapping[str, Guardrail]
 
-    async def judge(self, tx: Tx, choice: Choice, standing: Standing) -> list[Ruling]:
+    async def evaluate(self, tx: Tx, draft: DecisionDraft, track_record: TrackRecord) -> list[GuardrailResult]:
         """What every guardrail in force says of a choice that nobody has made yet."""
-        return judge(await guardrails.in_force(tx, self.folder, self.scope.agent_id), choice, standing)
+        return evaluate(await guardrails.list_in_force(tx, self.file_guardrails, self.scope.agent_id), draft, track_record)
 
-    async def listed(self) -> list[Listed]:
+    async def list_guardrails(self) -> list[GuardrailStatus]:
         """Those in force, and those of the files that were taken out of force."""
         async with self.scope.transaction() as tx:
-            return await guardrails.all_known(tx, self.folder, self.scope.agent_id)
+            return await guardrails.list_all(tx, self.file_guardrails, self.scope.agent_id)
 
-    async def add(self, rule: Rule) -> Added:
+    async def add(self, rule: GuardrailRule) -> AddStatus:
         """Puts a rule in force, in the place of one of that name. Raises InputError for one that cannot be judged."""
-        ctx = self._author()
-        checked = _checked(rule)
+        ctx = self._edit_context()
+        checked = _validate_rule(rule)
         async with self.scope.transaction() as tx:
-            added = await guardrails.add(tx, checked, self.folder, ctx=ctx)
-            self._tell("added")
+            added = await guardrails.add(tx, checked, self.file_guardrails, ctx=ctx)
+            self._publish("added")
             return added
 
     async def retire(self, name: str) -> None:
         """Takes a guardrail out of force, one of a file too. Raises NotFoundError."""
-        ctx = self._author()
+        ctx = self._edit_context()
         async with self.scope.transaction() as tx:
-            await guardrails.retire(tx, name, self.folder, ctx=ctx)
-            self._tell("retired")
+            await guardrails.retire(tx, name, self.file_guardrails, ctx=ctx)
+            self._publish("retired")
 
     async def restore(self, name: str) -> bool:
         """Puts the guardrail of a file back in force as it stands there; False when it is. Raises NotFoundError."""
-        ctx = self._author()
+        ctx = self._edit_context()
         async with self.scope.transaction() as tx:
-            restored = await guardrails.restore(tx, name, self.folder, ctx=ctx)
+            restored = await guardrails.restore(tx, name, self.file_guardrails, ctx=ctx)
             if restored:
-                self._tell("restored")
+                self._publish("restored")
             return restored
 
-    def _tell(self, what: str) -> None:
-        self.scope.publish(f"guardrail.{what}", {})
+    def _publish(self, event: str) -> None:
+        self.scope.publish(f"guardrail.{event}", {})
 
-    def _author(self) -> Author:
-        if self.scope.origin not in PERSONAL:
+    def _edit_context(self) -> EditContext:
+        if self.scope.origin not in PERSONAL_ORIGINS:
             raise InputError("Only a person may change a guardrail.", hint="Use `newton guard` at the command line.")
-        return Author(agent_id=self.scope.agent_id, now=self.scope.now(), origin=self.scope.origin)
+        return EditContext(agent_id=self.scope.agent_id, now=self.scope.now(), origin=self.scope.origin)
 
 
-def _checked(rule: Rule) -> Rule:
-    if not NAME.fullmatch(rule.name):
+def _validate_rule(rule: GuardrailRule) -> GuardrailRule:
+    if not NAME_PATTERN.fullmatch(rule.name):
         raise InputError(
             f"{rule.name!r} is no name for a guardrail.",
             hint="Begin with a small letter, then small letters, digits, - and _; 60 are the most.",
         )
-    check(rule.expression)
-    message = _said(rule.message, "message")
-    description = _said(rule.description, "description") if rule.description else ""
-    return Rule(
+    validate_expression(rule.expression)
+    message = _clean_text(rule.message, "message")
+    description = _clean_text(rule.description, "description") if rule.description else ""
+    return GuardrailRule(
         name=rule.name,
         expression=rule.expression,
         severity=rule.severity,
@@ -101,7 +101,7 @@ def _checked(rule: Rule) -> Rule:
     )
 
 
-def _said(text: str, what: str) -> str:
-    if len(text) > MOST_WORDS:
-        raise InputError(f"The {what} has {len(text):,} characters.", hint=f"{MOST_WORDS} is the most.")
-    return clean(text, what=what)
+def _clean_text(text: str, what: str) -> str:
+    if len(text) > MAX_TEXT_CHARS:
+        raise InputError(f"The {what} has {len(text):,} characters.", hint=f"{MAX_TEXT_CHARS} is the most.")
+    return clean_text(text, what=what)

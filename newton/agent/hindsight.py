@@ -6,17 +6,17 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition import bundles
-from newton.cognition.bundles import Listed
-from newton.cognition.difference import Comparison, compared
-from newton.cognition.explaining import Account, account
-from newton.cognition.replay import Replay, Today, replayed
+from newton.cognition.bundles import BundleSummary
+from newton.cognition.difference import BundleDiff, diff_bundles
+from newton.cognition.explaining import BundleExplanation, explain_bundle
+from newton.cognition.replay import ReplayResult, CurrentRules, replay_bundle
 from newton.content.frames import Frame
 from newton.content.profiles import Profile
 from newton.db.pool import Tx
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hindsight:
+class BundleService:
     """For one agent. A bundle is named by `latest`, by its id, or by letters of its beginning or end.
 
     What is asked of a bundle raises InputError, NotFoundError or ConflictError when it is not one that can be read.
@@ -26,36 +26,36 @@ class Hindsight:
     frames: Mapping[str, Frame]
     profiles: Mapping[str, Profile]
 
-    async def recent(self, most: int, *, before: UUID | None = None) -> list[Listed]:
+    async def list_recent(self, limit: int, *, before: UUID | None = None) -> list[BundleSummary]:
         """The latest bundles, or the latest before that one, the last first."""
         async with self.scope.transaction() as tx:
-            return await bundles.recent(tx, agent_id=self.scope.agent_id, most=most, before=before)
+            return await bundles.list_bundles(tx, agent_id=self.scope.agent_id, limit=limit, before=before)
 
-    async def why(self, given: str) -> Account:
+    async def explain(self, bundle_ref: str) -> BundleExplanation:
         """The bundle with all its candidates as they were then."""
         async with self.scope.transaction() as tx:
-            return await self._account(tx, given)
+            return await self._explain(tx, bundle_ref)
 
-    async def replay(self, given: str) -> Replay:
+    async def replay(self, bundle_ref: str) -> ReplayResult:
         """The bundle made once more from what is stored, and compared."""
         async with self.scope.transaction() as tx:
-            bundle_id = await bundles.resolve(tx, given, agent_id=self.scope.agent_id)
-            stored = await bundles.stored(tx, bundle_id, agent_id=self.scope.agent_id)
-            memories = await bundles.remembered(tx, stored.memory_ids, agent_id=self.scope.agent_id)
+            bundle_id = await bundles.resolve_bundle_ref(tx, bundle_ref, agent_id=self.scope.agent_id)
+            stored = await bundles.load_bundle(tx, bundle_id, agent_id=self.scope.agent_id)
+            memories = await bundles.load_memory_histories(tx, stored.memory_ids, agent_id=self.scope.agent_id)
         frame = self.frames.get(stored.frame)
-        today = Today(
-            rules=bundles.rules(),
-            frame_edition=frame and frame.edition,
-            profile=self.profiles.get(stored.trace.setting.profile.name),
+        today = CurrentRules(
+            rules_hash=bundles.compute_rules_hash(),
+            frame_edition=frame and frame.version_hash,
+            profile=self.profiles.get(stored.trace.assembly_input.profile.name),
         )
-        return replayed(stored, memories, today)
+        return replay_bundle(stored, memories, today)
 
-    async def diff(self, one: str, other: str) -> Comparison:
+    async def diff(self, bundle_ref: str, other_ref: str) -> BundleDiff:
         """What the two bundles do not have in common."""
         async with self.scope.transaction() as tx:
-            return compared(await self._account(tx, one), await self._account(tx, other))
+            return diff_bundles(await self._explain(tx, bundle_ref), await self._explain(tx, other_ref))
 
-    async def _account(self, tx: Tx, given: str) -> Account:
-        bundle_id = await bundles.resolve(tx, given, agent_id=self.scope.agent_id)
-        stored = await bundles.stored(tx, bundle_id, agent_id=self.scope.agent_id)
-        return account(stored, await bundles.remembered(tx, stored.memory_ids, agent_id=self.scope.agent_id))
+    async def _explain(self, tx: Tx, bundle_ref: str) -> BundleExplanation:
+        bundle_id = await bundles.resolve_bundle_ref(tx, bundle_ref, agent_id=self.scope.agent_id)
+        stored = await bundles.load_bundle(tx, bundle_id, agent_id=self.scope.agent_id)
+        return explain_bundle(stored, await bundles.load_memory_histories(tx, stored.memory_ids, agent_id=self.scope.agent_id))

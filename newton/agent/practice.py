@@ -6,51 +6,51 @@ from dataclasses import dataclass
 from newton.agent.scope import AgentScope
 from newton.content.skills import Skill
 from newton.heart import activations, procedures
-from newton.heart.activations import Result
-from newton.heart.procedures import FROM_DISK, Listed, Synced
+from newton.heart.activations import ActivationResult
+from newton.heart.procedures import DISK_ORIGIN, ProcedureVersion, SyncReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Practice:
+class ProcedureService:
     """For one agent; `origin` names the door."""
 
     scope: AgentScope
 
-    async def follow(self, skills: Mapping[str, Skill]) -> Synced:
+    async def sync_from_disk(self, skills: Mapping[str, Skill]) -> SyncReport:
         """Makes the procedures from disk what the folder says."""
-        ctx = self.scope.at(FROM_DISK, "operator").write_context()
+        ctx = self.scope.at(DISK_ORIGIN, "operator").write_context()
         async with self.scope.transaction() as tx:
-            return await procedures.sync(tx, skills, ctx=ctx)
+            return await procedures.sync_procedures(tx, skills, ctx=ctx)
 
-    async def listed(self) -> list[Listed]:
+    async def list_procedures(self) -> list[ProcedureVersion]:
         """Every version of every procedure with its record."""
         async with self.scope.transaction() as tx:
-            return await procedures.listed(tx, agent_id=self.scope.agent_id)
+            return await procedures.list_versions(tx, agent_id=self.scope.agent_id)
 
-    async def named(self, name: str) -> Listed:
+    async def get(self, name: str) -> ProcedureVersion:
         """The last version of that name. Raises NotFoundError."""
         async with self.scope.transaction() as tx:
-            return await procedures.named(tx, name, agent_id=self.scope.agent_id)
+            return await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
 
-    async def used(self, name: str, result: Result | None) -> None:
+    async def record_use(self, name: str, result: ActivationResult | None) -> None:
         """The procedure was followed; `result` is how that went, if it is known already."""
         ctx = self.scope.write_context()
         async with self.scope.transaction() as tx:
-            procedure = await procedures.named(tx, name, agent_id=self.scope.agent_id)
-            (activation,) = await activations.activate(
-                tx, "procedure", [procedure.memory_id], place=self.scope.origin, ctx=ctx
+            procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
+            (activation,) = await activations.record_activations(
+                tx, "procedure", [procedure.memory_id], stage=self.scope.origin, ctx=ctx
             )
             if result:
-                await activations.judge(tx, "procedure", procedure.memory_id, result, activation=activation, ctx=ctx)
-            self._tell("used", procedure, result)
+                await activations.record_result(tx, "procedure", procedure.memory_id, result, activation=activation, ctx=ctx)
+            self._publish("used", procedure, result)
 
-    async def judged(self, name: str, result: Result) -> None:
+    async def record_outcome(self, name: str, result: ActivationResult) -> None:
         """How the last use went that was not judged yet. Raises NotFoundError when there is none."""
         async with self.scope.transaction() as tx:
-            procedure = await procedures.named(tx, name, agent_id=self.scope.agent_id)
-            await activations.judge(tx, "procedure", procedure.memory_id, result, ctx=self.scope.write_context())
-            self._tell("judged", procedure, result)
+            procedure = await procedures.get_latest(tx, name, agent_id=self.scope.agent_id)
+            await activations.record_result(tx, "procedure", procedure.memory_id, result, ctx=self.scope.write_context())
+            self._publish("judged", procedure, result)
 
-    def _tell(self, what: str, procedure: Listed, result: Result | None) -> None:
+    def _publish(self, event: str, procedure: ProcedureVersion, result: ActivationResult | None) -> None:
         about = {"memory_id": str(procedure.memory_id), "result": result}
-        self.scope.publish(f"procedure.{what}", about)
+        self.scope.publish(f"procedure.{event}", about)

@@ -9,10 +9,10 @@ from uuid import UUID
 
 from newton.agent import telling
 from newton.clock import Clock
-from newton.db.pool import Database, Joined, Tx
-from newton.heart.lifecycle.engine import Ground
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Count, Trust
+from newton.db.pool import Database, NestedDatabase, Tx
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.memory import TokenCounter, Trust
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder
@@ -29,8 +29,8 @@ class AgentScope:
     agent_id: UUID
     db: Database
     clock: Clock
-    count_tokens: Count
-    thresholds: Thresholds
+    count_tokens: TokenCounter
+    thresholds: LifecycleThresholds
     embedder: "Embedder | None" = None
     origin: str = "system"
     trust: Trust = "user"
@@ -41,18 +41,18 @@ class AgentScope:
 
     def within(self, tx: Tx) -> "AgentScope":
         """Return this scope joined to an open transaction: `transaction()` then yields `tx` and commits nothing."""
-        return replace(self, db=Joined(tx, self.agent_id))
+        return replace(self, db=NestedDatabase(tx, self.agent_id))
 
     def now(self) -> datetime:
         return self.clock.now()
 
     def transaction(self, *, snapshot: bool = False) -> AbstractAsyncContextManager[Tx]:
         """Open a unit of work that sees this agent's rows only. See `Database.work`."""
-        return self.db.work(self.agent_id, snapshot=snapshot)
+        return self.db.transaction(self.agent_id, snapshot=snapshot)
 
-    def write_context(self, trust: Trust | None = None) -> Ground:
+    def write_context(self, trust: Trust | None = None) -> LifecycleContext:
         """Return who writes, at this moment: with the trust of the scope unless another one is given."""
-        return Ground(
+        return LifecycleContext(
             agent_id=self.agent_id,
             now=self.clock.now(),
             origin=self.origin,
@@ -63,4 +63,4 @@ class AgentScope:
 
     def publish(self, type_: str, payload: Mapping[str, object]) -> None:
         """Append an event when the open transaction commits. See `events.publish`."""
-        telling.tell(type_, payload, agent_id=self.agent_id, now=self.clock.now())
+        telling.publish(type_, payload, agent_id=self.agent_id, now=self.clock.now())

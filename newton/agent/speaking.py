@@ -7,24 +7,24 @@ from contextlib import aclosing
 from dataclasses import dataclass
 
 from newton.agent import ledger
-from newton.agent.ledger import Asked
+from newton.agent.ledger import PromptSize
 from newton.agent.scope import AgentScope
-from newton.agent.sending import INSTRUCTION, Draft, Letter, fences
-from newton.db.pool import in_unit_of_work
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.view import Shown
-from newton.dialogue.window import rooms
-from newton.errors import ProviderError, WindowError
-from newton.memory.memory import Count
-from newton.providers.chat import ChatModel, Reply, ToolModel
-from newton.providers.gauge import Gauge, learnt
+from newton.agent.sending import SYSTEM_PROMPT, PromptBuilder, ModelRequest, count_separator_tokens
+from newton.db.pool import in_transaction
+from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.dialogue.view import ViewMessage
+from newton.dialogue.window import split_window
+from newton.errors import ProviderError, ContextWindowError
+from newton.memory.memory import TokenCounter
+from newton.providers.chat import ChatModel, ChatReply, ToolModel
+from newton.providers.gauge import TokenCalibration, fit_calibration
 
-SHORTER = 0.7  # of a prompt, when the endpoint says that it is too long
-UNSET = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
+RETRY_SHRINK_FACTOR = 0.7  # of a prompt, when the endpoint says that it is too long
+NO_MODEL_MESSAGE = "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL)."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class TokenLimits:
     """Ceilings of one turn, in tokens; `window` is all that the model reads and writes in one call, `per_day` is of all
     turns of an agent in a UTC day, `working` of what a session has at hand."""
 
@@ -37,53 +37,53 @@ class Limits:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shares:
+class PromptBudget:
     """What each part of a prompt may cost by our own count, with the marks around messages, and the gauge that says
     so."""
 
-    gauge: Gauge
+    calibration: TokenCalibration
     usable: int
     conversation: int
     context: int
 
     @property
-    def marks(self) -> int:
+    def overhead_per_message(self) -> int:
         """What the model puts around a message, in our tokens; what joins two messages costs one too."""
-        return max(math.ceil(self.gauge.marks / self.gauge.ratio), 1)
+        return max(math.ceil(self.calibration.overhead / self.calibration.ratio), 1)
 
-    def talk(self, view: Sequence[Shown], tokens: int, *, count: Count) -> list[Shown]:
+    def fit_conversation(self, view: Sequence[ViewMessage], input_tokens: int, *, count_tokens: TokenCounter) -> list[ViewMessage]:
         """As much of a view as is sent beside an input of so many tokens, however long the context will be."""
-        left = self.usable - count(INSTRUCTION) - self.context - tokens - 2 * self.marks
-        most = max(min(self.conversation, left) - fences(view, marks=self.marks, count=count), 0)
-        return fitted(view, most=most, count=count, spared=0, marks=self.marks)
+        left = self.usable - count_tokens(SYSTEM_PROMPT) - self.context - input_tokens - 2 * self.overhead_per_message
+        most = max(min(self.conversation, left) - count_separator_tokens(view, overhead_per_message=self.overhead_per_message, count_tokens=count_tokens), 0)
+        return fit_to_budget(view, max_tokens=most, count_tokens=count_tokens, protected_turns=0, overhead=self.overhead_per_message)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Speaking:
+class ChatService:
     """For one agent and one model; None is a model that is not set."""
 
     scope: AgentScope
     model: ChatModel | None
-    limits: Limits
+    limits: TokenLimits
 
-    async def shares(self) -> Shares:
+    async def get_budget(self) -> PromptBudget:
         """What there is room for, by how this model counts as far as its endpoint has told."""
         limits = self.limits
-        gauge = await self._gauge()
-        room = rooms(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
-        return Shares(
-            gauge=gauge,
-            usable=gauge.room(room.usable, 0),
-            conversation=gauge.room(room.conversation, 0),
-            context=max(gauge.room(room.context, 0), 1),
+        gauge = await self._load_calibration()
+        room = split_window(limits.window, reply=limits.reply, conversation=limits.conversation, context=limits.context)
+        return PromptBudget(
+            calibration=gauge,
+            usable=gauge.to_local_tokens(room.usable, 0),
+            conversation=gauge.to_local_tokens(room.conversation, 0),
+            context=max(gauge.to_local_tokens(room.context, 0), 1),
         )
 
-    async def why_not(self, tokens: int) -> str | None:
+    async def get_refusal_reason(self, tokens: int) -> str | None:
         """Why the model may not be asked with so many tokens; each call has to fit below the ceiling beforehand."""
         if self.model is None:
-            return UNSET
+            return NO_MODEL_MESSAGE
         async with self.scope.transaction() as tx:
-            spent = await ledger.spent(tx, agent_id=self.scope.agent_id, now=self.scope.now())
+            spent = await ledger.count_tokens_today(tx, agent_id=self.scope.agent_id, now=self.scope.now())
         if (cost := tokens + self.limits.reply) <= self.limits.per_day - spent:
             return None
         return (
@@ -91,32 +91,32 @@ class Speaking:
             f" of today's {self.limits.per_day:,} are left (NEWTON_LLM_TOKENS_PER_DAY)."
         )
 
-    async def stream(self, draft: Draft, letter: Letter, replies: list[Reply]) -> AsyncGenerator[str]:
+    async def stream(self, prompt: PromptBuilder, request: ModelRequest, replies: list[ChatReply]) -> AsyncGenerator[str]:
         """The reply; as a whole it goes to `replies`. When the endpoint says that the prompt is too long it is asked
         once more with a shorter one."""
         assert self.model is not None, "nobody asks a model that is not set"
         try:
-            async with aclosing(self._said(self.model, letter, replies)) as said:
+            async with aclosing(self._stream_once(self.model, request, replies)) as said:
                 async for piece in said:
                     yield piece
-        except WindowError:
-            sent = letter.counted + draft.marks * len(letter.messages)
-            shorter = draft.letter(int(sent * SHORTER), count=self.scope.count_tokens)
-            async with aclosing(self._said(self.model, shorter, replies)) as said:
+        except ContextWindowError:
+            sent = request.tokens + prompt.overhead_per_message * len(request.messages)
+            shorter = prompt.build(int(sent * RETRY_SHRINK_FACTOR), count_tokens=self.scope.count_tokens)
+            async with aclosing(self._stream_once(self.model, shorter, replies)) as said:
                 async for piece in said:
                     yield piece
 
-    async def _said(self, model: ChatModel, letter: Letter, replies: list[Reply]) -> AsyncGenerator[str]:
+    async def _stream_once(self, model: ChatModel, request: ModelRequest, replies: list[ChatReply]) -> AsyncGenerator[str]:
         """Its cost is recorded however it ends: as told, or counted here when nobody waits to be told."""
-        assert not in_unit_of_work()
+        assert not in_transaction()
         heard: list[str] = []
         told = False
         try:
-            async for piece in self._asked(model, letter):
-                if isinstance(piece, Reply):
+            async for piece in self._call_model(model, request):
+                if isinstance(piece, ChatReply):
                     told = True
                     replies.append(piece)
-                    await self._record(piece, letter)
+                    await self._record_usage(piece, request)
                 else:
                     heard.append(piece)
                     yield piece
@@ -125,31 +125,31 @@ class Speaking:
             raise
         finally:
             if not told:
-                await asyncio.shield(self._record(self._estimated(model, letter, "".join(heard)), letter))
+                await asyncio.shield(self._record_usage(self._estimate_reply(model, request, "".join(heard)), request))
 
-    def _asked(self, model: ChatModel, letter: Letter) -> AsyncIterator[str | Reply]:
-        manner = letter.manner
-        if isinstance(model, ToolModel) and (manner.tools or manner.wishes):
-            return model.answer(letter.messages, max_tokens=self.limits.reply, manner=manner)
-        return model.stream(letter.messages, max_tokens=self.limits.reply)
+    def _call_model(self, model: ChatModel, request: ModelRequest) -> AsyncIterator[str | ChatReply]:
+        manner = request.options
+        if isinstance(model, ToolModel) and (manner.tools or manner.extra_body):
+            return model.answer(request.messages, max_tokens=self.limits.reply, options=manner)
+        return model.stream(request.messages, max_tokens=self.limits.reply)
 
-    def _estimated(self, model: ChatModel, letter: Letter, text: str) -> Reply:
-        return Reply(
+    def _estimate_reply(self, model: ChatModel, request: ModelRequest, text: str) -> ChatReply:
+        return ChatReply(
             text=text,
             model=model.name,
-            input_tokens=letter.counted,
+            input_tokens=request.tokens,
             output_tokens=self.scope.count_tokens(text),
             estimated=True,
             finish="interrupted",
         )
 
-    async def _record(self, reply: Reply, letter: Letter) -> None:
-        now, asked = self.scope.now(), Asked(letter.counted, len(letter.messages))
+    async def _record_usage(self, reply: ChatReply, request: ModelRequest) -> None:
+        now, asked = self.scope.now(), PromptSize(request.tokens, len(request.messages))
         async with self.scope.transaction() as tx:
-            await ledger.record(tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, asked=asked)
+            await ledger.record(tx, reply, agent_id=self.scope.agent_id, purpose="turn", now=now, prompt_size=asked)
 
-    async def _gauge(self) -> Gauge:
+    async def _load_calibration(self) -> TokenCalibration:
         if self.model is None:
-            return Gauge()
+            return TokenCalibration()
         async with self.scope.transaction() as tx:
-            return learnt(await ledger.samples(tx, agent_id=self.scope.agent_id, model=self.model.name))
+            return fit_calibration(await ledger.list_samples(tx, agent_id=self.scope.agent_id, model=self.model.name))

@@ -11,286 +11,286 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from newton.agent.curation import Curation
-from newton.agent.deciding import Deciding, Outlook
-from newton.agent.gate import Gate
-from newton.agent.tasks import Tasks
-from newton.agent.verbs import Remark, Verbs
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
-from newton.errors import CensoredError, DatabaseError, InputError, NewtonError, NotFoundError
-from newton.memory.lookup import short
-from newton.memory.memory import Trust, least, least_of
-from newton.providers.chat import Tool
+from newton.agent.curation import CurationService
+from newton.agent.deciding import DecisionService, DecisionPreview
+from newton.agent.gate import ActionGate
+from newton.agent.tasks import TaskService
+from newton.agent.verbs import FactDraft, MemoryService
+from newton.brain.choice import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.errors import CensorError, DatabaseError, InputError, NewtonError, NotFoundError
+from newton.memory.lookup import short_id
+from newton.memory.memory import Trust, lowest_trust, lowest_known_trust
+from newton.providers.chat import ToolDefinition
 
-MOST_WORDS = 20_000  # characters of a text that a model gives
-MOST_RESULT = 6_000  # characters of what it is told
+MAX_TEXT_CHARS = 20_000  # characters of a text that a model gives
+MAX_RESULT_CHARS = 6_000  # characters of what it is told
 
-F = TypeVar("F", bound="Form")
+F = TypeVar("F", bound="ToolInput")
 
 
-class Form(BaseModel):
+class ToolInput(BaseModel):
     """What a model fills in."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
-    def words(self) -> str:
+    def all_text(self) -> str:
         """All the text in it: what censors are asked about."""
-        return "\n".join(_texts(self.model_dump(mode="json")))
+        return "\n".join(_iter_texts(self.model_dump(mode="json")))
 
 
-class ToRemember(Form):
+class RememberInput(ToolInput):
     """Keep a fact for good: what you learnt about a person, a thing or the work, one statement in a full sentence that
     can be read alone. Not what is in the context already, and never secrets."""
 
-    content: str = Field(max_length=MOST_WORDS, description="One statement, e.g. 'Ana reviews every migration.'")
+    content: str = Field(max_length=MAX_TEXT_CHARS, description="One statement, e.g. 'Ana reviews every migration.'")
     subject: str | None = Field(None, description="Whom or what it is about, e.g. 'Ana'.")
     attribute: str | None = Field(None, description="What it tells of the subject, e.g. 'home' or 'role'.")
     confidence: float | None = Field(None, ge=0, le=1, description="How sure it is, from 0 to 1.")
 
 
-class ToRecall(Form):
+class RecallInput(ToolInput):
     """Search the memory: conversations, facts, episodes, procedures, documents, decisions. Ask for what is missing in
     the context; each result has an id for `expand`."""
 
-    query: str = Field(max_length=MOST_WORDS, description="What you want to know, in plain words.")
+    query: str = Field(max_length=MAX_TEXT_CHARS, description="What you want to know, in plain words.")
     limit: int = Field(8, ge=1, le=30, description="How many at most.")
 
 
-class ToExpand(Form):
+class ExpandInput(ToolInput):
     """Read one memory in full, with where it comes from and how far it can be believed."""
 
     memory_id: str = Field(description="The id that a result shows, or its last letters.")
 
 
-class Why(Form):
+class ReasonInput(ToolInput):
     kind: ReasonKind = "analysis"
-    text: str = Field(max_length=MOST_WORDS)
+    text: str = Field(max_length=MAX_TEXT_CHARS)
 
 
-class ToDecide(Form):
+class DecideInput(ToolInput):
     """Record a decision before you act on it. Guardrails and censors may refuse it; then mend it or do something else.
     You are told of similar decisions and how they ended."""
 
-    description: str = Field(max_length=MOST_WORDS, description="What is decided, in a sentence.")
+    description: str = Field(max_length=MAX_TEXT_CHARS, description="What is decided, in a sentence.")
     confidence: float = Field(ge=0, le=1, description="How sure you are that it turns out well, from 0 to 1.")
     stakes: Stakes = Field("medium", description="How much hangs on it.")
     category: str = Field("process", max_length=200, description="The kind of decision, e.g. architecture.")
-    reasons: tuple[Why, ...] = Field((), max_length=50, description="Why; reasons of different kinds count for more.")
+    reasons: tuple[ReasonInput, ...] = Field((), max_length=50, description="Why; reasons of different kinds count for more.")
     alternatives: tuple[str, ...] = Field((), max_length=50, description="What else was thought of.")
-    expected: str | None = Field(None, max_length=MOST_WORDS, description="What should come of it.")
-    context: str | None = Field(None, max_length=MOST_WORDS, description="What led to it.")
+    expected: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What should come of it.")
+    context: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What led to it.")
 
 
-class ToReview(Form):
+class ReviewInput(ToolInput):
     """Say what became of a decision, once it is known. It can be said only once."""
 
     decision_id: str = Field(description="The id of the decision, or its last letters.")
     outcome: Verdict
-    lesson: str | None = Field(None, max_length=MOST_WORDS, description="What it teaches.")
+    lesson: str | None = Field(None, max_length=MAX_TEXT_CHARS, description="What it teaches.")
 
 
-class ToPush(Form):
+class PushTaskInput(ToolInput):
     """Begin a task within the current one, so that the goal stays in sight."""
 
-    goal: str = Field(max_length=MOST_WORDS)
+    goal: str = Field(max_length=MAX_TEXT_CHARS)
 
 
-class ToPop(Form):
+class PopTaskInput(ToolInput):
     """End the current task with its result; what led there is then told in a line."""
 
-    result: str = Field(max_length=MOST_WORDS)
+    result: str = Field(max_length=MAX_TEXT_CHARS)
 
 
-class Lesson(Form):
+class LessonInput(ToolInput):
     """Keep a lesson for next time: what to do, or not to do again, and in which case."""
 
-    lesson: str = Field(max_length=MOST_WORDS, description="One sentence that can be read alone.")
+    lesson: str = Field(max_length=MAX_TEXT_CHARS, description="One sentence that can be read alone.")
     about: str = Field("lessons", description="What it is about, e.g. 'deployments'.")
 
 
-class Told(NamedTuple):
+class ToolResult(NamedTuple):
     """What came of a call, as the model is told: fields, and the least trust of outside words among them."""
 
     fields: Mapping[str, object]
     trust: Trust | None = None
-    error: bool = False
+    is_error: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Toolbox:
+class AgentToolset:
     """The tools of one agent at one door. `believed` is how far at most what they keep is believed."""
 
-    verbs: Verbs
-    curation: Curation
-    deciding: Deciding
-    tasks: Tasks
-    gate: Gate
-    believed: Trust = "agent"
+    memories: MemoryService
+    curation: CurationService
+    decisions: DecisionService
+    tasks: TaskService
+    gate: ActionGate
+    max_trust: Trust = "agent"
 
-    def heard(self, tiers: Iterable[Trust | None]) -> "Toolbox":
+    def with_trust(self, tiers: Iterable[Trust | None]) -> "AgentToolset":
         """The same, when the model has read words that are believed so far."""
-        trust = least([self.believed, *(tier for tier in tiers if tier)])
+        trust = lowest_trust([self.max_trust, *(tier for tier in tiers if tier)])
         return replace(
             self,
-            believed=trust,
-            verbs=replace(self.verbs, scope=self.verbs.scope.at(self.verbs.scope.origin, trust)),
-            deciding=replace(self.deciding, scope=self.deciding.scope.at(self.deciding.scope.origin, trust)),
+            max_trust=trust,
+            memories=replace(self.memories, scope=self.memories.scope.at(self.memories.scope.origin, trust)),
+            decisions=replace(self.decisions, scope=self.decisions.scope.at(self.decisions.scope.origin, trust)),
         )
 
-    def of(self, session_id: UUID) -> "Toolbox":
-        return replace(self, tasks=self.tasks.of(session_id))
+    def for_session(self, session_id: UUID) -> "AgentToolset":
+        return replace(self, tasks=self.tasks.for_session(session_id))
 
-    async def use(self, name: str, arguments: str) -> Told:
+    async def execute(self, name: str, arguments: str) -> ToolResult:
         """What came of a call, or why nothing did; only a database that fails is not for the model to hear of."""
-        kind = KINDS.get(name)
+        kind = TOOLS.get(name)
         try:
             if kind is None:
-                raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(KINDS)}.")
-            form = read(kind.form, arguments)
-            warned = await self._checked(kind, form)
-            told = await kind.act(self, form)
+                raise NotFoundError(f"There is no tool {name!r}.", hint=f"There are: {', '.join(TOOLS)}.")
+            form = parse_input(kind.input_model, arguments)
+            warned = await self._check_censors(kind, form)
+            told = await kind.handler(self, form)
             return told._replace(fields={**told.fields, "warning": warned}) if warned else told
         except DatabaseError:
             raise
         except NewtonError as error:
-            return Told({"error": error.what, "hint": error.hint, "code": error.code}, error=True)
+            return ToolResult({"error": error.what, "hint": error.hint, "code": error.code}, is_error=True)
 
-    async def _checked(self, kind: "Kind", form: Form) -> str | None:
+    async def _check_censors(self, spec: "ToolSpec", args: ToolInput) -> str | None:
         """What a censor warns of. Raises CensoredError for what it forbids; nothing was done then."""
-        if not kind.acts:
+        if not spec.mutates:
             return None
-        ruling = await self.gate.check(form.words(), "action")
+        ruling = await self.gate.check(args.all_text(), "action")
         if ruling.blocks:
-            raise CensoredError(f"A censor forbids it: {ruling.words}.", hint="Nothing was kept. Do something else.")
-        return ruling.words if ruling.met else None
+            raise CensorError(f"A censor forbids it: {ruling.message}.", hint="Nothing was kept. Do something else.")
+        return ruling.message if ruling.matches else None
 
 
-class Kind(NamedTuple):
+class ToolSpec(NamedTuple):
     """One tool: its form, what it does, and whether it changes anything."""
 
-    form: type[Form]
-    act: Callable[[Toolbox, Any], Awaitable[Told]]
-    acts: bool = True
+    input_model: type[ToolInput]
+    handler: Callable[[AgentToolset, Any], Awaitable[ToolResult]]
+    mutates: bool = True
 
 
-def read(form: type[F], arguments: str) -> F:
+def parse_input(model: type[F], arguments: str) -> F:
     """The form as it was filled in. Raises InputError."""
     try:
-        return form.model_validate_json(arguments)
+        return model.model_validate_json(arguments)
     except ValidationError as error:
         first = error.errors()[0]
         place = ".".join(map(str, first["loc"])) or "the arguments"
         raise InputError(f"{place}: {first['msg']}.", hint="Call it again with what its schema says.") from None
 
 
-def offered(*, without: frozenset[str] = frozenset()) -> tuple[Tool, ...]:
+def list_tools(*, exclude: frozenset[str] = frozenset()) -> tuple[ToolDefinition, ...]:
     """All tools as models are told of them, but for those names."""
-    return tuple(Tool(name, _function(name, kind.form)) for name, kind in KINDS.items() if name not in without)
+    return tuple(ToolDefinition(name, _function_schema(name, kind.input_model)) for name, kind in TOOLS.items() if name not in exclude)
 
 
-async def remember(box: Toolbox, form: ToRemember) -> Told:
-    kept = await box.verbs.remember(Remark(**form.model_dump()))
-    return Told({"memory_id": short(kept.memory_id), "learnt": str(kept.learnt)})
+async def remember(toolset: AgentToolset, args: RememberInput) -> ToolResult:
+    kept = await toolset.memories.remember(FactDraft(**args.model_dump()))
+    return ToolResult({"memory_id": short_id(kept.memory_id), "learnt": str(kept.status)})
 
 
-async def recall(box: Toolbox, form: ToRecall) -> Told:
-    recalled = await box.verbs.recall(form.query, most=form.limit)
+async def recall(toolset: AgentToolset, args: RecallInput) -> ToolResult:
+    recalled = await toolset.memories.recall(args.query, limit=args.limit)
     found = [
-        {"memory_id": short(one.memory_id), "kind": one.kind, "trust": one.trust, "text": one.summary}
-        for one in recalled.found
+        {"memory_id": short_id(one.memory_id), "kind": one.kind, "trust": one.trust, "text": one.summary}
+        for one in recalled.memories
     ]
     missing = {"missing": dict(recalled.missing)} if recalled.missing else {}
-    return Told({"found": found, **missing}, least_of(one.trust for one in recalled.found if one.quarantined))
+    return ToolResult({"found": found, **missing}, lowest_known_trust(one.trust for one in recalled.memories if one.quarantined))
 
 
-async def expand(box: Toolbox, form: ToExpand) -> Told:
-    whole, _, about = await box.curation.look(form.memory_id)
+async def expand(toolset: AgentToolset, args: ExpandInput) -> ToolResult:
+    whole, _, about = await toolset.curation.get(args.memory_id)
     fields = {
-        "memory_id": short(whole.memory_id),
+        "memory_id": short_id(whole.memory_id),
         "kind": whole.kind,
         "state": whole.state,
         "trust": whole.trust,
         "at": whole.occurred_at.isoformat(),
-        "text": whole.full_text[:MOST_RESULT],
-        "left_out": max(len(whole.full_text) - MOST_RESULT, 0),
+        "text": whole.full_text[:MAX_RESULT_CHARS],
+        "left_out": max(len(whole.full_text) - MAX_RESULT_CHARS, 0),
         **({"about": about} if about else {}),
     }
-    await box.verbs.read([whole.memory_id])
-    return Told(fields, whole.trust if whole.quarantined else None)
+    await toolset.memories.record_access([whole.memory_id])
+    return ToolResult(fields, whole.trust if whole.quarantined else None)
 
 
-async def decide(box: Toolbox, form: ToDecide) -> Told:
-    choice = Choice(
-        description=form.description,
-        confidence=form.confidence,
-        at=box.verbs.scope.now(),
-        context=form.context,
-        alternatives=form.alternatives,
-        reasons=tuple(Reason(why.kind, why.text) for why in form.reasons),
-        category=form.category,
-        stakes=form.stakes,
-        expected=form.expected,
+async def decide(toolset: AgentToolset, args: DecideInput) -> ToolResult:
+    choice = DecisionDraft(
+        description=args.description,
+        confidence=args.confidence,
+        at=toolset.memories.scope.now(),
+        context=args.context,
+        alternatives=args.alternatives,
+        reasons=tuple(DecisionReason(why.kind, why.text) for why in args.reasons),
+        category=args.category,
+        stakes=args.stakes,
+        expected=args.expected,
     )
-    decided = await box.deciding.decide(choice)
-    return Told({"decision_id": short(decided.decision_id), "new": decided.new, **_seen(decided.outlook)})
+    decided = await toolset.decisions.decide(choice)
+    return ToolResult({"decision_id": short_id(decided.decision_id), "new": decided.is_new, **_preview_fields(decided.preview)})
 
 
-async def review(box: Toolbox, form: ToReview) -> Told:
-    await box.deciding.review(form.decision_id, form.outcome, lesson=form.lesson, how="api")
-    return Told({"reviewed": form.outcome})
+async def review(toolset: AgentToolset, args: ReviewInput) -> ToolResult:
+    await toolset.decisions.review(args.decision_id, args.outcome, lesson=args.lesson, how="api")
+    return ToolResult({"reviewed": args.outcome})
 
 
-async def push_task(box: Toolbox, form: ToPush) -> Told:
-    return Told({"task": (await box.tasks.push(form.goal)).number})
+async def push_task(toolset: AgentToolset, args: PushTaskInput) -> ToolResult:
+    return ToolResult({"task": (await toolset.tasks.push(args.goal)).number})
 
 
-async def pop_task(box: Toolbox, form: ToPop) -> Told:
-    return Told({"task": (await box.tasks.pop(form.result)).number, "status": "complete"})
+async def pop_task(toolset: AgentToolset, args: PopTaskInput) -> ToolResult:
+    return ToolResult({"task": (await toolset.tasks.pop(args.result)).number, "status": "complete"})
 
 
-async def note_lesson(box: Toolbox, form: Lesson) -> Told:
-    kept = await box.verbs.remember(Remark(content=form.lesson, subject=form.about))
-    return Told({"memory_id": short(kept.memory_id), "learnt": str(kept.learnt)})
+async def note_lesson(toolset: AgentToolset, args: LessonInput) -> ToolResult:
+    kept = await toolset.memories.remember(FactDraft(content=args.lesson, subject=args.about))
+    return ToolResult({"memory_id": short_id(kept.memory_id), "learnt": str(kept.status)})
 
 
-KINDS: Mapping[str, Kind] = {
-    "remember": Kind(ToRemember, remember),
-    "recall": Kind(ToRecall, recall, acts=False),
-    "expand": Kind(ToExpand, expand, acts=False),
-    "decide": Kind(ToDecide, decide),
-    "review": Kind(ToReview, review),
-    "push_task": Kind(ToPush, push_task),
-    "pop_task": Kind(ToPop, pop_task),
-    "note_lesson": Kind(Lesson, note_lesson),
+TOOLS: Mapping[str, ToolSpec] = {
+    "remember": ToolSpec(RememberInput, remember),
+    "recall": ToolSpec(RecallInput, recall, mutates=False),
+    "expand": ToolSpec(ExpandInput, expand, mutates=False),
+    "decide": ToolSpec(DecideInput, decide),
+    "review": ToolSpec(ReviewInput, review),
+    "push_task": ToolSpec(PushTaskInput, push_task),
+    "pop_task": ToolSpec(PopTaskInput, pop_task),
+    "note_lesson": ToolSpec(LessonInput, note_lesson),
 }
 
 
-def _seen(outlook: Outlook) -> dict[str, object]:
+def _preview_fields(preview: DecisionPreview) -> dict[str, object]:
     """What was to be seen before the decision, for whoever made it."""
     precedents = [
-        {"decision_id": short(one.memory_id), "outcome": one.outcome, "text": one.summary} for one in outlook.precedents
+        {"decision_id": short_id(one.memory_id), "outcome": one.outcome, "text": one.summary} for one in preview.precedents
     ]
-    warned = [ruling.words for ruling in outlook.rulings if ruling.words]
+    warned = [ruling.message for ruling in preview.guardrail_results if ruling.message]
     return {
         **({"precedents": precedents} if precedents else {}),
         **({"guardrails": warned} if warned else {}),
-        "success_rate_of_category": outlook.standing.category_success_rate,
+        "success_rate_of_category": preview.track_record.category_success_rate,
     }
 
 
-def _function(name: str, form: type[Form]) -> dict[str, object]:
-    schema = form.model_json_schema()
-    described = " ".join((form.__doc__ or "").split())
+def _function_schema(name: str, model: type[ToolInput]) -> dict[str, object]:
+    schema = model.model_json_schema()
+    described = " ".join((model.__doc__ or "").split())
     parameters = {field: one for field, one in schema.items() if field not in ("title", "description")}
     return {"name": name, "description": described, "parameters": parameters}
 
 
-def _texts(given: object) -> Iterator[str]:
-    match given:
+def _iter_texts(value: object) -> Iterator[str]:
+    match value:
         case str():
-            yield given
+            yield value
         case dict() | list() | tuple():
-            for one in given.values() if isinstance(given, dict) else given:  # pyright: ignore[reportUnknownVariableType]  # JSON
-                yield from _texts(one)  # pyright: ignore[reportUnknownArgumentType]  # JSON
+            for one in value.values() if isinstance(value, dict) else value:  # pyright: ignore[reportUnknownVariableType]  # JSON
+                yield from _iter_texts(one)  # pyright: ignore[reportUnknownArgumentType]  # JSON
         case _:
             return

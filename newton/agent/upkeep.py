@@ -7,40 +7,40 @@ from datetime import timedelta
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.agent.asking import Asking
-from newton.agent.compressing import shorten
-from newton.agent.extraction import Harvest, extract
+from newton.agent.asking import StructuredLLM
+from newton.agent.compressing import summarize_lines
+from newton.agent.extraction import ExtractionResult, extract
 from newton.agent.scope import AgentScope
 from newton.cognition import bundles, workingset
 from newton.db.pool import Tx
 from newton.dialogue import artifacts
-from newton.dialogue.artifacts import Writer
-from newton.dialogue.condensing import USUAL, Sizes
+from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.condensing import DEFAULT_SIZES, SummarySizes
 from newton.errors import ConfigError
 from newton.heart import entities
-from newton.heart.comparing import Bounds, compare
-from newton.heart.generalising import generalise
+from newton.heart.comparing import SimilarityThresholds, deduplicate_facts
+from newton.heart.generalising import generalize_facts
 from newton.heart.lifecycle import engine
-from newton.heart.lifecycle.engine import Living
-from newton.ids import model_id
-from newton.memory.outbox import Drained, Outbox
-from newton.memory.transitions import Step, changed_since
+from newton.heart.lifecycle.engine import LifecycleScope
+from newton.ids import derive_model_id
+from newton.memory.outbox import DrainResult, EmbeddingOutbox
+from newton.memory.transitions import PlannedTransition, list_applied_since
 
 if TYPE_CHECKING:
     pass
 
 # After writing, so many waiting memories are seen to before the door answers; the rest follows later.
-AT_ONCE = 64
+BATCH_SIZE = 64
 
 
-class Lived(NamedTuple):
+class LifecycleReport(NamedTuple):
     """What the daily upkeep did: the steps it took, and how many old contexts it let go of."""
 
-    steps: Sequence[Step]
-    expired: int
+    steps: Sequence[PlannedTransition]
+    expired_contexts: int
 
 
-class Released(NamedTuple):
+class RetentionReport(NamedTuple):
     """How many contexts were let go of, and how many sessions have nothing at hand any more."""
 
     contexts: int
@@ -48,93 +48,93 @@ class Released(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Upkeep:
+class MaintenanceService:
     """For one agent; `origin` names who asks for it. Contexts are kept for `bundle_days`, or for ever if that is 0."""
 
     scope: AgentScope
     bundle_days: int
-    bounds: Bounds
-    asking: Asking | None
+    similarity_thresholds: SimilarityThresholds
+    llm: StructuredLLM | None
     working_days: int = 30
-    sizes: Sizes = USUAL
+    sizes: SummarySizes = DEFAULT_SIZES
 
-    async def settle(self, most: int | None = AT_ONCE) -> Drained:
+    async def process_pending(self, limit: int | None = BATCH_SIZE) -> DrainResult:
         """Reads what was written for names, embeds what waits in the outbox, and compares the facts with what is known.
 
         At most so many of each, or all.
         """
-        await self._read_names(once=most is not None)
+        await self._index_mentions(single_batch=limit is not None)
         if self.scope.embedder is None:
-            return Drained(0, 0, down="no embedding model is set")
-        drained = await Outbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(most=most)
-        model = model_id(self.scope.embedder.identity)
-        await compare(
-            self.scope.db, self.scope.write_context(), self.bounds, model_id=model, judge=self.asking, most=most
+            return DrainResult(0, 0, stopped_by="no embedding model is set")
+        drained = await EmbeddingOutbox(self.scope.db, self.scope.embedder, self.scope.agent_id).drain(limit=limit)
+        model = derive_model_id(self.scope.embedder.identity)
+        await deduplicate_facts(
+            self.scope.db, self.scope.write_context(), self.similarity_thresholds, model_id=model, judge=self.llm, limit=limit
         )
         return drained
 
-    async def _read_names(self, *, once: bool) -> None:
+    async def _index_mentions(self, *, single_batch: bool) -> None:
         ctx = self.scope.write_context()
         after: UUID | None = None
         while True:
             async with self.scope.transaction() as tx:
-                read = await entities.read(tx, ctx=ctx, after=after)
-            if once or not read.memories:
+                read = await entities.index_mentions(tx, ctx=ctx, after=after)
+            if single_batch or not read.memories:
                 return
             after = read.last
 
-    async def lifecycle(self, *, dry: bool = False) -> Lived:
+    async def run_lifecycle(self, *, dry_run: bool = False) -> LifecycleReport:
         """All of the daily upkeep, one part after the other: joins facts that say the same, generalises what has grown
         too many, takes every step that is due, and lets go of what is too old. Returns all steps taken, or with `dry`
         those that the record asks for as it is."""
-        if dry:
-            return Lived(await engine.live(self.scope.db, self.scope.write_context(), dry=True), 0)
+        if dry_run:
+            return LifecycleReport(await engine.run_lifecycle(self.scope.db, self.scope.write_context(), dry_run=True), 0)
         began = self.scope.now()
-        await self.settle(most=None)
-        await self.generalise()
-        await self.live()
+        await self.process_pending(limit=None)
+        await self.generalize_facts()
+        await self.apply_transitions()
         async with self.scope.transaction() as tx:
-            released = await self.release(tx)
+            released = await self.apply_retention(tx)
         async with self.scope.transaction() as tx:
-            changed = await changed_since(tx, began, agent_id=self.scope.agent_id, origin=self.scope.origin)
+            changed = await list_applied_since(tx, began, agent_id=self.scope.agent_id, origin=self.scope.origin)
             if changed:
-                about = {"job": "lifecycle", "did": Counter(change.step.event for change in changed)}
+                about = {"job": "lifecycle", "did": Counter(change.transition.event for change in changed)}
                 self.scope.publish("job.ended", about)
-        return Lived([change.step for change in changed], released.contexts)
+        return LifecycleReport([change.transition for change in changed], released.contexts)
 
-    async def generalise(self) -> int:
+    async def generalize_facts(self) -> int:
         """Tells in few what has grown too many; how many facts that concerned."""
-        return await generalise(self.scope.db, self.scope.write_context())
+        return await generalize_facts(self.scope.db, self.scope.write_context())
 
-    async def live(self, kind: Living | None = None) -> list[Step]:
+    async def apply_transitions(self, kind: LifecycleScope | None = None) -> list[PlannedTransition]:
         """Takes every step that is due, of memories of that kind, beyond the caps, or of all."""
-        return await engine.live(self.scope.db, self.scope.write_context(), only=kind)
+        return await engine.run_lifecycle(self.scope.db, self.scope.write_context(), only=kind)
 
-    async def release(self, tx: Tx) -> Released:
+    async def apply_retention(self, tx: Tx) -> RetentionReport:
         """Lets go of contexts that are too old, and of what sessions had at hand that nobody touches any more."""
         now, agent_id = self.scope.now(), self.scope.agent_id
-        sets = await workingset.lapse(tx, agent_id=agent_id, before=now - timedelta(days=self.working_days))
+        sets = await workingset.expire_working_sets(tx, agent_id=agent_id, before=now - timedelta(days=self.working_days))
         if not self.bundle_days:
-            return Released(0, sets)
+            return RetentionReport(0, sets)
         before = now - timedelta(days=self.bundle_days)
-        return Released(await bundles.expire(tx, agent_id=agent_id, before=before), sets)
+        return RetentionReport(await bundles.delete_bundles_before(tx, agent_id=agent_id, before=before), sets)
 
-    async def summarise(self) -> int:
+    async def update_summaries(self) -> int:
         """Brings summaries up to date that doors have left behind; of how many sessions."""
         async with self.scope.transaction() as tx:
-            late = await artifacts.behind(tx, agent_id=self.scope.agent_id, sizes=self.sizes, most=AT_ONCE)
+            late = await artifacts.find_sessions_due(tx, agent_id=self.scope.agent_id, sizes=self.sizes, limit=BATCH_SIZE)
         for session_id in late:
-            writer = Writer(session_id=session_id, ctx=self.scope.write_context(), sizes=self.sizes)
+            writer = ArtifactWriter(session_id=session_id, ctx=self.scope.write_context(), sizes=self.sizes)
             async with self.scope.transaction() as tx:
-                await writer.note(tx)
+                await writer.update(tx)
         return len(late)
 
-    async def extract(self) -> Harvest:
+    async def extract(self) -> ExtractionResult:
         """Has the model read the conversations that none has read. Raises ConfigError when no model is set."""
-        if self.asking is None:
+        if self.llm is None:
             raise ConfigError("No model is set to read with.", hint="Set OPENAI_API_KEY or OPENAI_BASE_URL.")
-        return await extract(self.asking, self.scope.write_context(), most=AT_ONCE)
+        return await extract(self.llm, self.scope.write_context(), limit=BATCH_SIZE)
 
-    async def shorten(self) -> int:
+    async def summarize_lines(self) -> int:
         """Has the model tell long lines shorter; how many it did. Without a model nothing happens."""
-        return 0 if self.asking is None else await shorten(self.asking, self.scope.write_context(), most=AT_ONCE)
+        return 0 if self.llm is None else await summarize_lines(self.llm, self.scope.write_context(), limit=BATCH_SIZE)

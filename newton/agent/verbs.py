@@ -9,24 +9,24 @@ from uuid import UUID
 from newton.agent.scope import AgentScope
 from newton.errors import InputError
 from newton.heart import episodes, facts
-from newton.heart.episodes import Experience
-from newton.heart.facts import Learnt, Statement
+from newton.heart.episodes import NewEpisode
+from newton.heart.facts import FactOutcome, NewFact
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.hygiene import clean, moment, name
-from newton.memory.importance import share_of
-from newton.memory.memory import ARCHIVED, RECALLED, Kind
-from newton.memory.recall import Recollection, Search, Width, recall
+from newton.memory.hygiene import clean_text, validate_time, clean_name
+from newton.memory.importance import normalize_importance
+from newton.memory.memory import ARCHIVED, RECALLABLE_KINDS, Kind
+from newton.memory.recall import RecallResult, MemorySearch, SearchLimits, recall
 
 if TYPE_CHECKING:
     pass
 
-SEARCHED = 100
-MOST_RECALLED = 10_000
+MIN_CANDIDATES = 100
+MAX_RECALL_LIMIT = 10_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remark:
+class FactDraft:
     """A fact as a caller tells it: `confidence` from 0 to 1, `importance` from 0 to 10, times with a zone."""
 
     content: str
@@ -38,107 +38,107 @@ class Remark:
     until: datetime | None = None
 
 
-class Kept(NamedTuple):
+class RememberResult(NamedTuple):
     """What became of a fact that was told, and the memory that has it."""
 
-    learnt: Learnt
+    status: FactOutcome
     memory_id: UUID
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Verbs:
+class MemoryService:
     """The verbs of one agent. `origin` names the door, and `trust` is how far what it says is believed."""
 
     scope: AgentScope
 
-    async def remember(self, remark: Remark) -> Kept:
+    async def remember(self, fact: FactDraft) -> RememberResult:
         """Keeps a fact, or confirms it when it is known word for word.
 
         Raises InputError for an empty text, a name of several lines, a number off its scale, a time without a zone, or
         an end before the beginning, and ConflictError for what was said to be wrong.
         """
-        sure = remark.confidence
+        sure = fact.confidence
         if sure is not None and not 0 <= sure <= 1:
             raise InputError(f"A confidence of {sure} is not possible.", hint="It runs from 0 to 1.")
-        told = Statement(
+        told = NewFact(
             ref=str(new_id()),
-            content=clean(remark.content),
-            subject=name(remark.subject, what="subject") if remark.subject is not None else None,
-            attribute=name(remark.attribute, what="attribute") if remark.attribute is not None else None,
+            content=clean_text(fact.content),
+            subject=clean_name(fact.subject, what="subject") if fact.subject is not None else None,
+            attribute=clean_name(fact.attribute, what="attribute") if fact.attribute is not None else None,
             confidence=sure,
-            importance=share_of(remark.importance),
-            at=_zoned(remark.at) or self.scope.now(),
-            until=_zoned(remark.until),
+            importance=normalize_importance(fact.importance),
+            valid_from=_with_timezone(fact.at) or self.scope.now(),
+            valid_to=_with_timezone(fact.until),
         )
         async with self.scope.transaction() as tx:
-            learnt = await facts.learn(tx, [told], ctx=self.scope.write_context())
-            known = await facts.telling(tx, told, agent_id=self.scope.agent_id)
-            await facts.ensure_not_wrong(tx, known, ctx=self.scope.write_context())
-            return self._told(Kept(learnt[0], known), "fact")
+            learnt = await facts.add_facts(tx, [told], ctx=self.scope.write_context())
+            known = await facts.find_fact_id(tx, told, agent_id=self.scope.agent_id)
+            await facts.ensure_not_inactive(tx, known, ctx=self.scope.write_context())
+            return self._publish(RememberResult(learnt[0], known), "fact")
 
-    async def relive(self, content: str, *, title: str, at: datetime | None = None) -> Kept:
+    async def remember_episode(self, content: str, *, title: str, occurred_at: datetime | None = None) -> RememberResult:
         """Keeps an episode somebody tells of."""
-        when = _zoned(at) or self.scope.now()
-        experience = Experience(
+        when = _with_timezone(occurred_at) or self.scope.now()
+        experience = NewEpisode(
             ref=str(new_id()),
-            title=name(title, what="title"),
-            content=clean(content),
+            title=clean_name(title, what="title"),
+            content=clean_text(content),
             started_at=when,
             ended_at=when,
         )
         async with self.scope.transaction() as tx:
-            await episodes.keep(tx, [experience], ctx=self.scope.write_context())
-            known = await episodes.telling(tx, experience, agent_id=self.scope.agent_id)
-            return self._told(Kept("new", known), "episode")
+            await episodes.add_episodes(tx, [experience], ctx=self.scope.write_context())
+            known = await episodes.find_episode_id(tx, experience, agent_id=self.scope.agent_id)
+            return self._publish(RememberResult("new", known), "episode")
 
     async def recall(
         self,
         text: str,
         *,
-        kinds: Sequence[Kind] = RECALLED,
-        most: int = 10,
-        quarantined: bool = False,
+        kinds: Sequence[Kind] = RECALLABLE_KINDS,
+        limit: int = 10,
+        include_quarantined: bool = False,
         as_of: datetime | None = None,
-    ) -> Recollection:
+    ) -> RecallResult:
         """The memories most likely meant by the text, at most `most`; what tools and the web said only on request.
 
         What is superseded ranks lower, what was wrong is left out. With `as_of` it is as it was known at that moment.
         """
-        if most < 1:
-            raise InputError(f"A limit of {most} finds nothing.", hint="Give 1 or more.")
+        if limit < 1:
+            raise InputError(f"A limit of {limit} finds nothing.", hint="Give 1 or more.")
         if "artifact" in kinds:
             raise InputError(
                 "An artifact is found in its own session alone.",
                 hint="Ask in that session: `newton ask --session NAME`.",
             )
-        if most > MOST_RECALLED:
-            raise InputError(f"A limit of {most:,} is too wide.", hint=f"Give at most {MOST_RECALLED:,}.")
-        asked = clean(text, what="question")
-        width = Width(searched=max(most, SEARCHED), kept=max(most, SEARCHED))
-        search = Search(
+        if limit > MAX_RECALL_LIMIT:
+            raise InputError(f"A limit of {limit:,} is too wide.", hint=f"Give at most {MAX_RECALL_LIMIT:,}.")
+        asked = clean_text(text, what="question")
+        width = SearchLimits(searched=max(limit, MIN_CANDIDATES), kept=max(limit, MIN_CANDIDATES))
+        search = MemorySearch(
             db=self.scope.db,
             agent_id=self.scope.agent_id,
-            widths=dict.fromkeys(kinds, width),
-            quarantined=quarantined,
-            past={"INACTIVE", "RETIRED", ARCHIVED},
-            moment=_zoned(as_of),
+            limits=dict.fromkeys(kinds, width),
+            include_quarantined=include_quarantined,
+            excluded_states={"INACTIVE", "RETIRED", ARCHIVED},
+            moment=_with_timezone(as_of),
         )
         recalled = await recall(asked, embedder=self.scope.embedder, search=search)
-        shown = [found for found in recalled.found if not found.echoes(asked)]
+        shown = [found for found in recalled.memories if not found.repeats_query(asked)]
         if as_of is None:
-            await self.read([found.memory_id for found in shown[:most]])
-        return replace(recalled, found=shown[:most])
+            await self.record_access([found.memory_id for found in shown[:limit]])
+        return replace(recalled, memories=shown[:limit])
 
-    async def read(self, memory_ids: Sequence[UUID]) -> None:
+    async def record_access(self, memory_ids: Sequence[UUID]) -> None:
         """Counts that these memories were shown to somebody."""
         async with self.scope.transaction() as tx:
-            await store.note_read(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
+            await store.record_access(tx, memory_ids, agent_id=self.scope.agent_id, now=self.scope.now())
 
-    def _told(self, kept: Kept, kind: Kind) -> Kept:
-        about = {"memory_id": str(kept.memory_id), "kind": kind, "learnt": kept.learnt}
+    def _publish(self, result: RememberResult, kind: Kind) -> RememberResult:
+        about = {"memory_id": str(result.memory_id), "kind": kind, "learnt": result.status}
         self.scope.publish("memory.remembered", about)
-        return kept
+        return result
 
 
-def _zoned(at: datetime | None) -> datetime | None:
-    return None if at is None else moment(at)
+def _with_timezone(value: datetime | None) -> datetime | None:
+    return None if value is None else validate_time(value)

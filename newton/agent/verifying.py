@@ -12,18 +12,18 @@ from newton.brain.choice import Verdict
 from newton.errors import ConfigError
 
 # What stands for the decision in a command. Nothing of its words ever comes into one.
-PLACE = "{decision}"
-VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
+PLACEHOLDER = "{decision}"
+EXIT_STATUS_VERDICTS: dict[int, Verdict] = {0: "success", 1: "failure"}
 
 
-async def verdict(command: Sequence[str], decision_id: UUID, *, seconds: float) -> Verdict | None:
+async def run_verifier(command: Sequence[str], decision_id: UUID, *, timeout_seconds: float) -> Verdict | None:
     """What the command says: 0 is success, 1 failure; anything else, and no end within its time, is no outcome.
 
     It is run without a shell, in the current folder. Raises ConfigError when it cannot be run.
     """
     if not command:
         raise ConfigError("The verifier has no words and cannot be run.", hint="Mend `verifiers` in newton.toml.")
-    words = [word.replace(PLACE, str(decision_id)) for word in command]
+    words = [word.replace(PLACEHOLDER, str(decision_id)) for word in command]
     try:
         running = await asyncio.create_subprocess_exec(
             *words, stdin=DEVNULL, stdout=DEVNULL, stderr=DEVNULL, start_new_session=True
@@ -33,8 +33,8 @@ async def verdict(command: Sequence[str], decision_id: UUID, *, seconds: float) 
             f"The verifier {words[:1]} cannot be run: {error}.", hint="Mend `verifiers` in newton.toml."
         ) from None
     try:
-        async with asyncio.timeout(seconds):
-            return VERDICTS.get(await running.wait())
+        async with asyncio.timeout(timeout_seconds):
+            return EXIT_STATUS_VERDICTS.get(await running.wait())
     except TimeoutError:
         return None
     finally:

@@ -9,11 +9,11 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.cognition import bundles, workingset
-from newton.cognition.budget import MOST_TOKENS
-from newton.cognition.working import JOINER, Assembled, Desk, assembled
-from newton.cognition.workingset import Used
+from newton.cognition.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.working import SEPARATOR_TOKENS, WorkingContext, WorkingSetSnapshot, assemble_working_context
+from newton.cognition.workingset import ProfileStats
 from newton.content.frames import Frame
-from newton.content.profiles import Profile, profile_for
+from newton.content.profiles import Profile, select_profile
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.errors import InputError
@@ -21,12 +21,12 @@ from newton.errors import InputError
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
-DEFAULT = "balanced"
+DEFAULT_STRATEGY = "balanced"
 HOUR = timedelta(hours=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Figures:
+class WorkingSetStats:
     """What is at hand, and what was made of it: the least, the quartiles and the most of the hours since each memory
     came and since it was used, and each strategy with the ages of what it chose."""
 
@@ -35,7 +35,7 @@ class Figures:
     capacity: int
     hours_since_added: tuple[float, ...]
     hours_since_accessed: tuple[float, ...]
-    strategies: tuple[Used, ...]
+    strategies: tuple[ProfileStats, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,58 +50,58 @@ class WorkingMemory:
     model_id: UUID | None = None
 
     async def create_context(
-        self, strategy: str = DEFAULT, max_tokens: int | None = None, *, decay_hours: float | None = None
-    ) -> Assembled:
+        self, strategy: str = DEFAULT_STRATEGY, max_tokens: int | None = None, *, decay_hours: float | None = None
+    ) -> WorkingContext:
         """The best of what is at hand by a strategy, which is the name of a profile, within so many tokens; without a
         limit, within what working memory holds. `decay_hours` is the time constant in place of the profile's own.
 
         Raises NotFoundError for an unknown strategy and InputError for a limit or a decay that is not possible.
         """
         limit = self.capacity if max_tokens is None else max_tokens
-        if not 1 <= limit <= MOST_TOKENS:
-            raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MOST_TOKENS:,}.")
+        if not 1 <= limit <= MAX_CONTEXT_TOKENS:
+            raise InputError(f"A limit of {limit:,} tokens is not possible.", hint=f"Give 1 to {MAX_CONTEXT_TOKENS:,}.")
         async with self.scope.transaction() as tx:
-            seen = await bundles.frame_of(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            profile = profile_for(self.profiles, strategy, frame=seen)
-            profile = profile if decay_hours is None else profile.paced(decay_hours)
-            desk = await self._desk(tx, profile, seen)
-            made = assembled(desk, profile, limit=limit)
-            await workingset.note(tx, made, strategy, agent_id=self.scope.agent_id, now=desk.now)
+            seen = await bundles.find_session_frame(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            profile = select_profile(self.profiles, strategy, frame=seen)
+            profile = profile if decay_hours is None else profile.with_time_constant(decay_hours)
+            desk = await self._snapshot(tx, profile, seen)
+            made = assemble_working_context(desk, profile, max_tokens=limit)
+            await workingset.record_strategy_use(tx, made, strategy, agent_id=self.scope.agent_id, now=desk.now)
         return made
 
-    async def figures(self) -> Figures:
+    async def get_stats(self) -> WorkingSetStats:
         async with self.scope.transaction() as tx:
-            held = await workingset.held(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
-            used = await workingset.strategies(tx, agent_id=self.scope.agent_id)
+            held = await workingset.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+            used = await workingset.list_profile_stats(tx, agent_id=self.scope.agent_id)
         now = self.scope.now()
-        return Figures(
+        return WorkingSetStats(
             items=len(held),
-            tokens=sum(found.summary_tokens + JOINER for found in held),
+            tokens=sum(found.summary_tokens + SEPARATOR_TOKENS for found in held),
             capacity=self.capacity,
-            hours_since_added=_quarters([(now - found.created_at) / HOUR for found in held]),
-            hours_since_accessed=_quarters([(now - (found.accessed_at or now)) / HOUR for found in held]),
+            hours_since_added=_quartiles([(now - found.created_at) / HOUR for found in held]),
+            hours_since_accessed=_quartiles([(now - (found.accessed_at or now)) / HOUR for found in held]),
             strategies=tuple(used),
         )
 
-    async def _desk(self, tx: Tx, profile: Profile, seen: str | None) -> Desk:
-        held = await workingset.held(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
+    async def _snapshot(self, tx: Tx, profile: Profile, frame_name: str | None) -> WorkingSetSnapshot:
+        held = await workingset.list_memories(tx, agent_id=self.scope.agent_id, session_id=self.session_id)
         vectors: dict[UUID, Vector] = {}
         if profile.order == "clustered" and self.model_id is not None:
             where = {"agent_id": self.scope.agent_id, "session_id": self.session_id}
-            vectors = await workingset.vectors(tx, **where, model_id=self.model_id)
-        frame = self.frames.get(seen) if seen else None
-        return Desk(held=held, now=self.scope.now(), frame=frame, vectors=vectors)
+            vectors = await workingset.load_vectors(tx, **where, model_id=self.model_id)
+        frame = self.frames.get(frame_name) if frame_name else None
+        return WorkingSetSnapshot(memories=held, now=self.scope.now(), frame=frame, vectors=vectors)
 
 
-async def session_at_work(db: Database, name: str | None, *, agent_id: UUID) -> UUID:
+async def find_active_session(db: Database, session_ref: str | None, *, agent_id: UUID) -> UUID:
     """The session of that name, or without one the last that had anything at hand. Raises NotFoundError."""
-    async with db.work(agent_id) as tx:
-        if name is None:
-            return (await workingset.last_session(tx, agent_id=agent_id))[0]
-        return await sessions.known(tx, agent_id=agent_id, ref=name)
+    async with db.transaction(agent_id) as tx:
+        if session_ref is None:
+            return (await workingset.find_last_session(tx, agent_id=agent_id))[0]
+        return await sessions.get_session_id(tx, agent_id=agent_id, ref=session_ref)
 
 
-def _quarters(hours: Sequence[float]) -> tuple[float, ...]:
+def _quartiles(hours: Sequence[float]) -> tuple[float, ...]:
     """The least, the quartiles and the most; empty when there is nothing."""
     if not hours:
         return ()

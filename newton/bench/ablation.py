@@ -3,70 +3,70 @@
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from newton.cognition.context import Contexts
-from newton.cognition.current import Shelf
-from newton.content.profiles import Profile, Weights, profile_for
+from newton.cognition.context import ContextBuilder
+from newton.cognition.current import ContextCache
+from newton.content.profiles import Profile, FeatureWeights, select_profile
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL, Weighing
+from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
 
-AS_IT_IS = "as it is"
-NEUTRAL = "question"  # the frame whose profile is taken apart, when none is named
-LETTER = "newton"  # the profile of the published weights
+BASELINE = "as it is"
+NEUTRAL_FRAME = "question"  # the frame whose profile is taken apart, when none is named
+PUBLISHED_PROFILE = "newton"  # the profile of the published weights
 
 # What counts as evidence, and the sources it comes from.
-WEIGHINGS: Mapping[str, Weighing] = {
-    "without meaning": replace(USUAL, meaning=0.0),
-    "without words": replace(USUAL, words=0.0),
-    "without neighbours": replace(USUAL, lent=()),
-    "without the speaker": replace(USUAL, named=0.0),
-    "without the time asked for": replace(USUAL, timed=0.0),
+RANKING_ABLATIONS: Mapping[str, RankingWeights] = {
+    "without meaning": replace(DEFAULT_WEIGHTS, similarity=0.0),
+    "without words": replace(DEFAULT_WEIGHTS, lexical=0.0),
+    "without neighbours": replace(DEFAULT_WEIGHTS, neighbours=()),
+    "without the speaker": replace(DEFAULT_WEIGHTS, speaker=0.0),
+    "without the time asked for": replace(DEFAULT_WEIGHTS, time_range=0.0),
 }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Variant:
+class AblationVariant:
     """A way to make contexts. Without a profile each frame takes its own."""
 
     name: str
     profile: str | None = None
-    change: Callable[[Contexts], Contexts] = lambda contexts: contexts
+    apply: Callable[[ContextBuilder], ContextBuilder] = lambda contexts: contexts
 
 
-def variants(profile: Profile, kinds: Sequence[Kind]) -> list[Variant]:
+def build_variants(profile: Profile, kinds: Sequence[Kind]) -> list[AblationVariant]:
     """The profile as it is, relevance alone, the published weights, and the profile without each thing it goes by."""
-    alone = _weighing(profile, "relevance alone", {"similarity": 1.0})
+    alone = _with_weights(profile, "relevance alone", {"similarity": 1.0})
     features = [
-        _weighing(profile, f"without {feature}", {k: v for k, v in profile.weights.given.items() if k != feature})
-        for feature in profile.weights.given
+        _with_weights(profile, f"without {feature}", {k: v for k, v in profile.weights.nonzero.items() if k != feature})
+        for feature in profile.weights.nonzero
         if feature != "similarity"
     ]
     evidence = [
-        Variant(name=name, profile=profile.name, change=_searching(weighing)) for name, weighing in WEIGHINGS.items()
+        AblationVariant(name=name, profile=profile.name, apply=_with_ranking(weighing)) for name, weighing in RANKING_ABLATIONS.items()
     ]
     sources = [
-        Variant(
-            name=f"without {kind}", profile=profile.name, change=_searching(replace(USUAL, without=frozenset({kind})))
+        AblationVariant(
+            name=f"without {kind}", profile=profile.name, apply=_with_ranking(replace(DEFAULT_WEIGHTS, excluded_kinds=frozenset({kind})))
         )
         for kind in kinds
     ]
-    whole = Variant(name=AS_IT_IS, profile=profile.name)
-    letter = Variant(name=f"profile {LETTER}, to the letter", profile=LETTER)
+    whole = AblationVariant(name=BASELINE, profile=profile.name)
+    letter = AblationVariant(name=f"profile {PUBLISHED_PROFILE}, to the letter", profile=PUBLISHED_PROFILE)
     return [whole, alone, letter, *features, *evidence, *sources]
 
 
-def chosen(contexts: Contexts, name: str | None) -> Profile:
+def select_base_profile(contexts: ContextBuilder, name: str | None) -> Profile:
     """The profile that is taken apart: the one that is asked for, or that of the neutral frame."""
-    return profile_for(contexts.profiles, name or contexts.frames[NEUTRAL].profile, frame=NEUTRAL)
+    return select_profile(contexts.profiles, name or contexts.frames[NEUTRAL_FRAME].profile, frame=NEUTRAL_FRAME)
 
 
-def _searching(weighing: Weighing) -> Callable[[Contexts], Contexts]:
-    return lambda contexts: replace(contexts, weighing=weighing, shelf=Shelf())
+def _with_ranking(ranking: RankingWeights) -> Callable[[ContextBuilder], ContextBuilder]:
+    return lambda contexts: replace(contexts, ranking_weights=ranking, cache=ContextCache())
 
 
-def _weighing(profile: Profile, name: str, weights: Mapping[str, float]) -> Variant:
-    other = profile.model_copy(update={"name": name, "weights": Weights.model_validate(weights), "expression": None})
-    return Variant(
+def _with_weights(profile: Profile, name: str, weights: Mapping[str, float]) -> AblationVariant:
+    other = profile.model_copy(update={"name": name, "weights": FeatureWeights.model_validate(weights), "expression": None})
+    return AblationVariant(
         name=name,
         profile=name,
-        change=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: other}, shelf=Shelf()),
+        apply=lambda contexts: replace(contexts, profiles={**contexts.profiles, name: other}, cache=ContextCache()),
     )

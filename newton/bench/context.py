@@ -12,22 +12,22 @@ from cyclopts import Parameter
 from rich.console import Console
 from rich.table import Table
 
-from newton.bench.dialogue import Talk, talk
-from newton.bench.ground import Ground, ground, vacuum
-from newton.bench.measure import percentile, tails
+from newton.bench.dialogue import SyntheticDialogue, generate_dialogue
+from newton.bench.ground import BenchEnvironment, open_environment, vacuum_analyze
+from newton.bench.measure import percentile, p50_and_p95
 from newton.bench.recall import AtLeastOne
-from newton.bench.receipt import Began, receipt
-from newton.clock import stopwatch
-from newton.cognition.gather import widths
-from newton.cognition.request import Request
+from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.clock import monotonic_ms
+from newton.cognition.gather import compute_search_limits
+from newton.cognition.request import ContextBuildRequest
 from newton.db.queries import load
 from newton.errors import ConfigError, ProviderError
-from newton.ids import model_id
+from newton.ids import derive_model_id
 from newton.memory import recall, store
-from newton.providers.embedding import unit
+from newton.providers.embedding import normalize_rows
 from newton.runtime.cli import show
-from newton.runtime.cli.options import AsJson, settings
-from newton.runtime.wiring import Newton
+from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -36,14 +36,14 @@ SQL = load("newton.bench", "bare.sql")
 
 BUDGET = 8_000
 SEED = 20_260
-WARM_UP = 10  # rounds that are not counted: connections, prepared statements and caches are made
+WARM_UP_ROUNDS = 10  # rounds that are not counted: connections, prepared statements and caches are made
 
-Vectors = Annotated[
+VectorsOption = Annotated[
     Literal["real", "random"], Parameter(help="Embed the memories with the model, or give them random vectors, fast.")
 ]
 
 
-class Noise:
+class RandomEmbedder:
     """Random unit vectors under another model's name: as costly to search as real ones, and made at once."""
 
     def __init__(self, embedder: "Embedder") -> None:
@@ -51,32 +51,32 @@ class Noise:
         self._rng = np.random.default_rng(SEED)
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
-        return unit(self._rng.standard_normal((len(texts), self.dimensions)))
+        return normalize_rows(self._rng.standard_normal((len(texts), self.dimensions)))
 
 
 @dataclass(frozen=True, slots=True)
-class Times:
+class LatencySamples:
     """Milliseconds of every round: the whole of it, and its stages by name."""
 
-    whole: list[float] = field(default_factory=list[float])
-    stages: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    totals_ms: list[float] = field(default_factory=list[float])
+    stages_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
 
-    def add(self, stages: Mapping[str, float], *, whole: float) -> None:
-        self.whole.append(whole)
-        for name, ms in stages.items():
-            self.stages.setdefault(name, []).append(ms)
+    def add(self, stages_ms: Mapping[str, float], *, total_ms: float) -> None:
+        self.totals_ms.append(total_ms)
+        for name, ms in stages_ms.items():
+            self.stages_ms.setdefault(name, []).append(ms)
 
     def as_json(self) -> dict[str, Any]:
-        middles = {name: round(percentile(times, 0.5), 3) for name, times in self.stages.items()}
-        return {**tails(self.whole), "stages_p50": middles}
+        middles = {name: round(percentile(times, 0.5), 3) for name, times in self.stages_ms.items()}
+        return {**p50_and_p95(self.totals_ms), "stages_p50": middles}
 
 
-async def command(
+async def run_benchmark(
     *,
     memories: Annotated[int, AtLeastOne] = 10_000,
     rounds: Annotated[int, AtLeastOne] = 200,
-    vectors: Vectors = "real",
-    json: AsJson = False,
+    vectors: VectorsOption = "real",
+    json: JsonOption = False,
 ) -> None:
     """Measure how long a context takes, beside the bare searches, query by query.
 
@@ -91,80 +91,80 @@ async def command(
     rounds:
         How many questions are asked.
     """
-    began, told = Began(), talk(memories, rounds + WARM_UP, seed=SEED)
-    async with ground(settings().model_copy(update={"database_url": None})) as here:
-        await remember(here.newton, told, vectors=vectors)
-        await vacuum(here.owner)
-        bare, full = await _alternately(here.newton, told.questions)
-        kept = await _kept(here)
+    began, told = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
+    async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:
+        await import_dialogue(here.newton, told, vectors=vectors)
+        await vacuum_analyze(here.owner_dsn)
+        bare, full = await _measure_alternately(here.newton, told.questions)
+        kept = await _count_memories(here)
         digest = hashlib.sha256("\n".join(told.lines).encode()).hexdigest()
-        written = await receipt(here, began, data_sha256=digest, budgets=[BUDGET], vectors=vectors)
-    ratio = round(percentile(full.whole, 0.5) / percentile(bare.whole, 0.5), 3)
+        written = await collect_run_metadata(here, began, data_sha256=digest, budgets=[BUDGET], vectors=vectors)
+    ratio = round(percentile(full.totals_ms, 0.5) / percentile(bare.totals_ms, 0.5), 3)
     figures = {"bare_ms": bare.as_json(), "context_ms": full.as_json(), "ratio": ratio, "rounds": rounds}
     answer = {**figures, "memories": kept, "receipt": written}
     if json:
-        show.as_json(answer)
+        show.print_json(answer)
     else:
-        _print(answer)
+        _print_table(answer)
 
 
-async def _kept(here: Ground) -> dict[str, int]:
-    async with here.newton.scope.db.work(here.newton.scope.agent_id) as tx:
-        return dict(await store.counts(tx, agent_id=here.newton.scope.agent_id))
+async def _count_memories(environment: BenchEnvironment) -> dict[str, int]:
+    async with environment.newton.scope.db.transaction(environment.newton.scope.agent_id) as tx:
+        return dict(await store.count_by_kind(tx, agent_id=environment.newton.scope.agent_id))
 
 
-async def remember(newton: Newton, told: Talk, *, vectors: Literal["real", "random"]) -> None:
+async def import_dialogue(newton: AgentServices, dialogue: SyntheticDialogue, *, vectors: Literal["real", "random"]) -> None:
     if newton.scope.embedder is None:
         raise ConfigError("Without an embedding model there is no vector search.", hint="Set NEWTON_EMBEDDING=local.")
-    embedder = newton.scope.embedder if vectors == "real" else Noise(newton.scope.embedder)
+    embedder = newton.scope.embedder if vectors == "real" else RandomEmbedder(newton.scope.embedder)
     with tempfile.TemporaryDirectory(prefix="newton-bench-") as folder:
         path = Path(folder) / "talk.ndjson"
-        path.write_text("\n".join(told.lines), encoding="utf-8")
+        path.write_text("\n".join(dialogue.lines), encoding="utf-8")
         report = await replace(newton, scope=replace(newton.scope, embedder=embedder)).importer().run(path)
-    if report.down:
-        raise ProviderError(report.down, hint="Mend that, or measure with --vectors random.")
+    if report.embedder_error:
+        raise ProviderError(report.embedder_error, hint="Mend that, or measure with --vectors random.")
 
 
-async def _alternately(newton: Newton, questions: Sequence[str]) -> tuple[Times, Times]:
+async def _measure_alternately(newton: AgentServices, questions: Sequence[str]) -> tuple[LatencySamples, LatencySamples]:
     """Both ways of each question one after the other, and each way first every other time."""
-    ways = ((_bare, Times()), (_full, Times()))
+    ways = ((_measure_bare_searches, LatencySamples()), (_measure_context, LatencySamples()))
     for number, question in enumerate(questions):
         for way, times in ways if number % 2 else reversed(ways):
             stages, whole = await way(newton, question)
-            if number >= WARM_UP:
-                times.add(stages, whole=whole)
+            if number >= WARM_UP_ROUNDS:
+                times.add(stages, total_ms=whole)
     return ways[0][1], ways[1][1]
 
 
-async def _bare(newton: Newton, question: str) -> tuple[Mapping[str, float], float]:
+async def _measure_bare_searches(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
     """The question's vector and two searches on one connection; nothing is made of what they find."""
     assert newton.scope.embedder is not None
-    most = {kind: width.searched for kind, width in widths(BUDGET).items()}
+    most = {kind: width.searched for kind, width in compute_search_limits(BUDGET).items()}
     wanted = {"agent_id": newton.scope.agent_id, "kinds": list(most), "limits": list(most.values())}
-    times = [stopwatch()]
+    times = [monotonic_ms()]
     vector = (await newton.scope.embedder.embed([question]))[0]
-    times.append(stopwatch())
+    times.append(monotonic_ms())
     async with newton.scope.transaction() as tx:
-        await SQL["search_vectors"].all(
-            tx, **wanted, model_id=model_id(newton.scope.embedder.identity), embedding=vector
+        await SQL["search_vectors"].fetch_all(
+            tx, **wanted, model_id=derive_model_id(newton.scope.embedder.identity), embedding=vector
         )
-        times.append(stopwatch())
-        await SQL["search_bm25"].all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
-        times.append(stopwatch())
+        times.append(monotonic_ms())
+        await SQL["search_bm25"].fetch_all(tx, **wanted, input=question, k1=recall.K1, b=recall.B)
+        times.append(monotonic_ms())
     stages = {name: times[i + 1] - times[i] for i, name in enumerate(("embed", "dense", "lexical"))}
-    return stages, stopwatch() - times[0]
+    return stages, monotonic_ms() - times[0]
 
 
-async def _full(newton: Newton, question: str) -> tuple[Mapping[str, float], float]:
+async def _measure_context(newton: AgentServices, question: str) -> tuple[Mapping[str, float], float]:
     """Everything, to the stored bundle."""
-    started = stopwatch()
-    request = Request(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile)
-    bundle = await newton.contexts.build(request)
-    whole = stopwatch() - started
+    started = monotonic_ms()
+    request = ContextBuildRequest(agent_id=newton.scope.agent_id, input=question, tokens=BUDGET, profile=newton.settings.profile)
+    bundle = await newton.context_builder.build(request)
+    whole = monotonic_ms() - started
     return {**bundle.timings_ms, "keep": whole - sum(bundle.timings_ms.values())}, whole
 
 
-def _print(answer: Mapping[str, Any]) -> None:
+def _print_table(answer: Mapping[str, Any]) -> None:
     table = Table(title=f"{sum(answer['memories'].values())} memories, {answer['rounds']} questions")
     for title in ("milliseconds", "p50", "p95"):
         table.add_column(title, justify="right" if title.startswith("p") else "left")

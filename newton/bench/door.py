@@ -12,75 +12,75 @@ from typing import Annotated, Any
 
 from cyclopts import Parameter
 
-from newton.bench.context import SEED, WARM_UP, Vectors, remember
-from newton.bench.dialogue import talk
-from newton.bench.ground import Ground, ground, vacuum
-from newton.bench.measure import percentile, tails
+from newton.bench.context import SEED, WARM_UP_ROUNDS, VectorsOption, import_dialogue
+from newton.bench.dialogue import generate_dialogue
+from newton.bench.ground import BenchEnvironment, open_environment, vacuum_analyze
+from newton.bench.measure import percentile, p50_and_p95
 from newton.bench.recall import AtLeastOne
-from newton.bench.receipt import Began, receipt
+from newton.bench.receipt import RunStart, collect_run_metadata
 from newton.client import Client
-from newton.clock import stopwatch
-from newton.cognition.request import Request
-from newton.concurrency import together
+from newton.clock import monotonic_ms
+from newton.cognition.request import ContextBuildRequest
+from newton.concurrency import task_group
 from newton.errors import ConfigError, NewtonError
 from newton.runtime.access import tokens
 from newton.runtime.cli import show
-from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.options import JsonOption, load_settings
 
 BUDGET = 2_000
 # Of a hundred requests so many of each sort: mostly reading what is known, some searching, few contexts.
-MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context": 5}
+REQUEST_MIX = {"expand": 55, "say": 20, "remember": 10, "recall": 10, "context": 5}
 
 
 @dataclass(slots=True)
-class Load:
+class LoadResult:
     """What requests of each sort took, in milliseconds, and what went wrong."""
 
-    took: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
-    failed: Counter[str] = field(default_factory=Counter[str])
+    durations_ms: dict[str, list[float]] = field(default_factory=dict[str, list[float]])
+    errors: Counter[str] = field(default_factory=Counter[str])
 
-    async def one(self, sort: str, request: Callable[[], Awaitable[object]]) -> None:
-        started = stopwatch()
+    async def run_request(self, kind: str, request: Callable[[], Awaitable[object]]) -> None:
+        started = monotonic_ms()
         try:
             await request()
         except NewtonError as error:
-            self.failed[f"{sort}: {error.code}"] += 1
-        self.took.setdefault(sort, []).append(stopwatch() - started)
+            self.errors[f"{kind}: {error.code}"] += 1
+        self.durations_ms.setdefault(kind, []).append(monotonic_ms() - started)
 
 
-async def command(
+async def run_benchmark(
     *,
     memories: Annotated[int, AtLeastOne] = 10_000,
     rounds: Annotated[int, AtLeastOne] = 100,
     rate: Annotated[int, Parameter(help="Requests a second, whether those before are answered or not.")] = 200,
     seconds: Annotated[int, AtLeastOne] = 20,
-    vectors: Vectors = "random",
-    json: AsJson = False,
+    vectors: VectorsOption = "random",
+    json: JsonOption = False,
 ) -> None:
     """Measure what a context costs over HTTP beside the same call in process, and mixed load on one daemon.
 
     Example: newton bench door --memories 10000 --rate 200
     """
-    began, told = Began(), talk(memories, rounds + WARM_UP, seed=SEED)
-    async with ground(settings().model_copy(update={"database_url": None})) as here:
-        await remember(here.newton, told, vectors=vectors)
-        await vacuum(here.owner)
-        async with _daemon(here) as client:
-            inside, outside = await _alternately(here, client, told.questions)
-            load = await _loaded(client, await _some(here, told.questions), told.questions, rate=rate, seconds=seconds)
-        written = await receipt(here, began, data_sha256=str(SEED), budgets=[BUDGET], vectors=vectors)
-    whole = [ms for took in load.took.values() for ms in took]
-    show_or_print(
+    began, told = RunStart(), generate_dialogue(memories, rounds + WARM_UP_ROUNDS, seed=SEED)
+    async with open_environment(load_settings().model_copy(update={"database_url": None})) as here:
+        await import_dialogue(here.newton, told, vectors=vectors)
+        await vacuum_analyze(here.owner_dsn)
+        async with _run_daemon(here) as client:
+            inside, outside = await _measure_alternately(here, client, told.questions)
+            load = await _run_load(client, await _recall_memory_ids(here, told.questions), told.questions, rate=rate, seconds=seconds)
+        written = await collect_run_metadata(here, began, data_sha256=str(SEED), budgets=[BUDGET], vectors=vectors)
+    whole = [ms for took in load.durations_ms.values() for ms in took]
+    print_results(
         {
-            "in_process_ms": tails(inside),
-            "http_ms": tails(outside),
+            "in_process_ms": p50_and_p95(inside),
+            "http_ms": p50_and_p95(outside),
             "http_adds_ms": round(percentile(outside, 0.5) - percentile(inside, 0.5), 2),
             "load": {
                 "rate": rate,
                 "requests": len(whole),
-                "failed": dict(load.failed),
-                "all_ms": {**tails(whole), "p99": round(percentile(whole, 0.99), 1)},
-                "p50_ms": {sort: round(percentile(took, 0.5), 1) for sort, took in load.took.items()},
+                "failed": dict(load.errors),
+                "all_ms": {**p50_and_p95(whole), "p99": round(percentile(whole, 0.99), 1)},
+                "p50_ms": {sort: round(percentile(took, 0.5), 1) for sort, took in load.durations_ms.items()},
             },
             "receipt": written,
         },
@@ -88,9 +88,9 @@ async def command(
     )
 
 
-def show_or_print(figures: dict[str, Any], *, json: bool) -> None:
+def print_results(figures: dict[str, Any], *, json: bool) -> None:
     if json:
-        show.as_json(figures)
+        show.print_json(figures)
         return
     inside, outside, load = figures["in_process_ms"], figures["http_ms"], figures["load"]
     print(f"A context in process: p50 {inside['p50']:.1f} ms, over HTTP {outside['p50']:.1f} ms.")
@@ -100,15 +100,15 @@ def show_or_print(figures: dict[str, Any], *, json: bool) -> None:
     )
 
 
-async def _alternately(here: Ground, client: Client, questions: Sequence[str]) -> tuple[list[float], list[float]]:
+async def _measure_alternately(environment: BenchEnvironment, client: Client, questions: Sequence[str]) -> tuple[list[float], list[float]]:
     """The same question in process, as `newton context --json` answers it, and over HTTP, one after the other, each
     first every other time."""
-    newton, times = here.newton, (list[float](), list[float]())
+    newton, times = environment.newton, (list[float](), list[float]())
     for number, question in enumerate(questions):
 
         async def within(asked: str = question) -> None:
-            bundle = await newton.contexts.build(Request(agent_id=newton.scope.agent_id, input=asked, tokens=BUDGET))
-            await newton.verbs("bench").read([item.memory_id for item in bundle.items])
+            bundle = await newton.context_builder.build(ContextBuildRequest(agent_id=newton.scope.agent_id, input=asked, tokens=BUDGET))
+            await newton.memories("bench").record_access([item.memory_id for item in bundle.items])
             jsons.dumps(bundle.as_json())
 
         async def beyond(asked: str = question) -> None:
@@ -116,33 +116,33 @@ async def _alternately(here: Ground, client: Client, questions: Sequence[str]) -
 
         ways = ((within, times[0]), (beyond, times[1]))
         for way, took in ways if number % 2 else reversed(ways):
-            started = stopwatch()
+            started = monotonic_ms()
             await way()
-            if number >= WARM_UP:
-                took.append(stopwatch() - started)
+            if number >= WARM_UP_ROUNDS:
+                took.append(monotonic_ms() - started)
     return times
 
 
-async def _loaded(client: Client, known: Sequence[str], questions: Sequence[str], *, rate: int, seconds: int) -> Load:
-    load, sorts = Load(), [sort for sort, share in MIX.items() for _ in range(share)]
-    begun = stopwatch()
-    async with together() as tasks:
+async def _run_load(client: Client, memory_ids: Sequence[str], questions: Sequence[str], *, rate: int, seconds: int) -> LoadResult:
+    load, sorts = LoadResult(), [sort for sort, share in REQUEST_MIX.items() for _ in range(share)]
+    begun = monotonic_ms()
+    async with task_group() as tasks:
         for number in range(rate * seconds):
             sort = sorts[number * 37 % 100]
-            tasks.create_task(load.one(sort, _asked(client, sort, number, known, questions)))
-            await asyncio.sleep(max(0.0, (number + 1) / rate - (stopwatch() - begun) / 1_000))
+            tasks.create_task(load.run_request(sort, _make_request(client, sort, number, memory_ids, questions)))
+            await asyncio.sleep(max(0.0, (number + 1) / rate - (monotonic_ms() - begun) / 1_000))
     return load
 
 
-def _asked(
-    client: Client, sort: str, number: int, known: Sequence[str], questions: Sequence[str]
+def _make_request(
+    client: Client, kind: str, number: int, memory_ids: Sequence[str], questions: Sequence[str]
 ) -> Callable[[], Awaitable[object]]:
     question = questions[number % len(questions)]
-    match sort:
+    match kind:
         case "expand":
-            return lambda: client.expand(known[number % len(known)])
+            return lambda: client.expand(memory_ids[number % len(memory_ids)])
         case "say":
-            return lambda: client.say(f"load {number % 50}", [{"role": "user", "content": f"{question} ({number})"}])
+            return lambda: client.append_messages(f"load {number % 50}", [{"role": "user", "content": f"{question} ({number})"}])
         case "remember":
             return lambda: client.remember(f"Box {number} holds {number * 7} nails.")
         case "recall":
@@ -151,40 +151,40 @@ def _asked(
             return lambda: client.context(question, tokens=BUDGET)
 
 
-async def _some(here: Ground, questions: Sequence[str]) -> list[str]:
-    found = [(await here.newton.verbs("bench").recall(question, most=50)).found for question in questions[:10]]
+async def _recall_memory_ids(environment: BenchEnvironment, questions: Sequence[str]) -> list[str]:
+    found = [(await environment.newton.memories("bench").recall(question, limit=50)).memories for question in questions[:10]]
     return [str(one.memory_id) for some in found for one in some]
 
 
 @asynccontextmanager
-async def _daemon(here: Ground) -> AsyncGenerator[Client]:
+async def _run_daemon(environment: BenchEnvironment) -> AsyncGenerator[Client]:
     """A daemon on the same database, spoken to with a token of the agent's."""
-    home = here.newton.settings.home
-    chosen = f'database_url = "{here.owner}"\ndata_dir = "{home}"\n'
+    home = environment.newton.settings.home
+    chosen = f'database_url = "{environment.owner_dsn}"\ndata_dir = "{home}"\n'
     (home / "newton.toml").write_text(chosen, encoding="utf-8")
-    words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", here.newton.settings.agent)
-    agent_id, now = here.newton.scope.agent_id, here.newton.scope.now()
-    async with here.newton.scope.db.work(agent_id) as tx:
-        token = await tokens.make(tx, agent_id=agent_id, name="bench", scope="write", now=now)
+    words = (sys.executable, "-m", "newton", "serve", "--port", "0", "--agent", environment.newton.settings.agent)
+    agent_id, now = environment.newton.scope.agent_id, environment.newton.scope.now()
+    async with environment.newton.scope.db.transaction(agent_id) as tx:
+        token = await tokens.create_token(tx, agent_id=agent_id, name="bench", scope="write", now=now)
     process = await asyncio.create_subprocess_exec(*words, cwd=home, stderr=PIPE)
     try:
-        async with Client(await _url(process), token=token, attempts=1) as client:
+        async with Client(await _read_daemon_url(process), token=token, attempts=1) as client:
             yield client
     finally:
         process.terminate()
         await process.wait()
 
 
-async def _url(process: Process) -> str:
+async def _read_daemon_url(process: Process) -> str:
     assert process.stderr is not None
     while line := (await process.stderr.readline()).decode():
         if " serves " in line:
-            asyncio.get_running_loop().create_task(_drained(process))
+            asyncio.get_running_loop().create_task(_drain_stderr(process))
             return line.split(" serves ")[1].split(". ")[0]
     raise ConfigError("The daemon did not start.", hint="`newton serve` says why.")
 
 
-async def _drained(process: Process) -> None:
+async def _drain_stderr(process: Process) -> None:
     assert process.stderr is not None
     while await process.stderr.read(65_536):
         pass

@@ -8,15 +8,15 @@ from pathlib import Path
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
-from newton.bench.measure import Gold
+from newton.bench.measure import GoldMessage
 from newton.errors import InputError
-from newton.memory.memory import Count
+from newton.memory.memory import TokenCounter
 
-LINES, QUESTIONS = ".ndjson", ".queries.jsonl"
-SHAPE = '{"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}'
+MESSAGES_SUFFIX, QUESTIONS_SUFFIX = ".ndjson", ".queries.jsonl"
+QUESTION_EXAMPLE = '{"id": "q1", "text": "…", "type": "…", "gold": ["the ref of a line", …]}'
 
 
-class Question(BaseModel):
+class DatasetQuestion(BaseModel):
     """`gold` names the lines that hold the evidence."""
 
     model_config = ConfigDict(frozen=True)
@@ -27,74 +27,74 @@ class Question(BaseModel):
     gold: tuple[str, ...]
 
 
-class _Told(BaseModel):
+class _MessageLine(BaseModel):
     """What matters here of a line to import."""
 
     ref: str
     content: str
 
 
-class _Dated(BaseModel):
+class _TimestampLine(BaseModel):
     at: AwareDatetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Conversation:
+class DatasetConversation:
     """`said` holds each line that has a ref; `ended` is when the last of them was said, if the lines tell."""
 
     name: str
     path: Path
-    lines: int
-    said: dict[str, Gold]
-    questions: tuple[Question, ...]
-    ended: datetime | None = None
+    line_count: int
+    messages_by_ref: dict[str, GoldMessage]
+    questions: tuple[DatasetQuestion, ...]
+    ended_at: datetime | None = None
 
-    def gold(self, question: Question) -> list[Gold | None]:
-        return [self.said.get(ref) for ref in question.gold]
+    def find_gold(self, question: DatasetQuestion) -> list[GoldMessage | None]:
+        return [self.messages_by_ref.get(ref) for ref in question.gold]
 
 
-def conversations(folder: Path, *, count: Count, limit: int | None = None) -> list[Conversation]:
+def load_conversations(folder: Path, *, count_tokens: TokenCounter, limit: int | None = None) -> list[DatasetConversation]:
     """The folder's conversations by name, the first `limit` of them. Raises InputError when there is nothing to ask."""
-    paths = [path for path in sorted(folder.glob(f"*{LINES}")) if _questions_of(path).is_file()]
+    paths = [path for path in sorted(folder.glob(f"*{MESSAGES_SUFFIX}")) if _questions_path(path).is_file()]
     if not paths:
         raise InputError(
-            f"{folder} holds no <id>{LINES} with an <id>{QUESTIONS} beside it.",
-            hint=f"A question is a line like {SHAPE}.",
+            f"{folder} holds no <id>{MESSAGES_SUFFIX} with an <id>{QUESTIONS_SUFFIX} beside it.",
+            hint=f"A question is a line like {QUESTION_EXAMPLE}.",
         )
-    found = [_conversation(path, count=count) for path in paths[:limit]]
+    found = [_load_conversation(path, count_tokens=count_tokens) for path in paths[:limit]]
     if not any(conversation.questions for conversation in found):
-        raise InputError(f"The questions of {folder} name no gold.", hint=f"A question is a line like {SHAPE}.")
+        raise InputError(f"The questions of {folder} name no gold.", hint=f"A question is a line like {QUESTION_EXAMPLE}.")
     return found
 
 
-def fingerprint(found: Sequence[Conversation]) -> str:
+def hash_dataset(dataset: Sequence[DatasetConversation]) -> str:
     """SHA-256 over the names and bytes of all files that are used."""
     whole = hashlib.sha256()
-    for path in (path for conversation in found for path in (conversation.path, _questions_of(conversation.path))):
+    for path in (path for conversation in dataset for path in (conversation.path, _questions_path(conversation.path))):
         data = path.read_bytes()
         whole.update(f"{path.name}\0{len(data)}\0".encode() + data)
     return whole.hexdigest()
 
 
-def _questions_of(path: Path) -> Path:
-    return path.with_name(path.name.removesuffix(LINES) + QUESTIONS)
+def _questions_path(path: Path) -> Path:
+    return path.with_name(path.name.removesuffix(MESSAGES_SUFFIX) + QUESTIONS_SUFFIX)
 
 
-def _conversation(path: Path, *, count: Count) -> Conversation:
-    asked = [_question(raw, at=f"{_questions_of(path)}:{n}") for n, raw in _lines(_questions_of(path))]
-    lines = _lines(path)
-    return Conversation(
-        name=path.name.removesuffix(LINES),
+def _load_conversation(path: Path, *, count_tokens: TokenCounter) -> DatasetConversation:
+    asked = [_parse_question(raw, location=f"{_questions_path(path)}:{n}") for n, raw in _read_lines(_questions_path(path))]
+    lines = _read_lines(path)
+    return DatasetConversation(
+        name=path.name.removesuffix(MESSAGES_SUFFIX),
         path=path,
-        lines=len(lines),
-        said=_said(lines, count=count),
+        line_count=len(lines),
+        messages_by_ref=_index_messages(lines, count_tokens=count_tokens),
         # A question without gold has no share of it.
         questions=tuple(question for question in asked if question.gold),
-        ended=max((at for _, raw in lines if (at := _at(raw))), default=None),
+        ended_at=max((at for _, raw in lines if (at := _parse_timestamp(raw))), default=None),
     )
 
 
-def _lines(path: Path) -> list[tuple[int, str]]:
+def _read_lines(path: Path) -> list[tuple[int, str]]:
     try:
         text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
@@ -103,29 +103,29 @@ def _lines(path: Path) -> list[tuple[int, str]]:
     return [(number, raw) for number, raw in enumerate(text.split("\n"), 1) if raw.strip()]
 
 
-def _question(raw: str, *, at: str) -> Question:
+def _parse_question(raw: str, *, location: str) -> DatasetQuestion:
     try:
-        return Question.model_validate_json(raw)
+        return DatasetQuestion.model_validate_json(raw)
     except ValidationError as error:
         said = error.errors(include_url=False)[0]["msg"]
-        raise InputError(f"{at} is not a question: {said}.", hint=f"Write it like {SHAPE}.") from None
+        raise InputError(f"{location} is not a question: {said}.", hint=f"Write it like {QUESTION_EXAMPLE}.") from None
 
 
-def _said(lines: Sequence[tuple[int, str]], *, count: Count) -> dict[str, Gold]:
+def _index_messages(lines: Sequence[tuple[int, str]], *, count_tokens: TokenCounter) -> dict[str, GoldMessage]:
     """What stands under each ref. A line that is no good is left to the import, which refuses it with a reason."""
-    told = [said for _, raw in lines if (said := _told(raw))]
-    return {said.ref: Gold(ref=said.ref, content=said.content, tokens=count(said.content)) for said in told}
+    told = [said for _, raw in lines if (said := _parse_message(raw))]
+    return {said.ref: GoldMessage(ref=said.ref, content=said.content, tokens=count_tokens(said.content)) for said in told}
 
 
-def _told(raw: str) -> _Told | None:
+def _parse_message(raw: str) -> _MessageLine | None:
     try:
-        return _Told.model_validate_json(raw)
+        return _MessageLine.model_validate_json(raw)
     except ValidationError:
         return None
 
 
-def _at(raw: str) -> datetime | None:
+def _parse_timestamp(raw: str) -> datetime | None:
     try:
-        return _Dated.model_validate_json(raw).at
+        return _TimestampLine.model_validate_json(raw).at
     except ValidationError:
         return None

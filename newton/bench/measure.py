@@ -6,11 +6,11 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 # A context shows at most so much of one memory; a longer line cannot stand in it word for word.
-LONGEST_VERBATIM = 110
-ENOUGH_WORDS = 0.8
+MAX_VERBATIM_TOKENS = 110
+MIN_WORD_OVERLAP = 0.8
 
 
-class Shown(Protocol):
+class ContextItem(Protocol):
     """What measuring needs to know of an item of a context."""
 
     @property
@@ -22,7 +22,7 @@ class Shown(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Gold:
+class GoldMessage:
     """A line that holds evidence, with the tokens of its words."""
 
     ref: str
@@ -31,7 +31,7 @@ class Gold:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sample:
+class RecallSample:
     """One context for one question, measured. `counted` is what its text costs, whatever the bundle says; it is not
     `whole` when a source was late or down."""
 
@@ -39,13 +39,13 @@ class Sample:
     budget: int
     evidence: float
     tokens: int
-    counted: int
+    counted_tokens: int
     ms: float
     variant: str = ""
-    whole: bool = True
+    is_complete: bool = True
 
 
-def words_inside(line: str, text: str) -> float:
+def word_overlap(line: str, text: str) -> float:
     """The share of the line's words that the text has too, each as often as the text has it.
 
     >>> words_inside("no, no and no", "no, he said no")
@@ -55,17 +55,17 @@ def words_inside(line: str, text: str) -> float:
     return (wanted & Counter(text.split())).total() / wanted.total() if wanted else 1.0
 
 
-def reached(gold: Gold, shown: Iterable[Shown]) -> bool:
+def is_in_context(gold: GoldMessage, items: Iterable[ContextItem]) -> bool:
     """Whether the line is there: nearly all of its words, or its summary when it is too long for that."""
-    own = [item for item in shown if gold.ref in item.refs]
-    if gold.tokens > LONGEST_VERBATIM:
+    own = [item for item in items if gold.ref in item.refs]
+    if gold.tokens > MAX_VERBATIM_TOKENS:
         return any(item.detail == "summary" for item in own)
-    return any(words_inside(gold.content, item.text) >= ENOUGH_WORDS for item in own)
+    return any(word_overlap(gold.content, item.text) >= MIN_WORD_OVERLAP for item in own)
 
 
-def evidence(wanted: Collection[Gold | None], shown: Collection[Shown]) -> float:
+def evidence_recall(gold_messages: Collection[GoldMessage | None], items: Collection[ContextItem]) -> float:
     """The share of the gold lines that are there. None is a line that nobody has ever said."""
-    return mean([float(gold is not None and reached(gold, shown)) for gold in wanted])
+    return mean([float(gold is not None and is_in_context(gold, items)) for gold in gold_messages])
 
 
 def mean(values: Collection[float]) -> float:
@@ -87,43 +87,43 @@ def percentile(values: Collection[float], share: float) -> float:
     return ordered[low] + (ordered[high] - ordered[low]) * (place - low)
 
 
-def tails(times: Collection[float]) -> dict[str, float]:
+def p50_and_p95(times: Collection[float]) -> dict[str, float]:
     return {"p50": round(percentile(times, 0.5), 3), "p95": round(percentile(times, 0.95), 3)}
 
 
-def by_budget(samples: Sequence[Sample]) -> dict[str, dict[str, Any]]:
+def summarize_by_budget(samples: Sequence[RecallSample]) -> dict[str, dict[str, Any]]:
     """How each budget did over all questions."""
-    return {str(budget): _figures(own) for budget, own in _grouped(samples, "budget").items()}
+    return {str(budget): _summarize(own) for budget, own in _group_by(samples, "budget").items()}
 
 
-def by_type(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+def recall_by_type(samples: Sequence[RecallSample]) -> dict[str, dict[str, float]]:
     """The evidence of each kind of question at each budget."""
-    return {str(kind): _by_budget(own) for kind, own in _grouped(samples, "type").items()}
+    return {str(kind): _recall_by_budget(own) for kind, own in _group_by(samples, "type").items()}
 
 
-def by_variant(samples: Sequence[Sample]) -> dict[str, dict[str, float]]:
+def recall_by_variant(samples: Sequence[RecallSample]) -> dict[str, dict[str, float]]:
     """The evidence of each way of making contexts at each budget, in the order in which the ways were tried."""
     ways = dict.fromkeys(sample.variant for sample in samples)
-    return {way: _by_budget([sample for sample in samples if sample.variant == way]) for way in ways}
+    return {way: _recall_by_budget([sample for sample in samples if sample.variant == way]) for way in ways}
 
 
-def _by_budget(samples: Sequence[Sample]) -> dict[str, float]:
-    return {str(budget): _evidence(at) for budget, at in _grouped(samples, "budget").items()}
+def _recall_by_budget(samples: Sequence[RecallSample]) -> dict[str, float]:
+    return {str(budget): _mean_recall(at) for budget, at in _group_by(samples, "budget").items()}
 
 
-def _grouped(samples: Sequence[Sample], field: str) -> Mapping[Any, list[Sample]]:
+def _group_by(samples: Sequence[RecallSample], field: str) -> Mapping[Any, list[RecallSample]]:
     values = sorted({getattr(sample, field) for sample in samples})
     return {value: [sample for sample in samples if getattr(sample, field) == value] for value in values}
 
 
-def _evidence(samples: Sequence[Sample]) -> float:
+def _mean_recall(samples: Sequence[RecallSample]) -> float:
     return round(mean([sample.evidence for sample in samples]), 4)
 
 
-def _figures(samples: Sequence[Sample]) -> dict[str, Any]:
+def _summarize(samples: Sequence[RecallSample]) -> dict[str, Any]:
     return {
-        "evidence": _evidence(samples),
-        "over_budget": sum(sample.counted > sample.budget for sample in samples),
-        "miscounted": sum(sample.counted != sample.tokens for sample in samples),
-        "tokens_mean": round(mean([sample.counted for sample in samples]), 1),
+        "evidence": _mean_recall(samples),
+        "over_budget": sum(sample.counted_tokens > sample.budget for sample in samples),
+        "miscounted": sum(sample.counted_tokens != sample.tokens for sample in samples),
+        "tokens_mean": round(mean([sample.counted_tokens for sample in samples]), 1),
     }

@@ -5,16 +5,16 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from newton.clock import stopwatch
+from newton.clock import monotonic_ms
 from newton.errors import ProviderError
-from newton.runtime.transfer.importing import Report
-from newton.runtime.wiring import Newton
+from newton.runtime.transfer.importing import ImportReport
+from newton.runtime.wiring import AgentServices
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 
-class Overheard:
+class RecordingEmbedder:
     """An embedder that keeps what it is asked, so that the same can be asked again with nothing around it."""
 
     def __init__(self, embedder: "Embedder") -> None:
@@ -35,50 +35,50 @@ class Overheard:
 
 
 @dataclass(slots=True)
-class Pace:
+class ImportSpeed:
     """Lines imported and texts embedded, and the milliseconds that took."""
 
     lines: int = 0
-    lines_ms: float = 0.0
+    import_ms: float = 0.0
     texts: int = 0
-    texts_ms: float = 0.0
+    embed_ms: float = 0.0
 
     def as_json(self) -> dict[str, float | None]:
-        imported, embedded = _per_second(self.lines, self.lines_ms), _per_second(self.texts, self.texts_ms)
+        imported, embedded = _per_second(self.lines, self.import_ms), _per_second(self.texts, self.embed_ms)
         ratio = round(imported / embedded, 3) if imported and embedded else None
         return {"import_per_s": imported, "embed_per_s": embedded, "import_to_embed": ratio}
 
 
-async def timed_import(newton: Newton, path: Path, pace: Pace, *, step: Callable[[int], None]) -> Report:
+async def time_import(newton: AgentServices, path: Path, speed: ImportSpeed, *, progress: Callable[[int], None]) -> ImportReport:
     """Imports, and right after it embeds the very same calls alone, so that a busy machine slows both alike.
 
     Raises ProviderError when there are no vectors to be had: such a run says nothing.
     """
-    overheard = await _warm(newton.scope.embedder) if newton.scope.embedder else None
-    started = stopwatch()
-    report = await replace(newton, scope=replace(newton.scope, embedder=overheard)).importer().run(path, progress=step)
-    pace.lines_ms += stopwatch() - started
-    pace.lines += report.new
-    if report.down:
-        raise ProviderError(report.down, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
+    overheard = await _warm_up(newton.scope.embedder) if newton.scope.embedder else None
+    started = monotonic_ms()
+    report = await replace(newton, scope=replace(newton.scope, embedder=overheard)).importer().run(path, progress=progress)
+    speed.import_ms += monotonic_ms() - started
+    speed.lines += report.new
+    if report.embedder_error:
+        raise ProviderError(report.embedder_error, hint="Mend that, or measure with NEWTON_EMBEDDING=none.")
     if newton.scope.embedder and overheard:
-        await _embed_again(newton.scope.embedder, overheard.calls, pace)
+        await _embed_again(newton.scope.embedder, overheard.calls, speed)
     return report
 
 
-async def _warm(embedder: "Embedder") -> Overheard:
+async def _warm_up(embedder: "Embedder") -> RecordingEmbedder:
     """The first call of a process is slower than any other."""
     await embedder.embed(["Good morning!"])
-    return Overheard(embedder)
+    return RecordingEmbedder(embedder)
 
 
-async def _embed_again(embedder: "Embedder", calls: Sequence[Sequence[str]], pace: Pace) -> None:
-    started = stopwatch()
+async def _embed_again(embedder: "Embedder", calls: Sequence[Sequence[str]], speed: ImportSpeed) -> None:
+    started = monotonic_ms()
     for texts in calls:
         await embedder.embed(texts)
-    pace.texts_ms += stopwatch() - started
-    pace.texts += sum(len(texts) for texts in calls)
+    speed.embed_ms += monotonic_ms() - started
+    speed.texts += sum(len(texts) for texts in calls)
 
 
-def _per_second(number: int, ms: float) -> float | None:
-    return round(number * 1_000 / ms, 1) if number else None
+def _per_second(count: int, ms: float) -> float | None:
+    return round(count * 1_000 / ms, 1) if count else None

@@ -14,51 +14,51 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
-from newton.bench.ablation import AS_IT_IS, Variant, chosen, variants
-from newton.bench.folder import Conversation, Question, conversations, fingerprint
-from newton.bench.ground import ground
-from newton.bench.measure import Sample, by_budget, by_type, by_variant, evidence, tails
-from newton.bench.pace import Pace, timed_import
-from newton.bench.receipt import Began, receipt
-from newton.clock import SteppedClock, stopwatch
-from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.gather import widths
-from newton.cognition.request import Request
+from newton.bench.ablation import BASELINE, AblationVariant, select_base_profile, build_variants
+from newton.bench.folder import DatasetConversation, DatasetQuestion, load_conversations, hash_dataset
+from newton.bench.ground import open_environment
+from newton.bench.measure import RecallSample, summarize_by_budget, recall_by_type, recall_by_variant, evidence_recall, p50_and_p95
+from newton.bench.pace import ImportSpeed, time_import
+from newton.bench.receipt import RunStart, collect_run_metadata
+from newton.clock import ManualClock, monotonic_ms
+from newton.cognition.bundle import Bundle, ScoredCandidate
+from newton.cognition.gather import compute_search_limits
+from newton.cognition.request import ContextBuildRequest
 from newton.memory import agents, store
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean_text
 from newton.memory.memory import Kind
-from newton.memory.ranking import USUAL
-from newton.memory.representations import bullet
+from newton.memory.ranking import DEFAULT_WEIGHTS
+from newton.memory.representations import to_bullet
 from newton.providers import tokens
 from newton.runtime.cli import show
-from newton.runtime.cli.options import AsJson, settings
-from newton.runtime.wiring import Newton
+from newton.runtime.cli.options import JsonOption, load_settings
+from newton.runtime.wiring import AgentServices
 
-AFTERWARDS = timedelta(days=1)  # so long after the last line each question is asked
-BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
+QUESTION_DELAY = timedelta(days=1)  # so long after the last line each question is asked
+DEFAULT_BUDGETS = (500, 1_000, 2_000, 4_000, 8_000)
 
 AtLeastOne = Parameter(validator=Number(gte=1))
-Step = Callable[[str, int], None]
+ProgressCallback = Callable[[str, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Run:
+class RecallRun:
     """What is asked of every conversation, and all that came of it."""
 
     budgets: Sequence[int]
-    step: Step
-    variants: Sequence[Variant] = (Variant(name=AS_IT_IS),)
-    pace: Pace = field(default_factory=Pace)
-    samples: list[Sample] = field(default_factory=list[Sample])
+    report_progress: ProgressCallback
+    variants: Sequence[AblationVariant] = (AblationVariant(name=BASELINE),)
+    import_speed: ImportSpeed = field(default_factory=ImportSpeed)
+    samples: list[RecallSample] = field(default_factory=list[RecallSample])
 
 
-async def command(
+async def run_benchmark(
     folder: Path,
     *,
     budget: Annotated[list[int] | None, AtLeastOne, Parameter(negative=())] = None,
     limit: Annotated[int | None, AtLeastOne] = None,
     ablate: bool = False,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Measure how much of the evidence for questions reaches the context.
 
@@ -80,128 +80,128 @@ async def command(
         Ask everything again without each feature, each kind of evidence and each kind of memory in turn, by relevance
         alone, and by the published weights. Takes some fifteen times as long.
     """
-    began, budgets = Began(), sorted(set(budget or BUDGETS))
-    found = conversations(folder, count=tokens.count, limit=limit)
-    _notice_unknown(found)
-    async with ground(settings()) as here:
-        with _steps(found, len(budgets)) as step:
-            run = Run(budgets=budgets, step=step)
-            known = [await _imported(here.newton, conversation, run) for conversation in found]
+    began, budgets = RunStart(), sorted(set(budget or DEFAULT_BUDGETS))
+    found = load_conversations(folder, count_tokens=tokens.count, limit=limit)
+    _warn_missing_gold(found)
+    async with open_environment(load_settings()) as here:
+        with _progress_bar(found, len(budgets)) as step:
+            run = RecallRun(budgets=budgets, report_progress=step)
+            known = [await _import_conversation(here.newton, conversation, run) for conversation in found]
             if ablate:
-                run = replace(run, variants=await _variants(known))
+                run = replace(run, variants=await _build_variants(known))
             for newton, conversation in zip(known, found, strict=True):
-                await _measure(newton, conversation, run)
-        weighing = {**asdict(USUAL), "without": sorted(USUAL.without)}
-        written = await receipt(
-            here, began, data_sha256=fingerprint(found), budgets=budgets, limit=limit, weighing=weighing
+                await _measure_questions(newton, conversation, run)
+        weighing = {**asdict(DEFAULT_WEIGHTS), "without": sorted(DEFAULT_WEIGHTS.excluded_kinds)}
+        written = await collect_run_metadata(
+            here, began, data_sha256=hash_dataset(found), budgets=budgets, limit=limit, weighing=weighing
         )
-    answer = {**figures(run), "receipt": written}
+    answer = {**summarize(run), "receipt": written}
     if json:
-        show.as_json(answer)
+        show.print_json(answer)
     else:
-        _print(answer)
+        _print_table(answer)
 
 
-def figures(run: Run) -> dict[str, Any]:
-    samples = [sample for sample in run.samples if sample.variant == AS_IT_IS]
+def summarize(run: RecallRun) -> dict[str, Any]:
+    samples = [sample for sample in run.samples if sample.variant == BASELINE]
     return {
-        "budgets": by_budget(samples),
+        "budgets": summarize_by_budget(samples),
         "questions": len(samples) // len(run.budgets),
         "contexts": len(samples),
-        "incomplete": sum(not sample.whole for sample in run.samples),
-        "by_type": by_type(samples),
-        "ablation": by_variant(run.samples) if len(run.variants) > 1 else {},
-        **run.pace.as_json(),
-        "context_ms": tails([sample.ms for sample in samples]),
+        "incomplete": sum(not sample.is_complete for sample in run.samples),
+        "by_type": recall_by_type(samples),
+        "ablation": recall_by_variant(run.samples) if len(run.variants) > 1 else {},
+        **run.import_speed.as_json(),
+        "context_ms": p50_and_p95([sample.ms for sample in samples]),
     }
 
 
-def shown(bundle: Bundle) -> list[Considered]:
+def select_rendered_items(bundle: Bundle) -> list[ScoredCandidate]:
     """The items whose line really stands in the text, whatever the bundle says of them."""
     lines = {f"{line}\n" for line in bundle.text.split("\n")}
-    return [item for item in bundle.items if bullet(item.shown) in lines]
+    return [item for item in bundle.items if to_bullet(item.context_line) in lines]
 
 
-async def _imported(newton: Newton, conversation: Conversation, run: Run) -> Newton:
+async def _import_conversation(newton: AgentServices, conversation: DatasetConversation, run: RecallRun) -> AgentServices:
     """The conversation in an agent of its own, a day after it ended."""
-    agent_id = await agents.agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
+    agent_id = await agents.get_or_create_agent(newton.scope.db, f"bench-{conversation.name}", now=newton.scope.now())
     own = replace(newton, scope=replace(newton.scope, agent_id=agent_id))
-    report = await timed_import(
-        own, conversation.path, run.pace, step=lambda lines: run.step(f"{conversation.name}: import", lines)
+    report = await time_import(
+        own, conversation.path, run.import_speed, progress=lambda lines: run.report_progress(f"{conversation.name}: import", lines)
     )
-    for refusal in report.refused:
-        show.notice(f"{conversation.path}:{refusal.line} was refused: {refusal.reason}")
-    asked_at = (conversation.ended or newton.scope.now()) + AFTERWARDS
-    return replace(own, contexts=replace(own.contexts, clock=SteppedClock(asked_at)))
+    for refusal in report.rejections:
+        show.print_notice(f"{conversation.path}:{refusal.line} was refused: {refusal.reason}")
+    asked_at = (conversation.ended_at or newton.scope.now()) + QUESTION_DELAY
+    return replace(own, context_builder=replace(own.context_builder, clock=ManualClock(asked_at)))
 
 
-async def _variants(known: Sequence[Newton]) -> list[Variant]:
+async def _build_variants(services: Sequence[AgentServices]) -> list[AblationVariant]:
     """For all kinds of memory that a search asks and that any conversation left."""
     held: set[str] = set()
-    for newton in known:
+    for newton in services:
         async with newton.scope.transaction() as tx:
-            held |= (await store.counts(tx, agent_id=newton.scope.agent_id)).keys()
-    kinds: list[Kind] = [kind for kind in widths(1) if kind in held]
-    return variants(chosen(known[0].contexts, known[0].settings.profile), kinds)
+            held |= (await store.count_by_kind(tx, agent_id=newton.scope.agent_id)).keys()
+    kinds: list[Kind] = [kind for kind in compute_search_limits(1) if kind in held]
+    return build_variants(select_base_profile(services[0].context_builder, services[0].settings.profile), kinds)
 
 
-async def _measure(newton: Newton, conversation: Conversation, run: Run) -> None:
+async def _measure_questions(newton: AgentServices, conversation: DatasetConversation, run: RecallRun) -> None:
     """Each of the conversation's questions at each budget, in each way."""
     for variant in run.variants:
-        changed = replace(newton, contexts=variant.change(newton.contexts))
+        changed = replace(newton, context_builder=variant.apply(newton.context_builder))
         for question in conversation.questions:
             for budget in run.budgets:
-                sample = await _sample(changed, conversation, question, budget=budget, variant=variant)
+                sample = await _measure_question(changed, conversation, question, budget=budget, variant=variant)
                 run.samples.append(sample)
-                run.step(f"{conversation.name}: {variant.name}", 1)
+                run.report_progress(f"{conversation.name}: {variant.name}", 1)
 
 
-async def _sample(
-    newton: Newton, conversation: Conversation, question: Question, *, budget: int, variant: Variant
-) -> Sample:
-    request = Request(
+async def _measure_question(
+    newton: AgentServices, conversation: DatasetConversation, question: DatasetQuestion, *, budget: int, variant: AblationVariant
+) -> RecallSample:
+    request = ContextBuildRequest(
         agent_id=newton.scope.agent_id,
-        input=clean(question.text, what="question"),
+        input=clean_text(question.text, what="question"),
         tokens=budget,
         profile=variant.profile or newton.settings.profile,
     )
-    started = stopwatch()
-    bundle = await newton.contexts.build(request)
-    ms = stopwatch() - started
-    return Sample(
+    started = monotonic_ms()
+    bundle = await newton.context_builder.build(request)
+    ms = monotonic_ms() - started
+    return RecallSample(
         variant=variant.name,
         type=question.type,
         budget=budget,
-        evidence=evidence(conversation.gold(question), shown(bundle)),
+        evidence=evidence_recall(conversation.find_gold(question), select_rendered_items(bundle)),
         tokens=bundle.tokens,
-        counted=newton.scope.count_tokens(bundle.text),
+        counted_tokens=newton.scope.count_tokens(bundle.text),
         ms=ms,
-        whole=not bundle.missing,
+        is_complete=not bundle.missing,
     )
 
 
-def _notice_unknown(found: Sequence[Conversation]) -> None:
+def _warn_missing_gold(dataset: Sequence[DatasetConversation]) -> None:
     unknown = [
         f"{conversation.name} {question.id}"
-        for conversation in found
+        for conversation in dataset
         for question in conversation.questions
-        if None in conversation.gold(question)
+        if None in conversation.find_gold(question)
     ]
     if unknown:
-        show.notice(f"{len(unknown)} questions name gold that no line has; it counts as missed: {', '.join(unknown)}")
+        show.print_notice(f"{len(unknown)} questions name gold that no line has; it counts as missed: {', '.join(unknown)}")
 
 
 @contextmanager
-def _steps(found: Sequence[Conversation], budgets: int) -> Generator[Step]:
+def _progress_bar(dataset: Sequence[DatasetConversation], budgets: int) -> Generator[ProgressCallback]:
     """A bar on stderr for all lines and all contexts."""
-    total = sum(conversation.lines + budgets * len(conversation.questions) for conversation in found)
+    total = sum(conversation.line_count + budgets * len(conversation.questions) for conversation in dataset)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeRemainingColumn())
     with Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty()) as progress:
         task = progress.add_task("", total=total)
         yield lambda what, done: progress.update(task, description=what, advance=done)
 
 
-def _print(answer: Mapping[str, Any]) -> None:
+def _print_table(answer: Mapping[str, Any]) -> None:
     budgets: Mapping[str, Mapping[str, float]] = answer["budgets"]
     table = Table("tokens", title=f"Share of the evidence in the context, {answer['questions']} questions")
     for budget in budgets:
@@ -216,12 +216,12 @@ def _print(answer: Mapping[str, Any]) -> None:
     for variant, own in answer["ablation"].items():
         table.add_row(variant, *(f"{share:.3f}" for share in own.values()))
     Console().print(table)
-    print(_timings(answer))
+    print(_format_timings(answer))
     if answer["incomplete"]:
-        show.notice(f"{answer['incomplete']} contexts were made without a source that was late or down.")
+        show.print_notice(f"{answer['incomplete']} contexts were made without a source that was late or down.")
 
 
-def _timings(answer: Mapping[str, Any]) -> str:
+def _format_timings(answer: Mapping[str, Any]) -> str:
     ms, embedding = answer["context_ms"], ""
     if answer["import_to_embed"]:
         embedding = f", {answer['import_to_embed']:.0%} of the {answer['embed_per_s']} that the embedder alone does"

@@ -9,14 +9,14 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from newton.bench.ground import Ground
-from newton.clock import SystemClock, stopwatch
-from newton.cognition.gather import widths
+from newton.bench.ground import BenchEnvironment
+from newton.clock import SystemClock, monotonic_ms
+from newton.cognition.gather import compute_search_limits
 from newton.db import health
 from newton.memory.recall import K1, B
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import AgentServices
 
-CPU_NAMES = Path("/proc/cpuinfo")
+CPU_INFO_PATH = Path("/proc/cpuinfo")
 UNKNOWN = "unknown"
 
 
@@ -25,46 +25,46 @@ def _now() -> datetime:
 
 
 @dataclass(frozen=True, slots=True)
-class Began:
+class RunStart:
     """When the run began. Make it first."""
 
-    at: datetime = field(default_factory=_now)
-    ms: float = field(default_factory=stopwatch)
+    started_at: datetime = field(default_factory=_now)
+    started_ms: float = field(default_factory=monotonic_ms)
 
 
-async def receipt(
-    ctx: Ground, began: Began, *, data_sha256: str, budgets: Sequence[int], **chosen: object
+async def collect_run_metadata(
+    ctx: BenchEnvironment, start: RunStart, *, data_sha256: str, budgets: Sequence[int], **options: object
 ) -> dict[str, Any]:
     """`chosen` is what the command itself was told."""
     return {
         "data_sha256": data_sha256,
-        "commit": commit(Path(__file__).parent),
-        "settings": {**_settings(ctx, budgets), **chosen},
-        "machine": await _machine(ctx.newton),
-        "started_at": began.at.isoformat(),
-        "seconds": round((stopwatch() - began.ms) / 1_000, 1),
+        "commit": git_commit(Path(__file__).parent),
+        "settings": {**_describe_settings(ctx, budgets), **options},
+        "machine": await _describe_machine(ctx.newton),
+        "started_at": start.started_at.isoformat(),
+        "seconds": round((monotonic_ms() - start.started_ms) / 1_000, 1),
     }
 
 
-def commit(folder: Path) -> str:
+def git_commit(folder: Path) -> str:
     """The commit this code is of, or "unknown" when it is installed and not a checkout; "-dirty" when it was changed.
 
     An environment often lies inside somebody else's repository, so that repository must know this very file.
     """
-    if not _git(folder, "ls-files", "--error-unmatch", "__init__.py"):
+    if not _run_git(folder, "ls-files", "--error-unmatch", "__init__.py"):
         return UNKNOWN
-    return _git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN
+    return _run_git(folder, "describe", "--always", "--abbrev=40", "--exclude=*", "--dirty") or UNKNOWN
 
 
-def _git(folder: Path, *words: str) -> str:
+def _run_git(folder: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(["git", *words], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
+        done = subprocess.run(["git", *arguments], cwd=folder, capture_output=True, text=True, check=False, timeout=30)
     except (OSError, subprocess.TimeoutExpired):
         return ""
     return done.stdout.strip() if done.returncode == 0 else ""
 
 
-def _settings(ctx: Ground, budgets: Sequence[int]) -> dict[str, Any]:
+def _describe_settings(ctx: BenchEnvironment, budgets: Sequence[int]) -> dict[str, Any]:
     newton = ctx.newton
     return {
         "embedding": newton.scope.embedder.identity if newton.scope.embedder else None,
@@ -72,17 +72,17 @@ def _settings(ctx: Ground, budgets: Sequence[int]) -> dict[str, Any]:
         "profile": newton.settings.profile or "the frame's own",
         "frames": sorted(newton.frames),
         "budgets": list(budgets),
-        "widths": {str(budget): {k: w._asdict() for k, w in widths(budget).items()} for budget in budgets},
+        "widths": {str(budget): {k: w._asdict() for k, w in compute_search_limits(budget).items()} for budget in budgets},
         "bm25": {"k1": K1, "b": B},
-        "database": ctx.server,
+        "database": ctx.server_kind,
     }
 
 
-async def _machine(newton: Newton) -> dict[str, Any]:
+async def _describe_machine(newton: AgentServices) -> dict[str, Any]:
     async with newton.scope.transaction() as tx:
-        server = await health.server(tx)
+        server = await health.read_server_info(tx)
     return {
-        "cpu": cpu(),
+        "cpu": cpu_name(),
         "cores": os.cpu_count(),
         "memory_gib": _memory_gib(),
         "python": platform.python_version(),
@@ -90,10 +90,10 @@ async def _machine(newton: Newton) -> dict[str, Any]:
     }
 
 
-def cpu() -> str:
+def cpu_name() -> str:
     """What the processor calls itself."""
     try:
-        text = CPU_NAMES.read_text(encoding="utf-8")
+        text = CPU_INFO_PATH.read_text(encoding="utf-8")
     except OSError:
         text = ""
     named = (line.partition(":")[2].strip() for line in text.splitlines() if line.startswith("model name"))

@@ -10,13 +10,13 @@ Stakes = Literal["low", "medium", "high", "critical"]
 Verdict = Literal["success", "partial", "failure"]
 
 # What an outcome counts as, where shares and scores are computed.
-WORTH: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
+OUTCOME_SCORES: dict[Verdict, float] = {"success": 1.0, "partial": 0.5, "failure": 0.0}
 
-NEAR = 0.7  # cosine from which on two decisions are near each other
+NEAR_COSINE = 0.7  # cosine from which on two decisions are near each other
 
 
 @dataclass(frozen=True, slots=True)
-class Reason:
+class DecisionReason:
     """Why. Kinds are independent when they differ: two analyses are one kind of reason."""
 
     kind: ReasonKind
@@ -24,7 +24,7 @@ class Reason:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Choice:
+class DecisionDraft:
     """What was chosen and why, as it is stated. `confidence` runs from 0 to 1 and is kept as stated.
 
     `look_again_at` is when its outcome should be known; `reviewed_by` is who else has looked at it before it was made.
@@ -35,7 +35,7 @@ class Choice:
     at: datetime
     context: str | None = None
     alternatives: tuple[str, ...] = ()
-    reasons: tuple[Reason, ...] = ()
+    reasons: tuple[DecisionReason, ...] = ()
     tags: tuple[str, ...] = ()
     category: str = "process"
     stakes: Stakes = "medium"
@@ -47,7 +47,7 @@ class Choice:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
+class ReviewedDecision:
     """A decision whose outcome is known: all that calibration is computed from. It holds no free text."""
 
     decision_id: UUID
@@ -62,7 +62,7 @@ class Judged:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class TrackRecord:
     """The record of the agent at the moment of a choice. Rates are None while nothing was judged.
 
     `category_…` is about the decisions of the choice's own category; `overdue` counts those whose date to look again

@@ -7,49 +7,49 @@ from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
 from newton.brain import ledger
-from newton.brain.chain import Json, Written, canonical
-from newton.brain.choice import NEAR, Choice
-from newton.brain.ledger import Entry
-from newton.brain.showing import ERASED, cue, erased_forms, in_full, searched, short_forms
+from newton.brain.chain import JsonObject, ChainRecord, canonical_json
+from newton.brain.choice import NEAR_COSINE, DecisionDraft
+from newton.brain.ledger import LedgerEntry
+from newton.brain.showing import ERASED, to_embedding_text, format_erased_forms, format_full, to_search_text, format_short_forms
 from newton.brain.stating import (
-    Intent,
-    Review,
-    body_of,
-    checked,
-    checked_review,
-    choice_of,
-    look_again,
-    review_body,
-    review_of,
-    same_again,
-    same_outcome,
-    tags,
-    words_of,
-    written,
+    NewDecision,
+    DecisionReview,
+    encode_body,
+    validate,
+    validate_review,
+    decode_draft,
+    ensure_review_date,
+    encode_review,
+    decode_review,
+    ensure_same_draft,
+    ensure_same_outcome,
+    normalize_tags,
+    encode_texts,
+    format_time,
 )
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import hygiene, store
-from newton.memory.memory import Count, Draft, Teller, digest
-from newton.memory.store import Retold
-from newton.memory.transitions import Step, move
+from newton.memory.memory import TokenCounter, NewMemory, WriteContext, digest
+from newton.memory.store import MemoryUpdate
+from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.brain", "decisions.sql")
 
-ByHand = Literal["depends_on", "relates", "contradicts"]
+ManualLink = Literal["depends_on", "relates", "contradicts"]
 
 
-class Recorded(NamedTuple):
+class RecordResult(NamedTuple):
     """A decision that is in the ledger now. One that was there already, word for word, is not new."""
 
     decision_id: UUID
-    new: bool
+    is_new: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Amendment:
+class DecisionAmendment:
     """What is added to a decision afterwards. Never its confidence: that is kept as stated. Tags replace the former."""
 
     text: str | None = None
@@ -58,279 +58,279 @@ class Amendment:
     look_again_at: datetime | None = None
 
 
-class Known(NamedTuple):
+class StoredDecision(NamedTuple):
     """A decision as far as changing it asks for. The choice is None when its words were erased."""
 
     decision_id: UUID
     body: Mapping[str, Any]
-    choice: Choice | None
-    review: Review | None
-    worded: tuple[UUID, ...]
+    draft: DecisionDraft | None
+    review: DecisionReview | None
+    text_record_ids: tuple[UUID, ...]
 
     @property
-    def at(self) -> datetime:
+    def decided_at(self) -> datetime:
         return datetime.fromisoformat(self.body["at"])
 
 
-async def record(tx: Tx, intents: Sequence[Intent], *, ctx: Teller) -> list[Recorded]:
+async def record(tx: Tx, new_decisions: Sequence[NewDecision], *, ctx: WriteContext) -> list[RecordResult]:
     """Records decisions, and the outcomes of those that are told afterwards, in one unit of work, in their order.
 
     A known ref changes nothing, unless it comes with an outcome where there was none. Raises InputError for what cannot
     be, and ConflictError when a known ref comes with other content.
     """
-    given = [checked(intent) for intent in intents]
-    await ledger.hold(tx, agent_id=ctx.agent_id)  # from here on nobody else brings these refs
-    refs = [intent.choice.ref for intent in given if intent.choice.ref]
-    told = await ledger.told_before(tx, refs, agent_id=ctx.agent_id)
-    known = {ref: _known(records) for ref, records in told.items()}
-    fresh: dict[str, Intent] = {}
-    named = [intent.choice.ref or str(new_id()) for intent in given]
-    late: dict[UUID, tuple[Known, Review]] = {}
+    given = [validate(intent) for intent in new_decisions]
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # from here on nobody else brings these refs
+    refs = [intent.draft.ref for intent in given if intent.draft.ref]
+    told = await ledger.find_by_refs(tx, refs, agent_id=ctx.agent_id)
+    known = {ref: _from_records(records) for ref, records in told.items()}
+    fresh: dict[str, NewDecision] = {}
+    named = [intent.draft.ref or str(new_id()) for intent in given]
+    late: dict[UUID, tuple[StoredDecision, DecisionReview]] = {}
     for name, intent in zip(named, given, strict=True):
         if name in known:
-            if review := _told_again(known[name], intent):
+            if review := _extract_new_review(known[name], intent):
                 was, first = late.setdefault(known[name].decision_id, (known[name], review))
-                same_outcome(first, review, was.body["ref"])
+                ensure_same_outcome(first, review, was.body["ref"])
         else:
-            fresh[name] = _merged(fresh[name], intent) if name in fresh else intent
+            fresh[name] = _merge(fresh[name], intent) if name in fresh else intent
     written = await _write(tx, fresh, ctx=ctx)
     for was, review in late.values():
-        await _review(tx, was, review, ctx=ctx)
+        await _apply_review(tx, was, review, ctx=ctx)
     ids = written | {name: was.decision_id for name, was in known.items()}
-    return [Recorded(ids[name], new=named.index(name) == place and name in written) for place, name in enumerate(named)]
+    return [RecordResult(ids[name], is_new=named.index(name) == place and name in written) for place, name in enumerate(named)]
 
 
-async def as_told(tx: Tx, choice: Choice, *, agent_id: UUID) -> Choice:
+async def restore_original_time(tx: Tx, draft: DecisionDraft, *, agent_id: UUID) -> DecisionDraft:
     """The choice as made when its ref was first told, for one that is sent again bears the time of its sending."""
-    await ledger.hold(tx, agent_id=agent_id)
-    told = await ledger.told_before(tx, [choice.ref] if choice.ref else [], agent_id=agent_id)
-    first = told.get(choice.ref) if choice.ref else None
-    return replace(choice, at=_known(first).at) if first else choice
+    await ledger.lock_chain(tx, agent_id=agent_id)
+    told = await ledger.find_by_refs(tx, [draft.ref] if draft.ref else [], agent_id=agent_id)
+    first = told.get(draft.ref) if draft.ref else None
+    return replace(draft, at=_from_records(first).decided_at) if first else draft
 
 
-async def known(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Known:
+async def load_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> StoredDecision:
     """Raises NotFoundError."""
-    records = await ledger.about(tx, decision_id, agent_id=agent_id)
+    records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
         raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` shows ids.")
-    return _known(records)
+    return _from_records(records)
 
 
-async def think(tx: Tx, decision_id: UUID, text: str, *, ctx: Teller) -> None:
+async def add_thought(tx: Tx, decision_id: UUID, text: str, *, ctx: WriteContext) -> None:
     """Adds a thought to a decision that is open. Raises ConflictError when it was reviewed."""
-    await ledger.hold(tx, agent_id=ctx.agent_id)
-    if (await known(tx, decision_id, agent_id=ctx.agent_id)).review:
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    if (await load_decision(tx, decision_id, agent_id=ctx.agent_id)).review:
         raise ConflictError("The decision was reviewed; its deliberation is over.", hint="Record a new decision.")
-    thought = Entry(kind="thought", decision_id=decision_id, body={}, words={"text": hygiene.clean(text)})
+    thought = LedgerEntry(kind="thought", decision_id=decision_id, body={}, words={"text": hygiene.clean_text(text)})
     await ledger.append(tx, [thought], ctx=ctx)
 
 
-async def amend(tx: Tx, decision_id: UUID, amendment: Amendment, *, ctx: Teller) -> None:
+async def amend(tx: Tx, decision_id: UUID, amendment: DecisionAmendment, *, ctx: WriteContext) -> None:
     """Adds to a decision. Raises InputError when nothing is added."""
-    was = await known(tx, decision_id, agent_id=ctx.agent_id)
-    again = look_again(amendment.look_again_at, decided_at=was.at)
+    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    again = ensure_review_date(amendment.look_again_at, decided_at=was.decided_at)
     body = {
-        "category": None if amendment.category is None else hygiene.name(amendment.category, what="category"),
-        "look_again_at": written(again) if again else None,
+        "category": None if amendment.category is None else hygiene.clean_name(amendment.category, what="category"),
+        "look_again_at": format_time(again) if again else None,
     }
     words = {
-        "text": None if amendment.text is None else hygiene.clean(amendment.text),
-        "tags": None if amendment.tags is None else list(tags(amendment.tags)),
+        "text": None if amendment.text is None else hygiene.clean_text(amendment.text),
+        "tags": None if amendment.tags is None else list(normalize_tags(amendment.tags)),
     }
     if not any(value is not None for value in (*body.values(), *words.values())):
         raise InputError("Nothing is amended.", hint="Give a text, tags, a category or a date to look again.")
     said = words if any(value is not None for value in words.values()) else None
-    await ledger.append(tx, [Entry(kind="amendment", decision_id=decision_id, body=body, words=said)], ctx=ctx)
+    await ledger.append(tx, [LedgerEntry(kind="amendment", decision_id=decision_id, body=body, words=said)], ctx=ctx)
 
 
-async def done(tx: Tx, decision_id: UUID, *, ctx: Teller) -> None:
+async def mark_done(tx: Tx, decision_id: UUID, *, ctx: WriteContext) -> None:
     """What was decided is done and its outcome awaited. Raises ConflictError when that was said before."""
-    await ledger.hold(tx, agent_id=ctx.agent_id)  # who gives the outcome reads the state
-    await known(tx, decision_id, agent_id=ctx.agent_id)
-    step = Step(memory_id=decision_id, event="done", before="RECORDED", after="PENDING", because="it was done")
-    if not await move(tx, [step], ctx=ctx):
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)  # who gives the outcome reads the state
+    await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    step = PlannedTransition(memory_id=decision_id, event="done", from_state="RECORDED", to_state="PENDING", reason="it was done")
+    if not await apply_transitions(tx, [step], ctx=ctx):
         raise ConflictError("The decision is done already.", hint="`newton decisions show ID` shows what became of it.")
 
 
-async def review(tx: Tx, decision_id: UUID, given: Review, *, ctx: Teller) -> None:
+async def review(tx: Tx, decision_id: UUID, review: DecisionReview, *, ctx: WriteContext) -> None:
     """Gives a decision its outcome, once. Raises ConflictError when it has one, InputError for one before it or
     ahead of now."""
-    await ledger.hold(tx, agent_id=ctx.agent_id)
-    was = await known(tx, decision_id, agent_id=ctx.agent_id)
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
     if was.review:
         raise ConflictError(
             f"The decision was reviewed already: {was.review.verdict}, seen {was.review.at:%Y-%m-%d %H:%M}.",
             hint="An outcome is given once; amend the decision to say more.",
         )
-    if given.at > ctx.now:
-        raise InputError(f"The outcome of {given.at:%Y-%m-%d %H:%M} lies ahead.", hint="Give it when it is known.")
-    await _review(tx, was, checked_review(given, decided_at=was.at), ctx=ctx)
+    if review.at > ctx.now:
+        raise InputError(f"The outcome of {review.at:%Y-%m-%d %H:%M} lies ahead.", hint="Give it when it is known.")
+    await _apply_review(tx, was, validate_review(review, decided_at=was.decided_at), ctx=ctx)
 
 
-async def supersede(tx: Tx, new: UUID, old: UUID, *, ctx: Teller) -> None:
+async def supersede(tx: Tx, newer_id: UUID, older_id: UUID, *, ctx: WriteContext) -> None:
     """Puts one decision in the place of an earlier one; that has succeeded in part, unless its outcome was known.
 
     Raises InputError for a decision that would supersede itself, at first hand or round a circle, or a later one.
     """
-    await ledger.hold(tx, agent_id=ctx.agent_id)
-    mine = await known(tx, new, agent_id=ctx.agent_id)
-    was = await known(tx, old, agent_id=ctx.agent_id)
-    before = {row["other_id"] for row in await SQL["list_superseded"].all(tx, agent_id=ctx.agent_id, memory_id=old)}
-    if new == old or new in before:
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    mine = await load_decision(tx, newer_id, agent_id=ctx.agent_id)
+    was = await load_decision(tx, older_id, agent_id=ctx.agent_id)
+    before = {row["other_id"] for row in await SQL["list_superseded"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=older_id)}
+    if newer_id == older_id or newer_id in before:
         raise InputError(
             "A decision cannot supersede itself, not even by way of others.", hint="Record a new decision for that."
         )
-    if mine.at < was.at:
+    if mine.decided_at < was.decided_at:
         raise InputError("A decision cannot supersede a later one.", hint="Name them the other way round.")
-    await _connect(tx, (new, "supersedes", old), ctx=ctx)
+    await _record_link(tx, (newer_id, "supersedes", older_id), ctx=ctx)
     if was.review is None:
-        await _review(tx, was, Review(verdict="partial", at=mine.at, how="superseded"), cause=new, ctx=ctx)
+        await _apply_review(tx, was, DecisionReview(verdict="partial", at=mine.decided_at, how="superseded"), cause=newer_id, ctx=ctx)
 
 
-async def link(tx: Tx, one: UUID, name: ByHand, other: UUID, *, ctx: Teller) -> None:
+async def link(tx: Tx, from_id: UUID, link_type: ManualLink, to_id: UUID, *, ctx: WriteContext) -> None:
     """A person says how two decisions belong together."""
-    if one == other:
+    if from_id == to_id:
         raise InputError("A decision cannot be linked to itself.", hint="Name another one.")
-    for decision_id in (one, other):
-        await known(tx, decision_id, agent_id=ctx.agent_id)
-    await _connect(tx, (one, name, other), ctx=ctx)
+    for decision_id in (from_id, to_id):
+        await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    await _record_link(tx, (from_id, link_type, to_id), ctx=ctx)
 
 
-async def relate(tx: Tx, new: UUID, alike: Mapping[UUID, float], *, ctx: Teller) -> None:
+async def relate(tx: Tx, source_id: UUID, similarities: Mapping[UUID, float], *, ctx: WriteContext) -> None:
     """Links a new decision to those that were found for it, with their cosines: to what is near in meaning, and to what
     has a tag in common. These links follow from what is known and are no records."""
-    rows = await SQL["find_sharing_tag"].all(tx, agent_id=ctx.agent_id, memory_id=new, memory_ids=list(alike))
-    near = {decision_id for decision_id, cosine in alike.items() if cosine >= NEAR}
+    rows = await SQL["find_sharing_tag"].fetch_all(tx, agent_id=ctx.agent_id, memory_id=source_id, memory_ids=list(similarities))
+    near = {decision_id for decision_id, cosine in similarities.items() if cosine >= NEAR_COSINE}
     sharing = {row["decision_id"] for row in rows} - near
-    await store.connect(tx, "near", [(new, one) for one in sorted(near)], ctx=ctx)
-    await store.connect(tx, "relates", [(new, one) for one in sorted(sharing)], ctx=ctx)
+    await store.add_links(tx, "near", [(source_id, one) for one in sorted(near)], ctx=ctx)
+    await store.add_links(tx, "relates", [(source_id, one) for one in sorted(sharing)], ctx=ctx)
 
 
-async def erase(tx: Tx, decision_id: UUID, *, because: str, ctx: Teller) -> bool:
+async def erase(tx: Tx, decision_id: UUID, *, reason: str, ctx: WriteContext) -> bool:
     """Takes every word of a decision away for good; that it was made, and what came of it, stays.
 
     False if no word was left. `because` is kept.
     """
-    await ledger.hold(tx, agent_id=ctx.agent_id)
-    was = await known(tx, decision_id, agent_id=ctx.agent_id)
-    if not was.worded:
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    was = await load_decision(tx, decision_id, agent_id=ctx.agent_id)
+    if not was.text_record_ids:
         return False
-    body = {"erased": [str(record_id) for record_id in was.worded], "because": hygiene.clean(because)}
-    await ledger.append(tx, [Entry(kind="erasure", decision_id=decision_id, body=body)], ctx=ctx)
-    await SQL["delete_from_outbox"].run(tx, agent_id=ctx.agent_id, memory_id=decision_id)
-    await SQL["erase_decisions"].run(tx, agent_id=ctx.agent_id)
-    erased = _retold(was._replace(choice=None), was.review, count=ctx.count_tokens)
-    await store.retell(tx, [erased], ctx=ctx)
+    body = {"erased": [str(record_id) for record_id in was.text_record_ids], "because": hygiene.clean_text(reason)}
+    await ledger.append(tx, [LedgerEntry(kind="erasure", decision_id=decision_id, body=body)], ctx=ctx)
+    await SQL["delete_from_outbox"].execute(tx, agent_id=ctx.agent_id, memory_id=decision_id)
+    await SQL["erase_decisions"].execute(tx, agent_id=ctx.agent_id)
+    erased = _memory_update(was._replace(draft=None), was.review, count_tokens=ctx.count_tokens)
+    await store.update_memories(tx, [erased], ctx=ctx)
     return True
 
 
-def _known(records: Sequence[Written]) -> Known:
+def _from_records(records: Sequence[ChainRecord]) -> StoredDecision:
     first = records[0]
     outcome = next((record for record in records if record.kind == "outcome"), None)
-    return Known(
+    return StoredDecision(
         decision_id=first.decision_id,
         body=first.body,
-        choice=choice_of(first.body, first.words) if first.words is not None else None,
-        review=review_of(outcome.body, outcome.words) if outcome else None,
-        worded=tuple(record.record_id for record in records if record.words is not None),
+        draft=decode_draft(first.body, first.words) if first.words is not None else None,
+        review=decode_review(outcome.body, outcome.words) if outcome else None,
+        text_record_ids=tuple(record.record_id for record in records if record.words is not None),
     )
 
 
-def _told_again(was: Known, intent: Intent) -> Review | None:
+def _extract_new_review(stored: StoredDecision, new_decision: NewDecision) -> DecisionReview | None:
     """The outcome that this telling adds, if it does. Of what was erased nothing can be compared but the outcome."""
-    if was.choice is not None:
-        same_again(was.choice, intent.choice)
-    if intent.review is None or was.review is None:
-        return intent.review
-    told = intent.review if was.choice is not None else replace(intent.review, lesson=was.review.lesson)
-    same_outcome(was.review, told, intent.choice.ref)
+    if stored.draft is not None:
+        ensure_same_draft(stored.draft, new_decision.draft)
+    if new_decision.review is None or stored.review is None:
+        return new_decision.review
+    told = new_decision.review if stored.draft is not None else replace(new_decision.review, lesson=stored.review.lesson)
+    ensure_same_outcome(stored.review, told, new_decision.draft.ref)
     return None
 
 
-def _merged(first: Intent, again: Intent) -> Intent:
+def _merge(first: NewDecision, again: NewDecision) -> NewDecision:
     """A decision that is told twice in a row."""
-    same_again(first.choice, again.choice)
+    ensure_same_draft(first.draft, again.draft)
     if first.review and again.review:
-        same_outcome(first.review, again.review, first.choice.ref)
+        ensure_same_outcome(first.review, again.review, first.draft.ref)
     return replace(first, review=first.review or again.review)
 
 
-async def _write(tx: Tx, fresh: Mapping[str, Intent], *, ctx: Teller) -> dict[str, UUID]:
-    ids = {name: new_id() for name in fresh}
-    drafts = [_draft(ids[name], intent, ctx=ctx) for name, intent in fresh.items()]
-    await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
-    entries: list[Entry] = []
-    for name, intent in fresh.items():
-        entries += _entries(ids[name], intent)
+async def _write(tx: Tx, new_decisions: Mapping[str, NewDecision], *, ctx: WriteContext) -> dict[str, UUID]:
+    ids = {name: new_id() for name in new_decisions}
+    drafts = [_to_new_memory(ids[name], intent, ctx=ctx) for name, intent in new_decisions.items()]
+    await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
+    entries: list[LedgerEntry] = []
+    for name, intent in new_decisions.items():
+        entries += _to_entries(ids[name], intent)
     await ledger.append(tx, entries, ctx=ctx)
-    await move(tx, [_reviewed(ids[name], "RECORDED", i.review) for name, i in fresh.items() if i.review], ctx=ctx)
+    await apply_transitions(tx, [_review_transition(ids[name], "RECORDED", i.review) for name, i in new_decisions.items() if i.review], ctx=ctx)
     return ids
 
 
-def _entries(decision_id: UUID, intent: Intent) -> list[Entry]:
-    entry = Entry(
+def _to_entries(decision_id: UUID, new_decision: NewDecision) -> list[LedgerEntry]:
+    entry = LedgerEntry(
         kind="decision",
         decision_id=decision_id,
         record_id=decision_id,
-        body=body_of(intent),
-        words=words_of(intent.choice),
+        body=encode_body(new_decision),
+        words=encode_texts(new_decision.draft),
     )
-    return [entry, *([_outcome(decision_id, intent.review)] if intent.review else [])]
+    return [entry, *([_outcome_entry(decision_id, new_decision.review)] if new_decision.review else [])]
 
 
-def _outcome(decision_id: UUID, given: Review, cause: UUID | None = None) -> Entry:
-    words = {"lesson": given.lesson} if given.lesson is not None else None
-    return Entry(kind="outcome", decision_id=decision_id, body=review_body(given, by=cause), words=words)
+def _outcome_entry(decision_id: UUID, review: DecisionReview, cause: UUID | None = None) -> LedgerEntry:
+    words = {"lesson": review.lesson} if review.lesson is not None else None
+    return LedgerEntry(kind="outcome", decision_id=decision_id, body=encode_review(review, by=cause), words=words)
 
 
-def _draft(decision_id: UUID, intent: Intent, *, ctx: Teller) -> Draft:
-    choice = intent.choice
-    return Draft(
+def _to_new_memory(decision_id: UUID, new_decision: NewDecision, *, ctx: WriteContext) -> NewMemory:
+    choice = new_decision.draft
+    return NewMemory(
         memory_id=decision_id,
         kind="decision",
         state="RECORDED",
-        forms=short_forms(choice, intent.review, count=ctx.count_tokens),
-        full_text=in_full(choice, intent.review),
-        indexed=searched(choice),
-        cue=cue(choice),
+        forms=format_short_forms(choice, new_decision.review, count_tokens=ctx.count_tokens),
+        full_text=format_full(choice, new_decision.review),
+        indexed_text=to_search_text(choice),
+        embedding_text=to_embedding_text(choice),
         occurred_at=choice.at,
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
         # without its words, so that nobody can guess them from it once they are erased
-        content_hash=digest(str(decision_id), canonical(body_of(intent))),
+        content_hash=digest(str(decision_id), canonical_json(encode_body(new_decision))),
         ref=choice.ref,
         confidence=round(choice.confidence, 6),
-        outcome=intent.review.verdict if intent.review else "pending",
+        outcome=new_decision.review.verdict if new_decision.review else "pending",
     )
 
 
-async def _review(tx: Tx, was: Known, given: Review, *, cause: UUID | None = None, ctx: Teller) -> None:
-    await ledger.append(tx, [_outcome(was.decision_id, given, cause)], ctx=ctx)
-    (row,) = await SQL["get_states"].all(tx, agent_id=ctx.agent_id, memory_ids=[was.decision_id])
-    await move(tx, [_reviewed(was.decision_id, row["state"], given)], ctx=ctx)
-    await store.retell(tx, [_retold(was, given, count=ctx.count_tokens)], ctx=ctx)
+async def _apply_review(tx: Tx, stored: StoredDecision, review: DecisionReview, *, cause: UUID | None = None, ctx: WriteContext) -> None:
+    await ledger.append(tx, [_outcome_entry(stored.decision_id, review, cause)], ctx=ctx)
+    (row,) = await SQL["get_states"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=[stored.decision_id])
+    await apply_transitions(tx, [_review_transition(stored.decision_id, row["state"], review)], ctx=ctx)
+    await store.update_memories(tx, [_memory_update(stored, review, count_tokens=ctx.count_tokens)], ctx=ctx)
 
 
-def _reviewed(decision_id: UUID, state: str, given: Review) -> Step:
-    because = f"its outcome is known: {given.verdict} ({given.how})"
-    return Step(memory_id=decision_id, event="reviewed", before=state, after="REVIEWED", because=because)
+def _review_transition(decision_id: UUID, state: str, review: DecisionReview) -> PlannedTransition:
+    because = f"its outcome is known: {review.verdict} ({review.how})"
+    return PlannedTransition(memory_id=decision_id, event="reviewed", from_state=state, to_state="REVIEWED", reason=because)
 
 
-def _retold(was: Known, given: Review | None, *, count: Count) -> Retold:
-    outcome = given.verdict if given else "pending"
-    if was.choice is None:
-        short = erased_forms(was.body["confidence"], given, count=count)
-        return Retold(memory_id=was.decision_id, forms=short, full_text=ERASED, outcome=outcome)
-    short, full = short_forms(was.choice, given, count=count), in_full(was.choice, given)
-    return Retold(memory_id=was.decision_id, forms=short, full_text=full, outcome=outcome)
+def _memory_update(stored: StoredDecision, review: DecisionReview | None, *, count_tokens: TokenCounter) -> MemoryUpdate:
+    outcome = review.verdict if review else "pending"
+    if stored.draft is None:
+        short = format_erased_forms(stored.body["confidence"], review, count_tokens=count_tokens)
+        return MemoryUpdate(memory_id=stored.decision_id, forms=short, full_text=ERASED, outcome=outcome)
+    short, full = format_short_forms(stored.draft, review, count_tokens=count_tokens), format_full(stored.draft, review)
+    return MemoryUpdate(memory_id=stored.decision_id, forms=short, full_text=full, outcome=outcome)
 
 
-async def _connect(tx: Tx, link: tuple[UUID, store.Link, UUID], *, ctx: Teller) -> None:
+async def _record_link(tx: Tx, link: tuple[UUID, store.LinkType, UUID], *, ctx: WriteContext) -> None:
     one, name, other = link
-    body: Json = {"link": name, "other": str(other)}
-    await ledger.hold(tx, agent_id=ctx.agent_id)
-    if body in [record.body for record in await ledger.about(tx, one, agent_id=ctx.agent_id)]:
+    body: JsonObject = {"link": name, "other": str(other)}
+    await ledger.lock_chain(tx, agent_id=ctx.agent_id)
+    if body in [record.body for record in await ledger.list_records(tx, one, agent_id=ctx.agent_id)]:
         return  # said before
-    await ledger.append(tx, [Entry(kind="link", decision_id=one, body=body)], ctx=ctx)
-    await store.connect(tx, name, [(one, other)], ctx=ctx)
+    await ledger.append(tx, [LedgerEntry(kind="link", decision_id=one, body=body)], ctx=ctx)
+    await store.add_links(tx, name, [(one, other)], ctx=ctx)

@@ -15,9 +15,9 @@ import cel
 from newton.content.yamlfile import did_you_mean
 from newton.errors import InputError
 
-MOST_CHARACTERS = 500
-DEEPEST = 20  # parentheses within each other
-MOST_IN_A_ROW = 20  # of `!` or `-`
+MAX_CHARS = 500
+MAX_DEPTH = 20  # parentheses within each other
+MAX_REPEATED_SIGNS = 20  # of `!` or `-`
 
 METHODS = frozenset({"contains", "startsWith", "endsWith"})  # of a text, as in category.contains('money')
 FUNCTIONS = METHODS | {"size", "double", "duration"}
@@ -26,7 +26,7 @@ _WORDS = frozenset({"true", "false", "null", "in"})
 _LITERAL = frozenset({"text", "number"})
 
 # What CEL's own failures are called in Python.
-FAILURES = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
+CEL_ERRORS = (ArithmeticError, LookupError, RuntimeError, TypeError, ValueError)
 
 _TOKEN = re.compile(
     r"""(?P<space>\s+)
@@ -37,7 +37,7 @@ _TOKEN = re.compile(
     re.VERBOSE | re.ASCII,
 )
 
-_INSTEAD = {
+_HINTS = {
     "+": "Nothing can be added: compare the parts, or subtract.",
     "text": "A formula is made of numbers.",
     "//": "Put remarks into the description.",
@@ -50,13 +50,13 @@ _INSTEAD = {
 }
 
 
-class Token(NamedTuple):
+class CelToken(NamedTuple):
     kind: str
-    said: str
+    text: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Names:
+class AllowedNames:
     """What an expression may speak of: variables, which of them are lists, and the fields of those that have any.
 
     With `maths`, functions of numbers, it is a formula: it knows numbers alone.
@@ -65,15 +65,15 @@ class Names:
     variables: frozenset[str]
     lists: frozenset[str] = frozenset()
     fields: Mapping[str, frozenset[str]] = field(default_factory=dict[str, frozenset[str]])
-    maths: frozenset[str] = frozenset()
+    math_functions: frozenset[str] = frozenset()
 
     @property
     def functions(self) -> frozenset[str]:
-        return self.maths or FUNCTIONS
+        return self.math_functions or FUNCTIONS
 
     @property
     def loops(self) -> frozenset[str]:
-        return frozenset() if self.maths else LOOPS
+        return frozenset() if self.math_functions else LOOPS
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,29 +83,29 @@ class _Open:
     bound: str | None
 
 
-def compiled(expression: str, names: Names) -> cel.Program:
+def compile_expression(expression: str, names: AllowedNames) -> cel.Program:
     """The expression, ready to run. Raises InputError for one that is not within the limits or names nothing known."""
-    if len(expression) > MOST_CHARACTERS:
+    if len(expression) > MAX_CHARS:
         raise InputError(
             f"The expression has {len(expression):,} characters.",
-            hint=f"{MOST_CHARACTERS} is the most: make two of it.",
+            hint=f"{MAX_CHARS} is the most: make two of it.",
         )
     if not expression.strip():
         raise InputError("The expression is empty.", hint="Say when the rule is broken, as in confidence < 0.5.")
     if not "".join(expression.split()).isprintable():
         raise InputError("The expression holds a character that cannot be seen.", hint="Remove it.")
     tokens = tuple(_tokens(expression))
-    scan = _Scan(tokens, names)
+    scan = _TokenChecker(tokens, names)
     scan.check()
     try:
-        program = cel.compile(_in_doubles(tokens) if names.maths else expression)
-    except FAILURES as error:
+        program = cel.compile(_to_doubles(tokens) if names.math_functions else expression)
+    except CEL_ERRORS as error:
         raise InputError(f"It is not CEL: {first_line(error)}.", hint="Mend it there.") from None
-    _agree(program, names.variables | names.fields.keys() | scan.bound, names.functions)
+    _check_agreement(program, names.variables | names.fields.keys() | scan.bound, names.functions)
     return program
 
 
-def _in_doubles(tokens: Sequence[Token]) -> str:
+def _to_doubles(tokens: Sequence[CelToken]) -> str:
     """CEL does not add 1 to 0.5, so in a formula 1 is 1.0."""
     return " ".join(f"{said}.0" if kind == "number" and said.isdigit() else said for kind, said in tokens)
 
@@ -119,30 +119,30 @@ def first_line(error: BaseException) -> str:
     return said.rstrip(".")[:200]
 
 
-def _tokens(expression: str) -> Iterator[Token]:
+def _tokens(expression: str) -> Iterator[CelToken]:
     place = 0
     while place < len(expression):
         found = _TOKEN.match(expression, place)
         if found is None or found.lastgroup is None:
-            raise _unfit(expression[place:])
+            raise _invalid_token_error(expression[place:])
         if found.lastgroup != "space":
-            yield Token(found.lastgroup, found.group())
+            yield CelToken(found.lastgroup, found.group())
         place = found.end()
 
 
-def _unfit(rest: str) -> InputError:
-    sign = "//" if rest.startswith("//") else rest[0]
+def _invalid_token_error(remaining: str) -> InputError:
+    sign = "//" if remaining.startswith("//") else remaining[0]
     if sign.isdigit():
-        return InputError(f"{rest[:10].split(maxsplit=1)[0]!r} is no number.", hint="Write 7, 0.5 or 1e3.")
+        return InputError(f"{remaining[:10].split(maxsplit=1)[0]!r} is no number.", hint="Write 7, 0.5 or 1e3.")
     if sign in "\"'":
         return InputError("A text has no end, or three quotes begin it.", hint="Close it with the quote it began with.")
-    return InputError(f"{sign!r} cannot be used.", hint=_INSTEAD.get(sign, "Remove it."))
+    return InputError(f"{sign!r} cannot be used.", hint=_HINTS.get(sign, "Remove it."))
 
 
-class _Scan:
+class _TokenChecker:
     """One pass over the tokens: every name must be known where it stands, and every loop must run over a known list."""
 
-    def __init__(self, tokens: tuple[Token, ...], names: Names) -> None:
+    def __init__(self, tokens: tuple[CelToken, ...], names: AllowedNames) -> None:
         self._tokens, self._names = tokens, names
         self._open: list[_Open] = []
         self.bound: set[str] = set()
@@ -152,90 +152,90 @@ class _Scan:
         while place < len(self._tokens):
             kind, said = self._tokens[place]
             if kind == "name" and said not in _WORDS:
-                self._name(place)
-            elif self._names.maths and (kind == "text" or said == "["):
-                raise InputError(f"{said!r} cannot be used.", hint=_INSTEAD["text"])
+                self._check_name(place)
+            elif self._names.math_functions and (kind == "text" or said == "["):
+                raise InputError(f"{said!r} cannot be used.", hint=_HINTS["text"])
             elif said == "[":
-                place = self._list(place)
+                place = self._skip_list(place)
             elif kind == "sign":
-                self._sign(place)
+                self._check_sign(place)
             place += 1
 
-    def _at(self, place: int) -> str:
-        return self._tokens[place].said if 0 <= place < len(self._tokens) else ""
+    def _text_at(self, index: int) -> str:
+        return self._tokens[index].text if 0 <= index < len(self._tokens) else ""
 
-    def _name(self, place: int) -> None:
-        said, before, after = self._at(place), self._at(place - 1), self._at(place + 1)
+    def _check_name(self, index: int) -> None:
+        said, before, after = self._text_at(index), self._text_at(index - 1), self._text_at(index + 1)
         if after == "(":
-            self._called(place)
+            self._check_call(index)
         elif before == ".":
-            self._field(place)
+            self._check_field(index)
         elif said in self._names.fields:
             if after != ".":
                 raise InputError(f"{said!r} alone is nothing.", hint=f"Name a field, as in {self._example(said)}.")
         elif said not in self._names.variables and said not in [opened.bound for opened in self._open]:
-            raise _unknown(said, "variable", self._names.variables | self._names.fields.keys())
+            raise _unknown_name_error(said, "variable", self._names.variables | self._names.fields.keys())
 
-    def _field(self, place: int) -> None:
-        said, owner = self._at(place), self._at(place - 2)
+    def _check_field(self, index: int) -> None:
+        said, owner = self._text_at(index), self._text_at(index - 2)
         known = self._names.fields.get(owner)
-        if known is None or self._at(place - 3) == ".":
+        if known is None or self._text_at(index - 3) == ".":
             raise InputError(f"{owner!r} has no fields.", hint=f"Only {', '.join(self._names.fields)} has.")
         if said not in known:
-            raise _unknown(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
+            raise _unknown_name_error(f"{owner}.{said}", "field", {f"{owner}.{name}" for name in known})
 
-    def _called(self, place: int) -> None:
-        said, callable_here = self._at(place), self._names.functions | self._names.loops
+    def _check_call(self, index: int) -> None:
+        said, callable_here = self._text_at(index), self._names.functions | self._names.loops
         if said in self._names.loops:
-            self._loop(place)
+            self._check_loop(index)
         elif said not in callable_here:
             raise InputError(
                 f"{said!r} is no function here.",
-                hint=_INSTEAD.get(said)
+                hint=_HINTS.get(said)
                 or did_you_mean(said, callable_here)
                 or f"There are {', '.join(sorted(callable_here))}.",
             )
-        elif said != "size" and (said in METHODS) != (self._at(place - 1) == "."):
+        elif said != "size" and (said in METHODS) != (self._text_at(index - 1) == "."):
             raise InputError(
                 f"{said!r} stands in the wrong place.",
                 hint=f"Write text.{said}('…')." if said in METHODS else f"Write {said}(…).",
             )
 
-    def _loop(self, place: int) -> None:
-        said, over = self._at(place), self._at(place - 2)
-        if self._at(place - 1) != "." or over not in self._names.lists or self._at(place - 3) == ".":
+    def _check_loop(self, index: int) -> None:
+        said, over = self._text_at(index), self._text_at(index - 2)
+        if self._text_at(index - 1) != "." or over not in self._names.lists or self._text_at(index - 3) == ".":
             lists = ", ".join(sorted(self._names.lists))
             raise InputError(f"{said} runs over something else than a list.", hint=f"The lists are {lists}.")
         if any(opened.bound for opened in self._open):
             raise InputError(f"{said} stands within another loop.", hint="Make two guardrails of it, or use a count.")
-        bound = self._at(place + 2)
-        if not bound.isidentifier() or self._at(place + 3) != ",":
+        bound = self._text_at(index + 2)
+        if not bound.isidentifier() or self._text_at(index + 3) != ",":
             raise InputError(f"{said} does not name its item.", hint=f"Write {over}.{said}(x, … x …).")
         if bound in self._names.variables or bound in self._names.fields or bound in _WORDS:
             raise InputError(f"{bound!r} is taken.", hint="Call the item of the loop something else.")
 
-    def _sign(self, place: int) -> None:
-        said = self._at(place)
-        if said == "+" and not self._names.maths:
-            raise InputError("'+' cannot be used.", hint=_INSTEAD["+"])
+    def _check_sign(self, index: int) -> None:
+        said = self._text_at(index)
+        if said == "+" and not self._names.math_functions:
+            raise InputError("'+' cannot be used.", hint=_HINTS["+"])
         if said == "(":
-            looping = self._at(place - 1) in LOOPS
-            self._open.append(_Open(self._at(place + 1) if looping else None))
-            self.bound |= {self._at(place + 1)} if looping else set()
-            if len(self._open) > DEEPEST:
-                raise InputError("The parentheses are nested too deep.", hint=f"{DEEPEST} is the most.")
+            looping = self._text_at(index - 1) in LOOPS
+            self._open.append(_Open(self._text_at(index + 1) if looping else None))
+            self.bound |= {self._text_at(index + 1)} if looping else set()
+            if len(self._open) > MAX_DEPTH:
+                raise InputError("The parentheses are nested too deep.", hint=f"{MAX_DEPTH} is the most.")
         elif said == ")" and self._open:
             self._open.pop()
-        elif said in "!-+" and {self._at(n) for n in range(place - MOST_IN_A_ROW, place)} == {said}:
+        elif said in "!-+" and {self._text_at(n) for n in range(index - MAX_REPEATED_SIGNS, index)} == {said}:
             raise InputError(f"There are too many {said} in a row.", hint="Leave out pairs of them.")
 
-    def _list(self, place: int) -> int:
+    def _skip_list(self, index: int) -> int:
         """The place of its end. A list holds plain texts and numbers; an index is no list."""
-        before = self._tokens[place - 1] if place else Token("sign", "")
-        if before.said != "in" and (before.kind in ("name", "text") or before.said in ("]", ")")):
+        before = self._tokens[index - 1] if index else CelToken("sign", "")
+        if before.text != "in" and (before.kind in ("name", "text") or before.text in ("]", ")")):
             raise InputError("An item cannot be taken by its place.", hint="Use exists or all.")
-        end = place + 1
-        while self._at(end) not in ("]", ""):
+        end = index + 1
+        while self._text_at(end) not in ("]", ""):
             kind, said = self._tokens[end]
             if kind not in _LITERAL and said not in (",", "-"):
                 raise InputError(f"{said!r} stands in a list.", hint="A list holds plain texts and numbers.")
@@ -246,12 +246,12 @@ class _Scan:
         return f"{owner}.{min(self._names.fields[owner])}"
 
 
-def _unknown(said: str, noun: str, known: Set[str]) -> InputError:
-    near = did_you_mean(said, known) or f"Known: {', '.join(sorted(known))}."
-    return InputError(f"{said!r} is no {noun}.", hint=near)
+def _unknown_name_error(name: str, noun: str, known: Set[str]) -> InputError:
+    near = did_you_mean(name, known) or f"Known: {', '.join(sorted(known))}."
+    return InputError(f"{name!r} is no {noun}.", hint=near)
 
 
-def _agree(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
+def _check_agreement(program: cel.Program, known: Set[str], callable_here: Set[str]) -> None:
     """The library must have read the names that the scan has read: were the two of different minds about where a text
     ends, the limits would be none."""
     functions = {name for name in program.functions() if name.isidentifier()}

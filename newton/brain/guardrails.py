@@ -8,7 +8,7 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from newton.brain.guarding import Rule
+from newton.brain.guarding import GuardrailRule
 from newton.content.guardrails import Guardrail
 from newton.content.yamlfile import did_you_mean
 from newton.db.pool import Tx
@@ -17,15 +17,15 @@ from newton.errors import ConflictError, NotFoundError
 
 SQL = load("newton.brain", "guardrails.sql")
 
-Change = Literal["added", "retired", "restored"]
-Added = Literal["added", "replaced", "unchanged"]
-Folder = Mapping[str, Guardrail]
+GuardrailChange = Literal["added", "retired", "restored"]
+AddStatus = Literal["added", "replaced", "unchanged"]
+FileGuardrails = Mapping[str, Guardrail]
 
-MOST_OWN = 100  # in force for an agent; each is evaluated before every decision
+MAX_OWN = 100  # in force for an agent; each is evaluated before every decision
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Author:
+class EditContext:
     """Who changes a guardrail, when, and through which door."""
 
     agent_id: UUID
@@ -34,68 +34,68 @@ class Author:
 
 
 @dataclass(frozen=True, slots=True)
-class Listed:
+class GuardrailStatus:
     """A guardrail as a list shows it: in force, or taken out of force by a person."""
 
-    rule: Rule
+    rule: GuardrailRule
     in_force: bool
 
 
-async def in_force(tx: Tx, folder: Folder, agent_id: UUID) -> list[Rule]:
+async def list_in_force(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailRule]:
     """What a choice of this agent is judged by, by name: the files' guardrails overlaid by the agent's own."""
-    return [listed.rule for listed in await all_known(tx, folder, agent_id) if listed.in_force]
+    return [listed.rule for listed in await list_all(tx, file_guardrails, agent_id) if listed.in_force]
 
 
-async def all_known(tx: Tx, folder: Folder, agent_id: UUID) -> list[Listed]:
+async def list_all(tx: Tx, file_guardrails: FileGuardrails, agent_id: UUID) -> list[GuardrailStatus]:
     """Those in force and, of the files, those that a person has taken out of force; by name."""
-    changes = {row["name"]: row for row in await SQL["list_last_changes"].all(tx, agent_id=agent_id)}
-    known = {name: Listed(_of_file(given), _change(changes, name) != "retired") for name, given in folder.items()}
-    own = {name: Listed(_own(row), in_force=True) for name, row in changes.items() if row["change"] == "added"}
+    changes = {row["name"]: row for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=agent_id)}
+    known = {name: GuardrailStatus(_from_file(given), _last_change(changes, name) != "retired") for name, given in file_guardrails.items()}
+    own = {name: GuardrailStatus(_from_row(row), in_force=True) for name, row in changes.items() if row["change"] == "added"}
     return [listed for _, listed in sorted({**known, **own}.items())]
 
 
-async def add(tx: Tx, rule: Rule, folder: Folder, *, ctx: Author) -> Added:
+async def add(tx: Tx, rule: GuardrailRule, file_guardrails: FileGuardrails, *, ctx: EditContext) -> AddStatus:
     """Puts a rule of the agent's own in force, in the place of one of that name. Whether it can be judged is for the
     caller to check. Raises ConflictError when there are too many."""
-    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
-    known = {listed.rule.name: listed for listed in await all_known(tx, folder, ctx.agent_id)}
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    known = {listed.rule.name: listed for listed in await list_all(tx, file_guardrails, ctx.agent_id)}
     before = known.get(rule.name)
-    if before == Listed(rule, in_force=True):
+    if before == GuardrailStatus(rule, in_force=True):
         return "unchanged"
     own = [listed for listed in known.values() if listed.rule.source == "own" and listed.rule.name != rule.name]
-    if len(own) >= MOST_OWN:
-        raise ConflictError(f"There are {MOST_OWN} guardrails of your own.", hint="`newton guard retire` one first.")
-    await _write(tx, rule.name, "added", rule, ctx=ctx)
+    if len(own) >= MAX_OWN:
+        raise ConflictError(f"There are {MAX_OWN} guardrails of your own.", hint="`newton guard retire` one first.")
+    await _append_change(tx, rule.name, "added", rule, ctx=ctx)
     return "replaced" if before and before.in_force else "added"
 
 
-async def retire(tx: Tx, name: str, folder: Folder, *, ctx: Author) -> None:
+async def retire(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> None:
     """Takes the guardrail of that name out of force for this agent, one of a file too. Raises NotFoundError."""
-    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
-    rules = [rule.name for rule in await in_force(tx, folder, ctx.agent_id)]
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    rules = [rule.name for rule in await list_in_force(tx, file_guardrails, ctx.agent_id)]
     if name not in rules:
-        raise _missing(name, rules)
-    await _write(tx, name, "retired", None, ctx=ctx)
+        raise _not_found_error(name, rules)
+    await _append_change(tx, name, "retired", None, ctx=ctx)
 
 
-async def restore(tx: Tx, name: str, folder: Folder, *, ctx: Author) -> bool:
+async def restore(tx: Tx, name: str, file_guardrails: FileGuardrails, *, ctx: EditContext) -> bool:
     """Puts the file's guardrail of that name back in force, in the place of the agent's own; False when it is.
 
     Raises NotFoundError for one that no file has.
     """
-    await SQL["lock_guardrails"].run(tx, agent_id=ctx.agent_id)
-    if name not in folder:
-        raise _missing(name, list(folder), what="There is no file of a guardrail")
-    known = {listed.rule.name: listed for listed in await all_known(tx, folder, ctx.agent_id)}
-    if known[name] == Listed(_of_file(folder[name]), in_force=True):
+    await SQL["lock_guardrails"].execute(tx, agent_id=ctx.agent_id)
+    if name not in file_guardrails:
+        raise _not_found_error(name, list(file_guardrails), what="There is no file of a guardrail")
+    known = {listed.rule.name: listed for listed in await list_all(tx, file_guardrails, ctx.agent_id)}
+    if known[name] == GuardrailStatus(_from_file(file_guardrails[name]), in_force=True):
         return False
-    await _write(tx, name, "restored", None, ctx=ctx)
+    await _append_change(tx, name, "restored", None, ctx=ctx)
     return True
 
 
-async def _write(tx: Tx, name: str, change: Change, rule: Rule | None, *, ctx: Author) -> None:
-    last = {row["name"]: row["version"] for row in await SQL["list_last_changes"].all(tx, agent_id=ctx.agent_id)}
-    await SQL["change_guardrail"].run(
+async def _append_change(tx: Tx, name: str, change: GuardrailChange, rule: GuardrailRule | None, *, ctx: EditContext) -> None:
+    last = {row["name"]: row["version"] for row in await SQL["list_last_changes"].fetch_all(tx, agent_id=ctx.agent_id)}
+    await SQL["change_guardrail"].execute(
         tx,
         agent_id=ctx.agent_id,
         name=name,
@@ -110,22 +110,22 @@ async def _write(tx: Tx, name: str, change: Change, rule: Rule | None, *, ctx: A
     )
 
 
-def _change(changes: Mapping[str, Record], name: str) -> Change | None:
+def _last_change(changes: Mapping[str, Record], name: str) -> GuardrailChange | None:
     return changes[name]["change"] if name in changes else None
 
 
-def _of_file(given: Guardrail) -> Rule:
-    return Rule(
-        name=given.name,
-        expression=given.expression,
-        severity=given.severity,
-        message=given.message,
-        description=given.description,
+def _from_file(guardrail: Guardrail) -> GuardrailRule:
+    return GuardrailRule(
+        name=guardrail.name,
+        expression=guardrail.expression,
+        severity=guardrail.severity,
+        message=guardrail.message,
+        description=guardrail.description,
     )
 
 
-def _own(row: Record) -> Rule:
-    return Rule(
+def _from_row(row: Record) -> GuardrailRule:
+    return GuardrailRule(
         name=row["name"],
         expression=row["expression"],
         severity=row["severity"],
@@ -135,7 +135,7 @@ def _own(row: Record) -> Rule:
     )
 
 
-def _missing(name: str, known: list[str], *, what: str = "There is no guardrail in force") -> NotFoundError:
+def _not_found_error(name: str, known: list[str], *, what: str = "There is no guardrail in force") -> NotFoundError:
     near = did_you_mean(name, known)
     return NotFoundError(
         f"{what} called {name!r}.", hint=f"{near} Known: {', '.join(sorted(known)) or 'none'}.".strip()

@@ -9,108 +9,108 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from newton.brain.chain import Fault, Head, Json, RecordKind, Walk, Written, beginning, linked, words_hash
+from newton.brain.chain import BrokenLink, ChainHead, JsonObject, RecordKind, ChainVerifier, ChainRecord, make_initial_head, hash_record, hash_texts
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 
 SQL = load("newton.brain", "ledger.sql")
 
-SALT = 32
-AT_ONCE = 2_000  # records that are read at a time
+SALT_BYTES = 32
+BATCH_SIZE = 2_000  # records that are read at a time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class LedgerEntry:
     """A record about to be appended. A decision's `record_id` is its `decision_id`. Words are what may be erased."""
 
     kind: RecordKind
     decision_id: UUID
-    body: Json
-    words: Json | None = None
+    body: JsonObject
+    words: JsonObject | None = None
     record_id: UUID = field(default_factory=new_id)
 
 
-async def hold(tx: Tx, *, agent_id: UUID) -> Head:
+async def lock_chain(tx: Tx, *, agent_id: UUID) -> ChainHead:
     """The end of the agent's chain. Until the unit of work ends nobody else appends to it."""
-    row = await SQL["lock_head"].one(tx, agent_id=agent_id, hash=beginning(agent_id).hash)
+    row = await SQL["lock_head"].fetch_one(tx, agent_id=agent_id, hash=make_initial_head(agent_id).hash)
     assert row is not None
-    return Head(row["seq"], row["hash"])
+    return ChainHead(row["seq"], row["hash"])
 
 
-async def append(tx: Tx, entries: Sequence[Entry], *, ctx: Teller) -> Head:
+async def append(tx: Tx, entries: Sequence[LedgerEntry], *, ctx: WriteContext) -> ChainHead:
     """Appends the entries in their order and returns the new end of the chain."""
-    head = await hold(tx, agent_id=ctx.agent_id)
+    head = await lock_chain(tx, agent_id=ctx.agent_id)
     if not entries:
         return head
-    records: list[Written] = []
+    records: list[ChainRecord] = []
     for entry in entries:
-        records.append(_chained(entry, head, ctx=ctx))
-        head = Head(records[-1].seq, records[-1].hash)
-    await SQL["append_records"].run(tx, agent_id=ctx.agent_id, records=json.dumps([_row(record) for record in records]))
-    await SQL["advance_head"].run(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
+        records.append(_to_record(entry, head, ctx=ctx))
+        head = ChainHead(records[-1].seq, records[-1].hash)
+    await SQL["append_records"].execute(tx, agent_id=ctx.agent_id, records=json.dumps([_to_row(record) for record in records]))
+    await SQL["advance_head"].execute(tx, agent_id=ctx.agent_id, seq=head.seq, hash=head.hash)
     return head
 
 
-async def head(tx: Tx, *, agent_id: UUID) -> Head:
+async def get_head(tx: Tx, *, agent_id: UUID) -> ChainHead:
     """What the database says of the end of the chain."""
-    row = await SQL["get_head"].one(tx, agent_id=agent_id)
-    return Head(row["seq"], row["hash"]) if row else beginning(agent_id)
+    row = await SQL["get_head"].fetch_one(tx, agent_id=agent_id)
+    return ChainHead(row["seq"], row["hash"]) if row else make_initial_head(agent_id)
 
 
-async def grown(tx: Tx, seen: Head | None, *, agent_id: UUID) -> Head | None:
+async def get_extended_head(tx: Tx, previous: ChainHead | None, *, agent_id: UUID) -> ChainHead | None:
     """The end of the chain, if it goes on from an end that was seen before; None when that is not in it any more."""
-    if seen is not None and seen.seq:
-        row = await SQL["get_hash_at"].one(tx, agent_id=agent_id, seq=seen.seq)
-        if row is None or row["hash"] != seen.hash:
+    if previous is not None and previous.seq:
+        row = await SQL["get_hash_at"].fetch_one(tx, agent_id=agent_id, seq=previous.seq)
+        if row is None or row["hash"] != previous.hash:
             return None
-    return await head(tx, agent_id=agent_id)
+    return await get_head(tx, agent_id=agent_id)
 
 
-async def about(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[Written]:
+async def list_records(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> list[ChainRecord]:
     """Every record of one decision, in order."""
-    rows = await SQL["list_by_decision"].all(tx, agent_id=agent_id, decision_id=decision_id)
-    return [_written(row) for row in rows]
+    rows = await SQL["list_by_decision"].fetch_all(tx, agent_id=agent_id, decision_id=decision_id)
+    return [_from_row(row) for row in rows]
 
 
-async def told_before(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[Written]]:
+async def find_by_refs(tx: Tx, refs: Sequence[str], *, agent_id: UUID) -> dict[str, list[ChainRecord]]:
     """Of each of the caller's refs that is known, the decision and its outcome, if it has one."""
-    told: defaultdict[str, list[Written]] = defaultdict(list)
+    told: defaultdict[str, list[ChainRecord]] = defaultdict(list)
     if refs:
-        for row in await SQL["find_by_ref"].all(tx, agent_id=agent_id, refs=refs):
-            told[row["ref"]].append(_written(row))
+        for row in await SQL["find_by_ref"].fetch_all(tx, agent_id=agent_id, refs=refs):
+            told[row["ref"]].append(_from_row(row))
     return told
 
 
-async def verify(tx: Tx, *, agent_id: UUID, noted: Head | None) -> Fault | Head:
+async def verify_chain(tx: Tx, *, agent_id: UUID, external_head: ChainHead | None) -> BrokenLink | ChainHead:
     """The first broken place of the agent's chain, or its end when it is whole.
 
     Nobody appends meanwhile. `noted` is an end of the chain that was seen before, outside of the database.
     """
-    end = await hold(tx, agent_id=agent_id)
-    begun = await SQL["get_origin_agent"].one(tx, agent_id=agent_id)
-    walk = Walk(begun["began"] if begun else agent_id, noted)
-    while rows := await SQL["list_records"].all(tx, agent_id=agent_id, after=walk.at.seq, max_rows=AT_ONCE):
+    end = await lock_chain(tx, agent_id=agent_id)
+    begun = await SQL["get_origin_agent"].fetch_one(tx, agent_id=agent_id)
+    walk = ChainVerifier(begun["began"] if begun else agent_id, external_head)
+    while rows := await SQL["list_records"].fetch_all(tx, agent_id=agent_id, after=walk.current.seq, max_rows=BATCH_SIZE):
         for row in rows:
-            if fault := _taken(walk, row):
+            if fault := _check_row(walk, row):
                 return fault
-    if fault := walk.end(end):
+    if fault := walk.finish(end):
         return fault
-    apart = await SQL["find_mismatch"].one(tx, agent_id=agent_id)
-    return Fault(apart["seq"], "memory.memories tells something else of it") if apart else end
+    apart = await SQL["find_mismatch"].fetch_one(tx, agent_id=agent_id)
+    return BrokenLink(apart["seq"], "memory.memories tells something else of it") if apart else end
 
 
-def _taken(walk: Walk, row: Record) -> Fault | None:
+def _check_row(verifier: ChainVerifier, row: Record) -> BrokenLink | None:
     try:
-        return walk.take(_written(row))
+        return verifier.check_record(_from_row(row))
     except (ValueError, TypeError, AttributeError, RecursionError):  # nothing of what is written here
-        return Fault(row["seq"], "it cannot be read")
+        return BrokenLink(row["seq"], "it cannot be read")
 
 
-def _chained(entry: Entry, head: Head, *, ctx: Teller) -> Written:
-    salt = secrets.token_bytes(SALT) if entry.words is not None else None
-    record = Written(
+def _to_record(entry: LedgerEntry, head: ChainHead, *, ctx: WriteContext) -> ChainRecord:
+    salt = secrets.token_bytes(SALT_BYTES) if entry.words is not None else None
+    record = ChainRecord(
         seq=head.seq + 1,
         record_id=entry.record_id,
         kind=entry.kind,
@@ -118,15 +118,15 @@ def _chained(entry: Entry, head: Head, *, ctx: Teller) -> Written:
         recorded_at=ctx.now,
         origin=ctx.origin,
         body=entry.body,
-        words_hash=words_hash(entry.words, salt) if entry.words is not None and salt else None,
+        words_hash=hash_texts(entry.words, salt) if entry.words is not None and salt else None,
         hash=b"",
         salt=salt,
         words=entry.words,
     )
-    return record._replace(hash=linked(head.hash, record))
+    return record._replace(hash=hash_record(head.hash, record))
 
 
-def _row(record: Written) -> dict[str, object]:
+def _to_row(record: ChainRecord) -> dict[str, object]:
     return {
         "seq": record.seq,
         "record_id": str(record.record_id),
@@ -142,8 +142,8 @@ def _row(record: Written) -> dict[str, object]:
     }
 
 
-def _written(row: Record) -> Written:
-    return Written(
+def _from_row(row: Record) -> ChainRecord:
+    return ChainRecord(
         seq=row["seq"],
         record_id=row["record_id"],
         kind=row["kind"],

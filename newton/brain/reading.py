@@ -9,22 +9,22 @@ from typing import Any, NamedTuple, cast
 from uuid import UUID
 
 from newton.brain import ledger
-from newton.brain.chain import Written
-from newton.brain.choice import Choice, Judged, ReasonKind, Stakes, Standing, Verdict
-from newton.brain.quality import PARTS, score
-from newton.brain.stating import Review, choice_of, review_of
+from newton.brain.chain import ChainRecord
+from newton.brain.choice import DecisionDraft, ReviewedDecision, ReasonKind, Stakes, TrackRecord, Verdict
+from newton.brain.quality import QUALITY_PARTS, total_score
+from newton.brain.stating import DecisionReview, decode_draft, decode_review
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
-from newton.memory.lookup import Record, record
+from newton.memory.lookup import MemoryDetail, read_memory
 
 SQL = load("newton.brain", "reading.sql")
 
-MOST_LINKS = 100
+MAX_LINKS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Filter:
+class DecisionFilter:
     """Which decisions are asked for. `due`: open, and the date to look again has passed; those are listed first-due.
 
     `before` is the last one of the page before, of those that are listed the latest first.
@@ -37,11 +37,11 @@ class Filter:
     outcome: Verdict | None = None
     tag: str | None = None
     before: UUID | None = None
-    most: int = 50
+    limit: int = 50
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class DecisionSummary:
     """A decision in a list. Its description is None when it was erased."""
 
     decision_id: UUID
@@ -59,23 +59,23 @@ class Listed:
     overdue: bool
 
 
-class Category(NamedTuple):
+class CategoryCount(NamedTuple):
     name: str
     decisions: int
     judged: int
 
 
-class Note(NamedTuple):
+class DecisionNote(NamedTuple):
     """What was added to a decision and when: words, unless they were erased, and what else it changed."""
 
-    at: datetime
+    recorded_at: datetime
     origin: str
     text: str | None
     body: Mapping[str, Any]
     tags: tuple[str, ...] | None = None
 
 
-class Edge(NamedTuple):
+class DecisionLink(NamedTuple):
     """One decision is something to another."""
 
     memory_id: UUID
@@ -86,17 +86,17 @@ class Edge(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Whole:
+class DecisionDetail:
     """A decision with everything that belongs to it. `body` is what is left when its words were erased."""
 
-    memory: Record
+    memory: MemoryDetail
     body: Mapping[str, Any]
-    choice: Choice | None
-    review: Review | None
-    thoughts: tuple[Note, ...]
-    amendments: tuple[Note, ...]
-    erasures: tuple[Note, ...]
-    edges: tuple[Edge, ...]
+    draft: DecisionDraft | None
+    review: DecisionReview | None
+    thoughts: tuple[DecisionNote, ...]
+    amendments: tuple[DecisionNote, ...]
+    erasures: tuple[DecisionNote, ...]
+    links: tuple[DecisionLink, ...]
 
     @property
     def category(self) -> str:
@@ -108,7 +108,7 @@ class Whole:
     def quality(self) -> Mapping[str, float]:
         """The parts in the order in which they are told."""
         given = cast("Mapping[str, float]", self.body["quality"])
-        return {name: given[name] for name in sorted(given, key=list(PARTS).index)}
+        return {name: given[name] for name in sorted(given, key=list(QUALITY_PARTS).index)}
 
     def as_json(self) -> dict[str, Any]:
         """The public form: what every door answers."""
@@ -116,90 +116,90 @@ class Whole:
             "decision_id": str(self.memory.memory_id),
             "state": self.memory.state,
             **{name: value for name, value in self.body.items() if name != "quality"},
-            "quality": {"score": score(self.quality), "parts": dict(self.quality)},
-            **_stated(self.choice),
-            **_came_of_it(self.review),
-            "thoughts": [{"at": note.at.isoformat(), "text": note.text} for note in self.thoughts],
+            "quality": {"score": total_score(self.quality), "parts": dict(self.quality)},
+            **_draft_to_json(self.draft),
+            **_review_to_json(self.review),
+            "thoughts": [{"at": note.recorded_at.isoformat(), "text": note.text} for note in self.thoughts],
             "amendments": [
-                {"at": note.at.isoformat(), "text": note.text, "tags": note.tags, **note.body}
+                {"at": note.recorded_at.isoformat(), "text": note.text, "tags": note.tags, **note.body}
                 for note in self.amendments
             ],
             "links": [
                 {"decision_id": str(edge.memory_id), "link": edge.link, "other_id": str(edge.other_id)}
-                for edge in self.edges
+                for edge in self.links
             ],
         }
 
 
-def _stated(choice: Choice | None) -> dict[str, Any]:
+def _draft_to_json(draft: DecisionDraft | None) -> dict[str, Any]:
     """The words of a choice; null when they were erased."""
     return {
-        "description": choice and choice.description,
-        "context": choice and choice.context,
-        "alternatives": choice and choice.alternatives,
-        "reasons": choice and [{"kind": reason.kind, "text": reason.text} for reason in choice.reasons],
-        "tags": choice and choice.tags,
-        "expected": choice and choice.expected,
-        "reviewed_by": choice and choice.reviewed_by,
+        "description": draft and draft.description,
+        "context": draft and draft.context,
+        "alternatives": draft and draft.alternatives,
+        "reasons": draft and [{"kind": reason.kind, "text": reason.text} for reason in draft.reasons],
+        "tags": draft and draft.tags,
+        "expected": draft and draft.expected,
+        "reviewed_by": draft and draft.reviewed_by,
     }
 
 
-def _came_of_it(given: Review | None) -> dict[str, Any]:
+def _review_to_json(review: DecisionReview | None) -> dict[str, Any]:
     return {
-        "outcome": given and given.verdict,
-        "lesson": given and given.lesson,
-        "reviewed_at": given and given.at.isoformat(),
-        "how": given and given.how,
+        "outcome": review and review.verdict,
+        "lesson": review and review.lesson,
+        "reviewed_at": review and review.at.isoformat(),
+        "how": review and review.how,
     }
 
 
-async def listed(tx: Tx, wanted: Filter, *, agent_id: UUID, now: datetime) -> list[Listed]:
+async def list_decisions(tx: Tx, criteria: DecisionFilter, *, agent_id: UUID, now: datetime) -> list[DecisionSummary]:
     """The decisions asked for: those due by their dates, others the latest first."""
-    rows = await SQL["list_decisions"].all(
+    rows = await SQL["list_decisions"].fetch_all(
         tx,
         agent_id=agent_id,
         now=now,
-        due=wanted.due,
-        open=wanted.open,
-        category=wanted.category,
-        stakes=wanted.stakes,
-        outcome=wanted.outcome,
-        tag=wanted.tag,
-        before=wanted.before,
-        max_rows=wanted.most,
+        due=criteria.due,
+        open=criteria.open,
+        category=criteria.category,
+        stakes=criteria.stakes,
+        outcome=criteria.outcome,
+        tag=criteria.tag,
+        before=criteria.before,
+        max_rows=criteria.limit,
     )
-    return [Listed(**row) for row in rows]
+    return [DecisionSummary(**row) for row in rows]
 
 
-async def categories(tx: Tx, *, agent_id: UUID) -> list[Category]:
+async def list_categories(tx: Tx, *, agent_id: UUID) -> list[CategoryCount]:
     """Every category there is, the most used first."""
-    return [Category(*row) for row in await SQL["count_by_category"].all(tx, agent_id=agent_id)]
+    return [CategoryCount(*row) for row in await SQL["count_by_category"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def whole(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> Whole:
+async def get_decision(tx: Tx, decision_id: UUID, *, agent_id: UUID) -> DecisionDetail:
     """Raises NotFoundError."""
-    records = await ledger.about(tx, decision_id, agent_id=agent_id)
+    records = await ledger.list_records(tx, decision_id, agent_id=agent_id)
     if not records:
         raise NotFoundError(f"There is no decision {decision_id}.", hint="`newton decisions` shows ids.")
-    first, outcomes = records[0], _of(records, "outcome")
-    edges = await SQL["list_links"].all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MOST_LINKS)
-    return Whole(
-        memory=await record(tx, decision_id, agent_id=agent_id),
+    first, outcomes = records[0], _filter_by_kind(records, "outcome")
+    edges = await SQL["list_links"].fetch_all(tx, agent_id=agent_id, memory_id=decision_id, max_rows=MAX_LINKS)
+    return DecisionDetail(
+        memory=await read_memory(tx, decision_id, agent_id=agent_id),
         body=first.body,
-        choice=choice_of(first.body, first.words) if first.words is not None else None,
-        review=review_of(outcomes[0].body, outcomes[0].words) if outcomes else None,
-        thoughts=tuple(_note(one) for one in _of(records, "thought")),
-        amendments=tuple(_note(one) for one in _of(records, "amendment")),
-        erasures=tuple(_note(one) for one in _of(records, "erasure")),
-        edges=tuple(Edge(*row) for row in edges),
+        draft=decode_draft(first.body, first.words) if first.words is not None else None,
+        review=decode_review(outcomes[0].body, outcomes[0].words) if outcomes else None,
+        thoughts=tuple(_to_note(one) for one in _filter_by_kind(records, "thought")),
+        amendments=tuple(_to_note(one) for one in _filter_by_kind(records, "amendment")),
+        erasures=tuple(_to_note(one) for one in _filter_by_kind(records, "erasure")),
+        links=tuple(DecisionLink(*row) for row in edges),
     )
 
 
-async def judged(tx: Tx, *, agent_id: UUID) -> list[Judged]:
+async def list_reviewed_decisions(tx: Tx, *, agent_id: UUID) -> list[ReviewedDecision]:
     """Every decision whose outcome is known, in the order in which they were made."""
-    rows = await SQL["list_reviewed"].all(tx, agent_id=agent_id)
+    rows = await SQL["list_reviewed"].fetch_all(tx, agent_id=agent_id)
     return [
-        Judged(
+        ReviewedDecision(
             decision_id=decision_id,
             decided_at=decided_at,
             reviewed_at=reviewed_at,
@@ -208,29 +208,29 @@ async def judged(tx: Tx, *, agent_id: UUID) -> list[Judged]:
             category=category,
             stakes=stakes,
             frame=frame,
-            reason_kinds=_kinds(kinds),
+            reason_kinds=_parse_kinds(kinds),
         )
         for decision_id, decided_at, reviewed_at, confidence, outcome, category, stakes, frame, kinds in rows
     ]
 
 
-async def standing(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> Standing:
+async def get_track_record(tx: Tx, *, agent_id: UUID, category: str, now: datetime) -> TrackRecord:
     """The record of the agent at this moment, and that of one category."""
-    row = await SQL["get_track_record"].one(tx, agent_id=agent_id, category=category, now=now)
+    row = await SQL["get_track_record"].fetch_one(tx, agent_id=agent_id, category=category, now=now)
     assert row is not None
-    return Standing(**row)
+    return TrackRecord(**row)
 
 
 @functools.lru_cache(maxsize=256)
-def _kinds(written: str) -> tuple[ReasonKind, ...]:
-    return tuple(json.loads(written))
+def _parse_kinds(text: str) -> tuple[ReasonKind, ...]:
+    return tuple(json.loads(text))
 
 
-def _of(records: Sequence[Written], kind: str) -> list[Written]:
+def _filter_by_kind(records: Sequence[ChainRecord], kind: str) -> list[ChainRecord]:
     return [one for one in records if one.kind == kind]
 
 
-def _note(one: Written) -> Note:
-    words = cast("Mapping[str, Any]", one.words or {})
+def _to_note(entry: ChainRecord) -> DecisionNote:
+    words = cast("Mapping[str, Any]", entry.words or {})
     said = words.get("tags")
-    return Note(one.recorded_at, one.origin, words.get("text"), one.body, None if said is None else tuple(said))
+    return DecisionNote(entry.recorded_at, entry.origin, words.get("text"), entry.body, None if said is None else tuple(said))

@@ -5,91 +5,91 @@ from dataclasses import dataclass
 from uuid import UUID
 
 from newton.brain import reading
-from newton.brain.choice import Judged
-from newton.brain.reading import Filter, Listed
-from newton.brain.repeating import Made, Near, Repeats, Vector, Weighed, near_failures, repeats
+from newton.brain.choice import ReviewedDecision
+from newton.brain.reading import DecisionFilter, DecisionSummary
+from newton.brain.repeating import DecisionVector, FailurePair, RepeatReport, Vector, AssessedPair, find_near_failures, summarize_repeats
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.periods import Periods
+from newton.memory.periods import ReportPeriods
 
 SQL = load("newton.brain", "retrospect.sql")
 
-MOST_OVERDUE = 5
+MAX_OVERDUE = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Decided:
+class DecisionCounts:
     """The decisions of a period: how many, how many waited for their outcome at its end past the date to look again,
     and what is known of mistakes that were made again."""
 
     made: int
     overdue: int
-    repeats: Repeats
+    repeats: RepeatReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retrospect:
+class DecisionGrowth:
     """Both periods. `judged` is the whole record up to now, in the order in which the decisions were made; `overdue`
     are those that wait the longest, at most MOST_OVERDUE."""
 
-    judged: tuple[Judged, ...]
-    now: Decided
-    before: Decided
-    overdue: tuple[Listed, ...]
+    reviewed: tuple[ReviewedDecision, ...]
+    now: DecisionCounts
+    before: DecisionCounts
+    overdue: tuple[DecisionSummary, ...]
 
 
-async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
+async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> DecisionGrowth:
     """What was decided, and what became of it."""
-    made = await _made(tx, periods, agent_id=agent_id)
-    weighed = await _weighed(tx, made, near_failures(made, since=periods.before), agent_id=agent_id)
-    now = [one for one in made if periods.current(one.decided_at)]
-    before = [one for one in made if periods.former(one.decided_at)]
-    due = await reading.listed(tx, Filter(due=True, most=MOST_OVERDUE), agent_id=agent_id, now=periods.now)
+    made = await _list_decision_vectors(tx, periods, agent_id=agent_id)
+    weighed = await _assess_pairs(tx, made, find_near_failures(made, since=periods.before), agent_id=agent_id)
+    now = [one for one in made if periods.is_current(one.decided_at)]
+    before = [one for one in made if periods.is_previous(one.decided_at)]
+    due = await reading.list_decisions(tx, DecisionFilter(due=True, limit=MAX_OVERDUE), agent_id=agent_id, now=periods.now)
     late = [
-        (await SQL["count_overdue"].all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)
+        (await SQL["count_overdue"].fetch_all(tx, agent_id=agent_id, now=at))[0][0] for at in (periods.now, periods.start)
     ]
-    judged = await reading.judged(tx, agent_id=agent_id)
-    return Retrospect(
-        judged=tuple(one for one in judged if one.reviewed_at <= periods.now),
-        now=Decided(made=len(now), overdue=late[0], repeats=repeats(now, weighed)),
-        before=Decided(made=len(before), overdue=late[1], repeats=repeats(before, weighed)),
+    judged = await reading.list_reviewed_decisions(tx, agent_id=agent_id)
+    return DecisionGrowth(
+        reviewed=tuple(one for one in judged if one.reviewed_at <= periods.now),
+        now=DecisionCounts(made=len(now), overdue=late[0], repeats=summarize_repeats(now, weighed)),
+        before=DecisionCounts(made=len(before), overdue=late[1], repeats=summarize_repeats(before, weighed)),
         overdue=tuple(due),
     )
 
 
-async def _made(tx: Tx, periods: Periods, *, agent_id: UUID) -> list[Made]:
+async def _list_decision_vectors(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> list[DecisionVector]:
     """Vectors are read by themselves: joined to a table that was just filled, they take many times as long."""
-    rows = await SQL["list_decided"].all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
-    vectors = await _vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
-    return [Made(**row, vector=vectors.get(row["decision_id"])) for row in rows]
+    rows = await SQL["list_decided"].fetch_all(tx, agent_id=agent_id, since=periods.before, now=periods.now)
+    vectors = await _read_vectors(tx, [row["decision_id"] for row in rows], agent_id=agent_id)
+    return [DecisionVector(**row, vector=vectors.get(row["decision_id"])) for row in rows]
 
 
-async def _vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, Vector]:
-    model = await SQL["find_main_model"].one(tx, agent_id=agent_id)
+async def _read_vectors(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> dict[UUID, Vector]:
+    model = await SQL["find_main_model"].fetch_one(tx, agent_id=agent_id)
     if model is None:
         return {}
-    rows = await SQL["list_vectors"].all(tx, agent_id=agent_id, model_id=model["model_id"], memory_ids=memory_ids)
+    rows = await SQL["list_vectors"].fetch_all(tx, agent_id=agent_id, model_id=model["model_id"], memory_ids=memory_ids)
     return {row["memory_id"]: row["embedding"].to_numpy().astype("float32") for row in rows}
 
 
-async def _weighed(tx: Tx, made: Sequence[Made], near: Sequence[Near], *, agent_id: UUID) -> list[Weighed]:
-    rows = await SQL["assess_pairs"].all(
+async def _assess_pairs(tx: Tx, decisions: Sequence[DecisionVector], pairs: Sequence[FailurePair], *, agent_id: UUID) -> list[AssessedPair]:
+    rows = await SQL["assess_pairs"].fetch_all(
         tx,
         agent_id=agent_id,
-        decision_ids=[pair.decision_id for pair in near],
-        failed_ids=[pair.failed_id for pair in near],
+        decision_ids=[pair.decision_id for pair in pairs],
+        failed_ids=[pair.failed_id for pair in pairs],
     )
-    known = {one.decision_id: one for one in made}
+    known = {one.decision_id: one for one in decisions}
     return [
-        Weighed(
-            near=pair,
+        AssessedPair(
+            pair=pair,
             decided_at=known[pair.decision_id].decided_at,
             outcome=known[pair.decision_id].outcome,
             description=row["description"],
-            failed=row["failed"],
-            sharing=row["sharing"],
+            failed_description=row["failed"],
+            shares_tag=row["sharing"],
             answered=row["answered"],
             shown=row["shown"],
         )
-        for pair, row in zip(near, rows, strict=True)
+        for pair, row in zip(pairs, rows, strict=True)
     ]

@@ -1,23 +1,23 @@
 """A decision in words: short for contexts, and in full for a reader. Pure: the token counter is passed in."""
 
-from newton.brain.choice import Choice
-from newton.brain.stating import Review
-from newton.memory.memory import Count, Forms
-from newton.memory.representations import forms, one_line
+from newton.brain.choice import DecisionDraft
+from newton.brain.stating import DecisionReview
+from newton.memory.memory import TokenCounter, ShortForms
+from newton.memory.representations import make_short_forms, one_line
 
 ERASED = "[erased]"
 
 
-def short_forms(choice: Choice, review: Review | None, *, count: Count) -> Forms:
+def format_short_forms(draft: DecisionDraft, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
     """Micro and summary: both begin with outcome and confidence, the summary goes on to lesson and reasons."""
-    return forms(in_a_line(choice, review), count=count, prefix=mark(choice.confidence, review))
+    return make_short_forms(format_line(draft, review), count_tokens=count_tokens, prefix=format_prefix(draft.confidence, review))
 
 
-def erased_forms(confidence: float, review: Review | None, *, count: Count) -> Forms:
-    return forms(ERASED, count=count, prefix=mark(confidence, review))
+def format_erased_forms(confidence: float, review: DecisionReview | None, *, count_tokens: TokenCounter) -> ShortForms:
+    return make_short_forms(ERASED, count_tokens=count_tokens, prefix=format_prefix(confidence, review))
 
 
-def mark(confidence: float, review: Review | None) -> str:
+def format_prefix(confidence: float, review: DecisionReview | None) -> str:
     """
     >>> mark(0.85, None)
     '[pending, 0.85] '
@@ -25,51 +25,51 @@ def mark(confidence: float, review: Review | None) -> str:
     return f"[{review.verdict if review else 'pending'}, {confidence:.3g}] "
 
 
-def in_a_line(choice: Choice, review: Review | None) -> str:
-    parts = [_sentence(choice.description)]
+def format_line(draft: DecisionDraft, review: DecisionReview | None) -> str:
+    parts = [_to_sentence(draft.description)]
     if review and review.lesson:
-        parts.append(f"Lesson: {_sentence(review.lesson)}")
-    if choice.reasons:
-        parts.append("Because: " + "; ".join(f"{r.text.rstrip('.')} ({r.kind})" for r in choice.reasons) + ".")
-    if choice.alternatives:
-        parts.append("Instead of: " + "; ".join(one.rstrip(".") for one in choice.alternatives) + ".")
+        parts.append(f"Lesson: {_to_sentence(review.lesson)}")
+    if draft.reasons:
+        parts.append("Because: " + "; ".join(f"{r.text.rstrip('.')} ({r.kind})" for r in draft.reasons) + ".")
+    if draft.alternatives:
+        parts.append("Instead of: " + "; ".join(one.rstrip(".") for one in draft.alternatives) + ".")
     return one_line(" ".join(parts))
 
 
-def cue(choice: Choice) -> str:
+def to_embedding_text(draft: DecisionDraft) -> str:
     """What its vector is made of, and what is looked for when such a decision is to be made."""
-    return one_line(f"{choice.description} {choice.context or ''}")
+    return one_line(f"{draft.description} {draft.context or ''}")
 
 
-def searched(choice: Choice) -> str:
+def to_search_text(draft: DecisionDraft) -> str:
     """The words by which it is found."""
-    said = [choice.description, choice.context, choice.expected, *choice.alternatives]
-    return one_line(" ".join([*filter(None, said), *(reason.text for reason in choice.reasons), *choice.tags]))
+    said = [draft.description, draft.context, draft.expected, *draft.alternatives]
+    return one_line(" ".join([*filter(None, said), *(reason.text for reason in draft.reasons), *draft.tags]))
 
 
-def in_full(choice: Choice, review: Review | None) -> str:
+def format_full(draft: DecisionDraft, review: DecisionReview | None) -> str:
     """All of it, a line for each part."""
     lines = [
-        choice.description,
-        f"Decided {choice.at:%Y-%m-%d %H:%M}, {choice.category}, {choice.stakes} stakes, {choice.confidence:.3g} sure.",
-        *_line("Context", choice.context),
-        *(f"Reason ({reason.kind}): {reason.text}" for reason in choice.reasons),
-        *(f"Alternative: {one}" for one in choice.alternatives),
-        *_line("Expected", choice.expected),
-        *_line("Look again", f"{choice.look_again_at:%Y-%m-%d}" if choice.look_again_at else None),
-        *_line("Reviewed before by", choice.reviewed_by),
-        *_line("Tags", ", ".join(choice.tags) or None),
+        draft.description,
+        f"Decided {draft.at:%Y-%m-%d %H:%M}, {draft.category}, {draft.stakes} stakes, {draft.confidence:.3g} sure.",
+        *_labelled_lines("Context", draft.context),
+        *(f"Reason ({reason.kind}): {reason.text}" for reason in draft.reasons),
+        *(f"Alternative: {one}" for one in draft.alternatives),
+        *_labelled_lines("Expected", draft.expected),
+        *_labelled_lines("Look again", f"{draft.look_again_at:%Y-%m-%d}" if draft.look_again_at else None),
+        *_labelled_lines("Reviewed before by", draft.reviewed_by),
+        *_labelled_lines("Tags", ", ".join(draft.tags) or None),
     ]
     if review:
         lines.append(f"Outcome: {review.verdict}, seen {review.at:%Y-%m-%d %H:%M}.")
-        lines += _line("Lesson", review.lesson)
+        lines += _labelled_lines("Lesson", review.lesson)
     return "\n".join(lines)
 
 
-def _line(name: str, said: str | None) -> list[str]:
-    return [f"{name}: {said}"] if said else []
+def _labelled_lines(name: str, text: str | None) -> list[str]:
+    return [f"{name}: {text}"] if text else []
 
 
-def _sentence(text: str) -> str:
+def _to_sentence(text: str) -> str:
     said = text.strip()
     return said if said.endswith((".", "!", "?", "…")) else f"{said}."

@@ -9,13 +9,13 @@ from uuid import UUID, uuid4
 
 import httpx2
 
-from newton.client.connection import BROKEN, Connection, named, pause, understood
+from newton.client.connection import CONNECTION_LOST, DaemonConnection, error_from_problem, retry_delay, expect_newton_response
 
 Outcome = Literal["success", "partial", "failure"]
-Id = UUID | str
+IdLike = UUID | str
 
 
-class Remembered(TypedDict):
+class RememberDict(TypedDict):
     """What became of a fact that was told, and the memory that has it."""
 
     memory_id: str
@@ -23,7 +23,7 @@ class Remembered(TypedDict):
     at: str
 
 
-class Hit(TypedDict):
+class RecallItemDict(TypedDict):
     """A memory that may be meant, with what speaks for it."""
 
     memory_id: str
@@ -39,12 +39,12 @@ class Hit(TypedDict):
     ref: str | None
 
 
-class Recalled(TypedDict):
-    found: list[Hit]
+class RecallDict(TypedDict):
+    found: list[RecallItemDict]
     missing: dict[str, str]
 
 
-class Item(TypedDict):
+class ContextItemDict(TypedDict):
     """A memory that stands in a context."""
 
     memory_id: str
@@ -61,7 +61,7 @@ class Item(TypedDict):
     features: dict[str, float]
 
 
-class Context(TypedDict):
+class ContextDict(TypedDict):
     """A context with the reason for each memory that is in it, or is not; the daemon answers more than this."""
 
     bundle_id: str
@@ -70,13 +70,13 @@ class Context(TypedDict):
     budget: int
     frame: dict[str, Any]
     layers: dict[str, dict[str, int]]
-    items: list[Item]
+    items: list[ContextItemDict]
     dropped: list[dict[str, Any]]
     missing: dict[str, str]
     timings_ms: dict[str, float]
 
 
-class Recorded(TypedDict):
+class DecisionDict(TypedDict):
     """A decision that is in the ledger, with what spoke for and against it."""
 
     decision_id: str
@@ -87,7 +87,7 @@ class Recorded(TypedDict):
     guardrails: list[dict[str, str]]
 
 
-class Message(TypedDict, total=False):
+class MessageDict(TypedDict, total=False):
     """A line of dialogue; role and content are needed."""
 
     role: Literal["user", "assistant", "system", "tool"]
@@ -99,7 +99,7 @@ class Message(TypedDict, total=False):
     answers: str
 
 
-class Worked(TypedDict):
+class TaskChangeDict(TypedDict):
     """The task that was worked on, and the number of the one that is current now."""
 
     task_id: str
@@ -109,23 +109,23 @@ class Worked(TypedDict):
     current: int | None
 
 
-class Told(NamedTuple):
+class StreamedEvent(NamedTuple):
     """An event; `number` takes the stream up again behind it."""
 
-    number: int
+    event_id: int
     type: str
-    about: Mapping[str, Any]
+    data: Mapping[str, Any]
 
 
-class Step(NamedTuple):
+class TurnEvent(NamedTuple):
     """A part of a turn: a `piece` of the reply with its `text`, a `compaction` on the way, or the `answer`, which ends
     it."""
 
     type: str
-    about: dict[str, Any]
+    data: dict[str, Any]
 
 
-class Who(TypedDict):
+class TokenInfoDict(TypedDict):
     """For which agent a token speaks, how far it reaches, and the model that answers, if one is set."""
 
     agent: str
@@ -133,7 +133,7 @@ class Who(TypedDict):
     model: str | None
 
 
-class Changed(TypedDict):
+class ChangedMemoryDict(TypedDict):
     """A step of a memory's life that was taken, and its words in short."""
 
     memory_id: str
@@ -144,7 +144,7 @@ class Changed(TypedDict):
     micro: str
 
 
-class Client(Connection):
+class Client(DaemonConnection):
     """One agent's mind, over HTTP. It is closed at the end of `async with`.
 
     A verb raises what the daemon answers as the same failure that it is there, and BusyError or DatabaseError when it
@@ -153,50 +153,50 @@ class Client(Connection):
 
     async def remember(
         self, content: str, *, key: str | None = None, **more: str | float | datetime | None
-    ) -> Remembered:
+    ) -> RememberDict:
         """Keeps a fact; `more` may name subject, attribute, confidence, importance, at and until."""
         return await self.post("/v1/memories", {"content": content, **more}, key=key)
 
-    async def recall(self, text: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> Recalled:
+    async def recall(self, text: str, *, limit: int = 10, kinds: Sequence[str] | None = None) -> RecallDict:
         return await self.post("/v1/recall", {"text": text, "limit": limit, "kinds": kinds})
 
-    async def context(self, input_: str, *, tokens: int | None = None, **more: object) -> Context:
+    async def context(self, input_: str, *, tokens: int | None = None, **more: object) -> ContextDict:
         """The context for an input; `more` are the other fields of `POST /v1/context`."""
         return await self.post("/v1/context", {"input": input_, "tokens": tokens, **more})
 
-    async def expand(self, memory_id: Id) -> dict[str, Any]:
+    async def expand(self, memory_id: IdLike) -> dict[str, Any]:
         """A memory in full."""
         return await self.get(f"/v1/memories/{memory_id}")
 
-    async def confirm(self, memory_id: Id, *, key: str | None = None) -> bool:
+    async def confirm(self, memory_id: IdLike, *, key: str | None = None) -> bool:
         """Says that a fact is so; whether that counted."""
         return (await self.post(f"/v1/memories/{memory_id}/confirm", key=key))["counted"]
 
-    async def supersede(self, memory_id: Id, content: str, *, key: str | None = None) -> str:
+    async def supersede(self, memory_id: IdLike, content: str, *, key: str | None = None) -> str:
         """Puts a statement in the place of a fact; the id of it."""
         said = await self.post(f"/v1/memories/{memory_id}/supersede", {"content": content}, key=key)
         return said["superseded_by"]
 
-    async def retract(self, memory_id: Id, *, key: str | None = None) -> None:
+    async def retract(self, memory_id: IdLike, *, key: str | None = None) -> None:
         """Says that a fact was never so."""
         await self.post(f"/v1/memories/{memory_id}/retract", key=key)
 
-    async def forget(self, memory_id: Id, *, derived: bool = False, because: str = "asked for") -> list[str]:
+    async def forget(self, memory_id: IdLike, *, derived: bool = False, because: str = "asked for") -> list[str]:
         """Forgets a memory for good; the ids of all that went."""
         asked = {"confirm": "forget", "derived": derived, "because": because}
-        said = await self.sent("DELETE", f"/v1/memories/{memory_id}", asked=asked, key=str(uuid4()))
+        said = await self.request("DELETE", f"/v1/memories/{memory_id}", asked=asked, key=str(uuid4()))
         return said.json()["forgotten"]
 
-    async def say(self, session: str, messages: Sequence[Message], *, key: str | None = None) -> list[int]:
+    async def append_messages(self, session: str, messages: Sequence[MessageDict], *, key: str | None = None) -> list[int]:
         """Adds lines to a session; the places of those that are new."""
         path = f"{session_path(session)}/messages"
         return (await self.post(path, {"messages": messages}, key=key))["positions"]
 
-    async def view(self, session: str, *, most: int | None = None) -> dict[str, Any]:
+    async def get_session_view(self, session: str, *, most: int | None = None) -> dict[str, Any]:
         """What a model would be sent of a session now."""
         return await self.get(f"{session_path(session)}/view", {"most": most} if most else None)
 
-    async def turn(self, session: str, text: str, **more: object) -> AsyncGenerator[Step]:
+    async def run_turn(self, session: str, text: str, **more: object) -> AsyncGenerator[TurnEvent]:
         """Says something in a session, which begins with it if it is new: the reply in pieces, then the answer; `more`
         are the other fields of `POST /v1/sessions/{session}/turns`.
 
@@ -207,56 +207,56 @@ class Client(Connection):
             async with self.stream("POST", path, body={"text": text, **more}) as steps:
                 async for one in steps:
                     if one.type == "problem":
-                        raise named(one.about)
+                        raise error_from_problem(one.data)
                     ended = one.type == "answer"
-                    yield Step(one.type, dict(one.about))
+                    yield TurnEvent(one.type, dict(one.data))
         except httpx2.ConnectError as error:
-            raise self.away(error) from error
+            raise self.unreachable_error(error) from error
         except httpx2.TransportError as error:
-            raise BROKEN from error
+            raise CONNECTION_LOST from error
         if not ended:
-            raise BROKEN
+            raise CONNECTION_LOST
 
-    async def close(self, session: str) -> None:
+    async def close_session(self, session: str) -> None:
         """Says that a conversation is over: what was said in it becomes an episode."""
         await self.post(f"{session_path(session)}/close")
 
-    async def who(self) -> Who:
+    async def get_token_info(self) -> TokenInfoDict:
         """For whom the token speaks."""
         told = await self.get("/v1/agent")
-        with understood():
-            return Who(agent=told["agent"], scope=told["scope"], model=told["model"])
+        with expect_newton_response():
+            return TokenInfoDict(agent=told["agent"], scope=told["scope"], model=told["model"])
 
-    async def settle(self, since: datetime | str) -> list[Changed]:
+    async def process_pending(self, since: datetime | str) -> list[ChangedMemoryDict]:
         """Has what was written seen to at once, which else follows by itself; what changed in memories since then."""
         return await self.post("/v1/memories/settle", {"since": since})
 
-    async def why(self, bundle_id: Id, item: str) -> dict[str, Any]:
+    async def explain_memory(self, bundle_id: IdLike, item: str) -> dict[str, Any]:
         """Why a memory is in a context, or is not: by its number there, its id, its ref or words of its text."""
         return await self.get(f"/v1/bundles/{bundle_id}/why", {"item": item})
 
-    async def accept(self, tenet_id: Id) -> list[str]:
+    async def accept_proposal(self, tenet_id: IdLike) -> list[str]:
         """Says yes, as a person, to what is to hold always; the ids of the lines whose place it took."""
         return (await self.post(f"/v1/identity/proposals/{tenet_id}/accept"))["instead_of"]
 
-    async def reject(self, tenet_id: Id) -> None:
+    async def reject_proposal(self, tenet_id: IdLike) -> None:
         """Says no to it."""
         await self.post(f"/v1/identity/proposals/{tenet_id}/reject")
 
-    async def push(self, goal: str, *, session: str | None = None, key: str | None = None) -> Worked:
+    async def push(self, goal: str, *, session: str | None = None, key: str | None = None) -> TaskChangeDict:
         """Begins a task within the current one."""
         return await self.post("/v1/tasks", {"goal": goal, "session": session}, key=key)
 
-    async def pop(self, result: str = "", *, session: str | None = None, key: str | None = None) -> Worked:
+    async def pop(self, result: str = "", *, session: str | None = None, key: str | None = None) -> TaskChangeDict:
         """Ends the current task with its result."""
         return await self.post("/v1/tasks/pop", {"result": result, "session": session}, key=key)
 
-    async def decide(self, description: str, *, confidence: float, key: str | None = None, **more: object) -> Recorded:
+    async def decide(self, description: str, *, confidence: float, key: str | None = None, **more: object) -> DecisionDict:
         """Records a decision before it is carried out; `more` are the other fields of `POST /v1/decisions`."""
         given = {"description": description, "confidence": confidence, **more}
         return await self.post("/v1/decisions", given, key=key)
 
-    async def review(self, decision_id: Id, outcome: Outcome, *, lesson: str | None = None) -> None:
+    async def review(self, decision_id: IdLike, outcome: Outcome, *, lesson: str | None = None) -> None:
         """Gives a decision its outcome, once."""
         await self.post(f"/v1/decisions/{decision_id}/review", {"outcome": outcome, "lesson": lesson})
 
@@ -264,7 +264,7 @@ class Client(Connection):
         """How far stated confidence can be trusted."""
         return await self.get("/v1/calibration")
 
-    async def pages(self, path: str, **asked: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
+    async def iter_pages(self, path: str, **asked: str | int | bool) -> AsyncGenerator[dict[str, Any]]:
         """Everything of a list that comes in pages, such as `/v1/decisions`."""
         cursor: str | None = None
         while True:
@@ -274,7 +274,7 @@ class Client(Connection):
             if (cursor := page["next"]) is None:
                 return
 
-    async def events(self, *, after: int | None = None) -> AsyncGenerator[Told]:
+    async def events(self, *, after: int | None = None) -> AsyncGenerator[StreamedEvent]:
         """What happens, from now on or behind an event. A connection that breaks is taken up where it was."""
         failures = 0
         while True:
@@ -283,12 +283,12 @@ class Client(Connection):
                 async with self.stream("GET", "/v1/events", shown=shown) as told:
                     async for one in told:
                         after, failures = int(one.id), 0
-                        yield Told(after, one.type, one.about)
+                        yield StreamedEvent(after, one.type, one.data)
             except httpx2.TransportError as error:
                 failures += 1
                 if failures >= self.attempts:
-                    raise self.away(error) from error
-            await asyncio.sleep(pause(failures, None))
+                    raise self.unreachable_error(error) from error
+            await asyncio.sleep(retry_delay(failures, None))
 
 
 def session_path(session: str) -> str:

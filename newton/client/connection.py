@@ -12,40 +12,40 @@ from uuid import uuid4
 
 import httpx2
 
-from newton.errors import BusyError, DatabaseError, NewtonError
+from newton.errors import OverloadedError, DatabaseError, NewtonError
 
-ATTEMPTS = 5
-SECONDS = 65  # a little longer than the daemon lets anything take
-PAUSE = 0.2  # seconds after the first failure, doubled with each
-LONGEST_PAUSE = 10.0
-AGAIN = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
+MAX_ATTEMPTS = 5
+TIMEOUT_SECONDS = 65  # a little longer than the daemon lets anything take
+FIRST_RETRY_SECONDS = 0.2  # seconds after the first failure, doubled with each
+MAX_RETRY_SECONDS = 10.0
+RETRY_STATUSES = frozenset({429, 502, 503, 504})  # and 409 with Retry-After
 
-LOOPBACK = frozenset({"127.0.0.1", "::1", "localhost"})
-JSON = {"Content-Type": "application/json"}
-BROKEN = DatabaseError(
+LOOPBACK_HOSTS = frozenset({"127.0.0.1", "::1", "localhost"})
+JSON_HEADERS = {"Content-Type": "application/json"}
+CONNECTION_LOST = DatabaseError(
     "The daemon went away in the middle of the answer.",
     hint="What came until then is kept as far as it could be. See that `newton serve` runs, and say it again.",
 )
 
 
-class Event(NamedTuple):
+class ServerSentEvent(NamedTuple):
     """An event of a stream as it comes; of some `id` is empty."""
 
     id: str
     type: str
-    about: Mapping[str, Any]
+    data: Mapping[str, Any]
 
 
-class Connection:
+class DaemonConnection:
     """How requests are sent, and sent again."""
 
     def __init__(
-        self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, attempts: int = ATTEMPTS
+        self, url: str = "http://127.0.0.1:8700", *, token: str, agent: str | None = None, attempts: int = MAX_ATTEMPTS
     ) -> None:
         shown = {"Authorization": f"Bearer {token}", **({"X-Newton-Agent": agent} if agent else {})}
         # a proxy of the environment would be given the token, and would look for this machine on its own
-        near = httpx2.URL(url).host in LOOPBACK
-        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=SECONDS, trust_env=not near)
+        near = httpx2.URL(url).host in LOOPBACK_HOSTS
+        self._http = httpx2.AsyncClient(base_url=url, headers=shown, timeout=TIMEOUT_SECONDS, trust_env=not near)
         self.attempts = attempts
 
     async def __aenter__(self) -> Self:
@@ -58,12 +58,12 @@ class Connection:
 
     async def get(self, path: str, asked: Mapping[str, str | int | bool] | None = None) -> Any:
         """What the daemon answers there."""
-        return _plainly(await self.sent("GET", path, asked=asked))
+        return _decode_json(await self.request("GET", path, asked=asked))
 
     async def post(self, path: str, body: Mapping[str, object] | None = None, *, key: str | None = None) -> Any:
         """What the daemon answers there, done once however often it had to be sent."""
-        given = {name: _plain(value) for name, value in (body or {}).items() if value is not None}
-        return _plainly(await self.sent("POST", path, body=given, key=key or str(uuid4())))
+        given = {name: _to_json_value(value) for name, value in (body or {}).items() if value is not None}
+        return _decode_json(await self.request("POST", path, body=given, key=key or str(uuid4())))
 
     @asynccontextmanager
     async def stream(
@@ -73,15 +73,15 @@ class Connection:
         *,
         body: Mapping[str, object] | None = None,
         shown: Mapping[str, str] | None = None,
-    ) -> AsyncGenerator[AsyncGenerator[Event]]:
+    ) -> AsyncGenerator[AsyncGenerator[ServerSentEvent]]:
         """The events that the daemon answers there, as they come; asked for once."""
-        async with self._http.stream(method, path, content=_content(body), headers={**JSON, **(shown or {})}) as answer:
+        async with self._http.stream(method, path, content=_encode_body(body), headers={**JSON_HEADERS, **(shown or {})}) as answer:
             if answer.is_error:
                 await answer.aread()
-                raise _failure(answer)
-            yield _events(answer)
+                raise _to_error(answer)
+            yield _parse_events(answer)
 
-    async def sent(
+    async def request(
         self,
         method: str,
         path: str,
@@ -91,24 +91,24 @@ class Connection:
         key: str | None = None,
     ) -> httpx2.Response:
         """The answer, after as many attempts as it took."""
-        content, shown = _content(body), {**JSON, **({"Idempotency-Key": key} if key else {})}
+        content, shown = _encode_body(body), {**JSON_HEADERS, **({"Idempotency-Key": key} if key else {})}
         for attempt in range(1, self.attempts + 1):
             try:
                 answer = await self._http.request(method, path, content=content, params=asked, headers=shown)
             except httpx2.TransportError as error:
                 if attempt == self.attempts:
-                    raise self.away(error) from error
-                await asyncio.sleep(pause(attempt, None))
+                    raise self.unreachable_error(error) from error
+                await asyncio.sleep(retry_delay(attempt, None))
                 continue
             later = answer.headers.get("retry-after")
             if not answer.is_error:
                 return answer
-            if attempt == self.attempts or not (answer.status_code in AGAIN or (answer.status_code == 409 and later)):
-                raise _failure(answer)
-            await asyncio.sleep(pause(attempt, later))
+            if attempt == self.attempts or not (answer.status_code in RETRY_STATUSES or (answer.status_code == 409 and later)):
+                raise _to_error(answer)
+            await asyncio.sleep(retry_delay(attempt, later))
         raise AssertionError("unreachable")
 
-    def away(self, error: httpx2.TransportError) -> DatabaseError:
+    def unreachable_error(self, error: httpx2.TransportError) -> DatabaseError:
         """That nothing answers there."""
         return DatabaseError(
             f"The daemon at {_base(self._http.base_url)} cannot be reached: {str(error) or type(error).__name__}.",
@@ -116,52 +116,52 @@ class Connection:
         )
 
 
-async def _events(answer: httpx2.Response) -> AsyncGenerator[Event]:
+async def _parse_events(response: httpx2.Response) -> AsyncGenerator[ServerSentEvent]:
     fields: dict[str, str] = {}
-    async for line in answer.aiter_lines():
+    async for line in response.aiter_lines():
         name, _, value = line.partition(": ")
         if line and name:
             fields[name] = value
         elif "event" in fields:
-            with understood():
-                event = Event(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
+            with expect_newton_response():
+                event = ServerSentEvent(fields.get("id", ""), fields["event"], json.loads(fields["data"]))
             yield event
             fields = {}
 
 
-def _content(body: Mapping[str, object] | None) -> bytes | None:
+def _encode_body(body: Mapping[str, object] | None) -> bytes | None:
     """ASCII: half a character is for the daemon to refuse."""
     return None if body is None else json.dumps(body).encode()
 
 
-def _plain(value: object) -> object:
+def _to_json_value(value: object) -> object:
     return value.isoformat() if isinstance(value, datetime) else value
 
 
-def pause(attempt: int, later: str | None) -> float:
+def retry_delay(attempt: int, retry_after: str | None) -> float:
     """Seconds: as long as the daemon asked for, else longer with each failure, and never the same for two clients."""
-    if later and later.isdecimal():
-        return min(float(later), LONGEST_PAUSE)
-    return min(PAUSE * 2**attempt, LONGEST_PAUSE) * random.uniform(0.5, 1.0)
+    if retry_after and retry_after.isdecimal():
+        return min(float(retry_after), MAX_RETRY_SECONDS)
+    return min(FIRST_RETRY_SECONDS * 2**attempt, MAX_RETRY_SECONDS) * random.uniform(0.5, 1.0)
 
 
-def _kinds(of: type[NewtonError]) -> dict[str, type[NewtonError]]:
-    found = {of.code: of}
-    for kind in of.__subclasses__():
-        found |= {code: one for code, one in _kinds(kind).items() if code not in found}
+def _error_types(base: type[NewtonError]) -> dict[str, type[NewtonError]]:
+    found = {base.code: base}
+    for kind in base.__subclasses__():
+        found |= {code: one for code, one in _error_types(kind).items() if code not in found}
     return found
 
 
-def _failure(answer: httpx2.Response) -> NewtonError:
+def _to_error(response: httpx2.Response) -> NewtonError:
     """The failure that a problem document tells of."""
     try:
-        error = named(_plainly(answer))
-    except BusyError:
-        return _strange(f"It was answered with {answer.status_code}.")
+        error = error_from_problem(_decode_json(response))
+    except OverloadedError:
+        return _unexpected_response_error(f"It was answered with {response.status_code}.")
     if not isinstance(error, DatabaseError):
         return error
     return DatabaseError(  # its remedy is for the machine of the daemon
-        f"The daemon at {_base(answer.request.url)} answers, but not its database: {error.what}",
+        f"The daemon at {_base(response.request.url)} answers, but not its database: {error.what}",
         hint=f"Ask again later; `newton doctor` says more where the daemon runs. {error.hint}",
     )
 
@@ -170,26 +170,26 @@ def _base(url: httpx2.URL) -> str:
     return f"{url.scheme}://{url.netloc.decode()}"
 
 
-def named(problem: Mapping[str, str]) -> NewtonError:
+def error_from_problem(problem: Mapping[str, str]) -> NewtonError:
     """The failure of a problem document. Raises BusyError for what is none."""
-    with understood():
-        kind = _kinds(NewtonError).get(str(problem["type"]).rpartition(":")[2], NewtonError)
+    with expect_newton_response():
+        kind = _error_types(NewtonError).get(str(problem["type"]).rpartition(":")[2], NewtonError)
         return kind(str(problem["detail"]), hint=str(problem["hint"]))
 
 
-def _plainly(answer: httpx2.Response) -> Any:
-    with understood():
-        return answer.json()
+def _decode_json(response: httpx2.Response) -> Any:
+    with expect_newton_response():
+        return response.json()
 
 
 @contextmanager
-def understood() -> Generator[None]:
+def expect_newton_response() -> Generator[None]:
     """What cannot be read as Newton writes it is a BusyError: something else answers there, or another version."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError):
-        raise _strange("It was answered otherwise than Newton answers.") from None
+        raise _unexpected_response_error("It was answered otherwise than Newton answers.") from None
 
 
-def _strange(what: str) -> BusyError:
-    return BusyError(what, hint="See whether Newton is what answers there.")
+def _unexpected_response_error(detail: str) -> OverloadedError:
+    return OverloadedError(detail, hint="See whether Newton is what answers there.")

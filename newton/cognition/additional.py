@@ -2,30 +2,30 @@
 
 from typing import NamedTuple
 
-from newton.cognition.render import Block, item
-from newton.memory.memory import Count
-from newton.memory.representations import bullet, one_line
+from newton.cognition.render import TextBlock, render_item
+from newton.memory.memory import TokenCounter
+from newton.memory.representations import to_bullet, one_line
 
 
-class Additional(NamedTuple):
+class ExtraSection(NamedTuple):
     """The lines that fit, and how many do not."""
 
-    blocks: tuple[Block, ...]
-    left_out: int
+    blocks: tuple[TextBlock, ...]
+    omitted_count: int
 
 
-def lines(text: str, *, count: Count) -> list[Block]:
+def render_extra_lines(text: str, *, count_tokens: TokenCounter) -> list[TextBlock]:
     """Each line of the text as an item of its own: it can begin no section."""
     folded = [one_line(line) for line in text.splitlines()]
-    return [item(line, count(bullet(line))) for line in folded if line]
+    return [render_item(line, count_tokens(to_bullet(line))) for line in folded if line]
 
 
-def fitted(blocks: list[Block], *, most: int) -> Additional:
+def fit_extra_lines(blocks: list[TextBlock], *, max_tokens: int) -> ExtraSection:
     """The first of them that `most` tokens hold, whole: none is cut, and none is passed over for a later one."""
-    kept: list[Block] = []
+    kept: list[TextBlock] = []
     for block in blocks:
-        if block.tokens > most:
+        if block.tokens > max_tokens:
             break
-        most -= block.tokens
+        max_tokens -= block.tokens
         kept.append(block)
-    return Additional(tuple(kept), len(blocks) - len(kept))
+    return ExtraSection(tuple(kept), len(blocks) - len(kept))

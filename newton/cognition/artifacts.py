@@ -6,100 +6,100 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 from uuid import UUID
 
-from newton.cognition.earlier import Lines, Selecting, wanted
-from newton.cognition.request import Request
+from newton.cognition.earlier import LineRange, ArtifactPolicy, is_searchable
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
-from newton.dialogue.artifacts import Enquiry, near
+from newton.dialogue.artifacts import ArtifactQuery, find_matches
 from newton.errors import ProviderError
-from newton.ids import model_id
-from newton.memory.ranking import EXACT
-from newton.memory.recall import Found, details
+from newton.ids import derive_model_id
+from newton.memory.ranking import SINGLE_PRECISION
+from newton.memory.recall import RetrievedMemory, fetch_memories
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Artifacts:
+class FoundArtifacts:
     """Those that may go with an input, and the first and last line that each covers."""
 
-    found: Sequence[Found] = ()
-    lines: Mapping[UUID, Lines] = field(default_factory=dict[UUID, Lines])
+    found: Sequence[RetrievedMemory] = ()
+    line_ranges: Mapping[UUID, LineRange] = field(default_factory=dict[UUID, LineRange])
 
 
-class Once:
+class CachingEmbedder:
     """An embedder that is asked once for a text, however many wait for it, and not for those `known`."""
 
-    def __init__(self, embedder: "Embedder", known: "Mapping[str, Vector]") -> None:
+    def __init__(self, embedder: "Embedder", known_vectors: "Mapping[str, Vector]") -> None:
         self.identity, self.dimensions = embedder.identity, embedder.dimensions
-        self._embedder, self._known = embedder, known
-        self._asked: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
+        self._embedder, self._known_vectors = embedder, known_vectors
+        self._pending: dict[tuple[str, ...], asyncio.Future[list[Vector]]] = {}
 
     async def embed(self, texts: Sequence[str]) -> "list[Vector]":
-        if all(text in self._known for text in texts):
-            return [self._known[text] for text in texts]
+        if all(text in self._known_vectors for text in texts):
+            return [self._known_vectors[text] for text in texts]
         given = tuple(texts)
-        if given not in self._asked:
+        if given not in self._pending:
             asked = asyncio.ensure_future(self._embedder.embed(texts))
             # whoever waits hears of a failure; nobody may be waiting any more
             asked.add_done_callback(lambda done: done.cancelled() or done.exception())
-            self._asked[given] = asked
+            self._pending[given] = asked
         # one who waits no longer does not take it from the others
-        return await asyncio.shield(self._asked[given])
+        return await asyncio.shield(self._pending[given])
 
-    def leave(self) -> None:
+    def cancel_pending(self) -> None:
         """Nobody waits any more."""
-        for asked in self._asked.values():
+        for asked in self._pending.values():
             asked.cancel()
 
 
-def looks(request: Request) -> bool:
+def should_search_artifacts(request: ContextBuildRequest) -> bool:
     """Whether there is anything to look for: within a session, for an input that says something."""
-    return request.session_id is not None and wanted(request.input) and request.filters.admits("artifact")
+    return request.session_id is not None and is_searchable(request.input) and request.filters.allows_kind("artifact")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Looking:
+class ArtifactSource:
     """How artifacts are looked for. `seconds` is how long a vector may take; then words decide."""
 
     db: Database
     embedder: "Embedder | None"
-    seconds: float
-    selecting: Selecting
+    timeout_seconds: float
+    policy: ArtifactPolicy
 
-    async def read(self, request: Request, hidden: Sequence[UUID]) -> Artifacts:
+    async def read(self, request: ContextBuildRequest, hidden_ids: Sequence[UUID]) -> FoundArtifacts:
         """The artifacts nearest to the input, as they were at the moment that is asked about."""
         assert request.session_id is not None, "artifacts belong to a session"
-        enquiry = Enquiry(
+        enquiry = ArtifactQuery(
             agent_id=request.agent_id,
             session_id=request.session_id,
             text=request.input,
-            vector=await self._vector(request.input),
-            model_id=model_id(self.embedder.identity) if self.embedder else None,
+            vector=await self._embed_text(request.input),
+            model_id=derive_model_id(self.embedder.identity) if self.embedder else None,
             moment=request.as_of,
-            hidden=hidden,
-            most=self.selecting.candidates,
+            excluded=hidden_ids,
+            limit=self.policy.candidate_count,
         )
-        async with self.db.work(request.agent_id) as tx:
-            hits = {one.memory_id: one for one in await near(tx, enquiry)}
-            found = await details(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
-        lines = {one.memory_id: (one.first, one.last) for one in hits.values() if one.first is not None}
-        return Artifacts(
-            found=[f._replace(**_evidence(hits[f.memory_id].similarity, hits[f.memory_id].lexical)) for f in found],
-            lines={memory_id: (first, last) for memory_id, (first, last) in lines.items() if last is not None},
+        async with self.db.transaction(request.agent_id) as tx:
+            hits = {one.memory_id: one for one in await find_matches(tx, enquiry)}
+            found = await fetch_memories(tx, list(hits), agent_id=request.agent_id, moment=request.as_of)
+        lines = {one.memory_id: (one.first_position, one.last_position) for one in hits.values() if one.first_position is not None}
+        return FoundArtifacts(
+            found=[f._replace(**_round_evidence(hits[f.memory_id].similarity, hits[f.memory_id].lexical)) for f in found],
+            line_ranges={memory_id: (first, last) for memory_id, (first, last) in lines.items() if last is not None},
         )
 
-    async def _vector(self, text: str) -> "Vector | None":
+    async def _embed_text(self, text: str) -> "Vector | None":
         if self.embedder is None:
             return None
         try:
-            async with asyncio.timeout(self.seconds):
+            async with asyncio.timeout(self.timeout_seconds):
                 return (await self.embedder.embed([text]))[0]
         except (ProviderError, TimeoutError):
             return None  # the search of memories tells it
 
 
-def _evidence(similarity: float, lexical: float) -> dict[str, float]:
+def _round_evidence(similarity: float, lexical: float) -> dict[str, float]:
     """As exact as a stored context keeps it."""
-    cosine, share, relevance = EXACT.unpack(EXACT.pack(similarity, lexical, max(similarity or lexical, 0.0)))
+    cosine, share, relevance = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(similarity, lexical, max(similarity or lexical, 0.0)))
     return {"similarity": cosine, "lexical": share, "relevance": relevance}

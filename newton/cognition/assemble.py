@@ -5,42 +5,42 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from newton.cognition.budget import Budget
-from newton.cognition.bundle import Considered, Layer
-from newton.cognition.constraints import Constraint
-from newton.cognition.earlier import IN_VIEW, LAYER, NOTHING, Chosen, Earlier, chosen
-from newton.cognition.fill import Candidate, Placed, fill
-from newton.cognition.identity import Presence
-from newton.cognition.order import arranged
-from newton.cognition.render import BY_DAY, Block, DayTokens, item, render, under
-from newton.cognition.request import InView
-from newton.cognition.score import FEATURES, Scored
-from newton.cognition.signals import asks_for_all_of
-from newton.cognition.stacked import NO_TASKS, Stacked
+from newton.cognition.budget import ContextBudget
+from newton.cognition.bundle import ScoredCandidate, LayerUsage
+from newton.cognition.constraints import CensorLine
+from newton.cognition.earlier import ALREADY_SENT, SESSION_LAYER, DEFAULT_ARTIFACT_SELECTOR, ArtifactSelection, ArtifactSelector, select_artifacts
+from newton.cognition.fill import FillCandidate, Placement, fill
+from newton.cognition.identity import IdentitySection
+from newton.cognition.order import arrange
+from newton.cognition.render import LAYERS_BY_DAY, TextBlock, DayTokens, render_item, render, render_day_heading
+from newton.cognition.request import SentMessages
+from newton.cognition.score import FEATURE_NAMES, ScoredMemory
+from newton.cognition.signals import asks_for_whole_range
+from newton.cognition.stacked import NO_TASKS, TaskSection
 from newton.content.profiles import Profile
-from newton.heart.procedures import section
-from newton.heart.tenets import plain
-from newton.memory.memory import past
-from newton.memory.recall import Found
-from newton.memory.representations import bullet, day_in_front
-from newton.memory.spans import Span
-from newton.memory.timely import DATED
+from newton.heart.procedures import section_header
+from newton.heart.tenets import normalize_line
+from newton.memory.memory import past_reason
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import to_bullet, date_prefix
+from newton.memory.spans import TimeRange
+from newton.memory.timely import DATED_KINDS
 
 # A procedure is offered when its evidence is at least this, by meaning or by words; else it would be in every context.
-FITS = 0.35
+MIN_PROCEDURE_EVIDENCE = 0.35
 
 # So much evidence is plain enough. More only says that a memory has the words of the input, as an account of an earlier
 # conversation about it has, and must not drive out what answers it.
-PLAIN = 1.0
+FULL_EVIDENCE = 1.0
 
-TIMELY = FEATURES.index("timely")
+TIMELY_INDEX = FEATURE_NAMES.index("timely")
 
 # Verbatim evidence: where there is room for all that fits it has no floor.
-RAW = frozenset({"exchange", "passage"})
+VERBATIM_KINDS = frozenset({"exchange", "passage"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class AssemblyInput:
     """What the candidates are placed into: whatever counts beside them. It is stored with the bundle, so that this can
     be done again. `identity` stands first whatever the input; `floor` is the least evidence with which a derived memory
     comes in, and `needed` says that the context is to hold what the input needs, not all that fits; `focus` is what
@@ -51,301 +51,301 @@ class Setting:
     nothing is known of the times."""
 
     input: str
-    budget: Budget
+    budget: ContextBudget
     profile: Profile
-    identity: Presence
-    floor: float
-    needed: bool
-    approach: Block
-    constraints: Sequence[Constraint]
-    focus: Sequence[Found]
-    open: Sequence[Found]
-    advice: Block | None
-    called_for: frozenset[UUID]
-    unsearched: frozenset[UUID]
-    in_view: InView | None
-    additional: Sequence[Block]
+    identity: IdentitySection
+    min_evidence: float
+    is_adaptive: bool
+    frame_section: TextBlock
+    censor_lines: Sequence[CensorLine]
+    focus: Sequence[RetrievedMemory]
+    open_decisions: Sequence[RetrievedMemory]
+    calibration_note: TextBlock | None
+    triggered: frozenset[UUID]
+    unranked: frozenset[UUID]
+    sent_messages: SentMessages | None
+    extra: Sequence[TextBlock]
     header_tokens: Mapping[str, int]
     day_tokens: DayTokens
-    earlier: Earlier = NOTHING
-    times: Sequence[Span] = ()
-    tasks: Stacked = NO_TASKS
-    blank: Block | None = None
+    artifact_selector: ArtifactSelector = DEFAULT_ARTIFACT_SELECTOR
+    time_ranges: Sequence[TimeRange] = ()
+    tasks: TaskSection = NO_TASKS
+    empty_range_note: TextBlock | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembly:
+class AssemblyResult:
     """The text, its tokens, the verdict on every candidate, and what stands in Current Focus."""
 
-    page: Block
-    identity: Presence
-    focus: tuple[Found, ...]
-    layers: Mapping[str, Layer]
-    candidates: tuple[Considered, ...]
+    block: TextBlock
+    identity: IdentitySection
+    focus: tuple[RetrievedMemory, ...]
+    layers: Mapping[str, LayerUsage]
+    candidates: tuple[ScoredCandidate, ...]
 
 
-def assemble(scored: Sequence[Scored], setting: Setting) -> Assembly:
+def assemble(scored: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> AssemblyResult:
     """Fills the context. Never costs more than the budget, however small."""
     ordered = sorted(scored, key=lambda s: (-s.score, s.found.memory_id))
-    focus = focused(setting)
-    fixed = render(_always(setting, focus), header_tokens=setting.header_tokens)
-    refused = _refused([s for s in ordered if s.layer != LAYER], setting, focus=focus)
-    placing = _Placing(ordered, setting, refused, room=setting.budget.total - fixed.tokens)
-    verdicts = placing.verdicts([found.summary for found in focus])
-    return composed([Considered(s, verdicts[s.found.memory_id]) for s in ordered], setting, focus=focus)
+    focus = select_focus(assembly_input)
+    fixed = render(_build_fixed_sections(assembly_input, focus), header_tokens=assembly_input.header_tokens)
+    refused = _find_refused([s for s in ordered if s.layer != SESSION_LAYER], assembly_input, focus=focus)
+    placing = _Placer(ordered, assembly_input, refused, max_tokens=assembly_input.budget.total - fixed.tokens)
+    verdicts = placing.place_all([found.summary for found in focus])
+    return compose([ScoredCandidate(s, verdicts[s.found.memory_id]) for s in ordered], assembly_input, focus=focus)
 
 
-class _Placing:
+class _Placer:
     """Fills the context with what may be in it. What a line tells that is in already, no artifact tells again."""
 
     def __init__(
-        self, ordered: Sequence[Scored], setting: Setting, refused: Mapping[UUID, Placed], *, room: int
+        self, ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, refused: Mapping[UUID, Placement], *, max_tokens: int
     ) -> None:
-        self._ordered, self._setting, self._refused, self._room = ordered, setting, refused, room
-        self._artifacts = [s.found for s in ordered if s.layer == LAYER]
+        self._ordered, self._assembly_input, self._refused, self._max_tokens = ordered, assembly_input, refused, max_tokens
+        self._artifacts = [s.found for s in ordered if s.layer == SESSION_LAYER]
 
-    def verdicts(self, told: Sequence[str]) -> dict[UUID, Placed]:
+    def place_all(self, shown_texts: Sequence[str]) -> dict[UUID, Placement]:
         """One for every candidate. `told` stands in the context anyway."""
         lines = {s.found.memory_id: s.found for s in self._ordered if s.found.kind == "exchange"}
         may = [line.summary for memory_id, line in lines.items() if memory_id not in self._refused]
-        doubtful = self._repeating(self._artifacts, [*told, *may])
-        placed = self._filled(doubtful)
-        shown = [_shown(line, placed[memory_id]) for memory_id, line in lines.items() if placed[memory_id].detail]
-        certain = self._repeating([f for f in self._artifacts if f.memory_id in doubtful], [*told, *shown])
-        return placed if certain == doubtful else self._filled(certain)
+        doubtful = self._find_repeated(self._artifacts, [*shown_texts, *may])
+        placed = self._fill_layers(doubtful)
+        shown = [_select_text(line, placed[memory_id]) for memory_id, line in lines.items() if placed[memory_id].detail]
+        certain = self._find_repeated([f for f in self._artifacts if f.memory_id in doubtful], [*shown_texts, *shown])
+        return placed if certain == doubtful else self._fill_layers(certain)
 
-    def _repeating(self, artifacts: Sequence[Found], told: Sequence[str]) -> set[UUID]:
-        folded = [line.casefold() for line in told] if artifacts else []
-        return {f.memory_id for f in artifacts if any(f.said.casefold() in line for line in folded)}
+    def _find_repeated(self, artifacts: Sequence[RetrievedMemory], shown_texts: Sequence[str]) -> set[UUID]:
+        folded = [line.casefold() for line in shown_texts] if artifacts else []
+        return {f.memory_id for f in artifacts if any(f.spoken_text.casefold() in line for line in folded)}
 
-    def _filled(self, repeating: Set[UUID]) -> dict[UUID, Placed]:
-        setting = self._setting
-        barred = {f.memory_id: gone for f in self._artifacts if (gone := past(f.kind, f.state))}
-        barred |= dict.fromkeys(repeating, "stands in a line that is in the context")
-        room = setting.budget.layers.get(LAYER, 0) - setting.header_tokens.get(LAYER, 0)
-        choice = chosen(self._artifacts, setting.earlier, setting.in_view, barred=barred, room=room)
-        out = {memory_id: Placed(memory_id, None, 0, why) for memory_id, why in choice.out.items()}
-        places = {memory_id: -float(place) for place, memory_id in enumerate(choice.places)}
+    def _fill_layers(self, repeated: Set[UUID]) -> dict[UUID, Placement]:
+        setting = self._assembly_input
+        barred = {f.memory_id: gone for f in self._artifacts if (gone := past_reason(f.kind, f.state))}
+        barred |= dict.fromkeys(repeated, "stands in a line that is in the context")
+        room = setting.budget.layers.get(SESSION_LAYER, 0) - setting.header_tokens.get(SESSION_LAYER, 0)
+        choice = select_artifacts(self._artifacts, setting.artifact_selector, setting.sent_messages, excluded=barred, max_tokens=room)
+        out = {memory_id: Placement(memory_id, None, 0, why) for memory_id, why in choice.rejected.items()}
+        places = {memory_id: -float(place) for place, memory_id in enumerate(choice.selected)}
         wanted = (s for s in self._ordered if s.found.memory_id not in self._refused and s.found.memory_id not in out)
-        candidates = (candidate(s, setting.day_tokens) for s in wanted)
+        candidates = (to_fill_candidate(s, setting.day_tokens) for s in wanted)
         placed = fill(
             [c._replace(score=places.get(c.memory_id, c.score)) for c in candidates],
-            room=self._room,
+            max_tokens=self._max_tokens,
             layers=setting.budget.layers,
-            headers=setting.header_tokens,
+            header_tokens=setting.header_tokens,
             policy=setting.profile.fill,
-            sealed={LAYER, *setting.budget.layers} - setting.budget.flowing,
+            sealed_layers={SESSION_LAYER, *setting.budget.layers} - setting.budget.flexible,
         )
-        return {**self._refused, **out, **{p.memory_id: _said(p, choice) for p in placed}}
+        return {**self._refused, **out, **{p.memory_id: _add_artifact_reason(p, choice) for p in placed}}
 
 
-def _said(placed: Placed, choice: Chosen) -> Placed:
-    place = choice.places.get(placed.memory_id)
+def _add_artifact_reason(placed: Placement, selection: ArtifactSelection) -> Placement:
+    place = selection.selected.get(placed.memory_id)
     return placed._replace(reason=f"{placed.reason}: {place}") if place and placed.detail else placed
 
 
-def _shown(found: Found, placed: Placed) -> str:
+def _select_text(found: RetrievedMemory, placed: Placement) -> str:
     return found.micro if placed.detail == "micro" else found.summary
 
 
-def composed(considered: Sequence[Considered], setting: Setting, *, focus: Sequence[Found]) -> Assembly:
+def compose(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]) -> AssemblyResult:
     """The context of what was chosen, which comes best first."""
-    sections = {**_always(setting, focus), **_sections(considered, setting)}
-    page = render(sections, header_tokens=setting.header_tokens)
-    return Assembly(
-        page=page,
-        identity=setting.identity,
+    sections = {**_build_fixed_sections(assembly_input, focus), **_build_sections(candidates, assembly_input)}
+    page = render(sections, header_tokens=assembly_input.header_tokens)
+    return AssemblyResult(
+        block=page,
+        identity=assembly_input.identity,
         focus=tuple(focus),
-        layers=_layers(sections, setting),
-        candidates=tuple(considered),
+        layers=_measure_layers(sections, assembly_input),
+        candidates=tuple(candidates),
     )
 
 
-def _always(setting: Setting, focus: Sequence[Found]) -> dict[str, Sequence[Block]]:
+def _build_fixed_sections(assembly_input: AssemblyInput, focus: Sequence[RetrievedMemory]) -> dict[str, Sequence[TextBlock]]:
     """What stands in the context whatever is chosen for it."""
     return {
-        "identity": setting.identity.blocks,
-        "censors": [constraint.block for constraint in setting.constraints],
-        "frame": [setting.approach],
-        **setting.tasks.sections(),
-        "working": [item(found.summary, found.summary_tokens) for found in focus],
-        "additional": setting.additional,
-        "note": _advised(setting),
+        "identity": assembly_input.identity.blocks,
+        "censors": [constraint.block for constraint in assembly_input.censor_lines],
+        "frame": [assembly_input.frame_section],
+        **assembly_input.tasks.to_layers(),
+        "working": [render_item(found.summary, found.summary_tokens) for found in focus],
+        "additional": assembly_input.extra,
+        "note": _build_notes(assembly_input),
     }
 
 
-def candidate(scored: Scored, days: DayTokens) -> Candidate:
+def to_fill_candidate(scored: ScoredMemory, day_tokens: DayTokens) -> FillCandidate:
     """What filling needs to know of it: its tokens below a heading of its day, where its layer has such."""
     found, layer = scored.found, scored.layer
-    if layer not in BY_DAY or (day := found.day) is None:
-        return Candidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
-    summary, micro = (tokens - days.in_front for tokens in (found.summary_tokens, found.micro_tokens))
-    return Candidate(found.memory_id, layer, scored.score, summary, micro, day, days.heading)
+    if layer not in LAYERS_BY_DAY or (day := found.day) is None:
+        return FillCandidate(found.memory_id, layer, scored.score, found.summary_tokens, found.micro_tokens)
+    summary, micro = (tokens - day_tokens.prefix for tokens in (found.summary_tokens, found.micro_tokens))
+    return FillCandidate(found.memory_id, layer, scored.score, summary, micro, day, day_tokens.heading)
 
 
-def _refused(ordered: Sequence[Scored], setting: Setting, *, focus: Sequence[Found]) -> dict[UUID, Placed]:
+def _find_refused(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput, *, focus: Sequence[RetrievedMemory]) -> dict[UUID, Placement]:
     """Those that may not be in this context, whatever the room."""
     taken = {found.memory_id for found in focus}
-    barred = {s.found.memory_id: excluded(s.found, setting, taken=taken) for s in ordered}
-    best = max((s.found.evidence for s in ordered if _measures(s.found, barred)), default=0.0)
-    elsewhen = _elsewhen(ordered, setting)
-    telling = Telling(setting, focus)
-    refused: dict[UUID, Placed] = {}
+    barred = {s.found.memory_id: find_exclusion_reason(s.found, assembly_input, focus_ids=taken) for s in ordered}
+    best = max((s.found.evidence_score for s in ordered if _sets_evidence_scale(s.found, barred)), default=0.0)
+    elsewhen = _find_out_of_range(ordered, assembly_input)
+    telling = Deduplicator(assembly_input, focus)
+    refused: dict[UUID, Placement] = {}
     for s in ordered:
         other = "not of the time asked for" if s.found.memory_id in elsewhen else None
-        far = other or ("too far from the input" if _is_far(s.found, setting, best) else None)
-        why = barred[s.found.memory_id] or telling.of(s.found, unless=far)
+        far = other or ("too far from the input" if _is_too_far(s.found, assembly_input, best) else None)
+        why = barred[s.found.memory_id] or telling.find_duplicate_reason(s.found, other_reason=far)
         if why:
-            refused[s.found.memory_id] = Placed(s.found.memory_id, None, 0, why)
+            refused[s.found.memory_id] = Placement(s.found.memory_id, None, 0, why)
     return refused
 
 
-def _elsewhen(ordered: Sequence[Scored], setting: Setting) -> Set[UUID]:
+def _find_out_of_range(ordered: Sequence[ScoredMemory], assembly_input: AssemblyInput) -> Set[UUID]:
     """What happened at other times, where the context is to hold what the input needs, which is all that happened at
     one and nothing else, and something did. Whatever has a subject only comes later then."""
-    dated = [s for s in ordered if s.found.kind in DATED] if setting.needed else []
-    if not any(s.features[TIMELY] for s in dated) or not asks_for_all_of(setting.input, setting.times):
+    dated = [s for s in ordered if s.found.kind in DATED_KINDS] if assembly_input.is_adaptive else []
+    if not any(s.features[TIMELY_INDEX] for s in dated) or not asks_for_whole_range(assembly_input.input, assembly_input.time_ranges):
         return frozenset()
-    return {s.found.memory_id for s in dated if not s.features[TIMELY]}
+    return {s.found.memory_id for s in dated if not s.features[TIMELY_INDEX]}
 
 
-class Telling:
+class Deduplicator:
     """What a context tells already, in its identity or by a memory: nothing is told twice, and the better one comes
     first."""
 
-    def __init__(self, setting: Setting, present: Iterable[Found]) -> None:
-        self._stands = {plain(tenet.words): "stands in the identity" for tenet in setting.identity.shown}
-        self._stands |= {plain(words): "stood in the identity, and holds no more" for words in setting.identity.gone}
-        self._told = {found.heard for found in present}
+    def __init__(self, assembly_input: AssemblyInput, shown: Iterable[RetrievedMemory]) -> None:
+        self._identity_reasons = {normalize_line(tenet.text): "stands in the identity" for tenet in assembly_input.identity.shown}
+        self._identity_reasons |= {normalize_line(words): "stood in the identity, and holds no more" for words in assembly_input.identity.removed_texts}
+        self._shown_texts = {found.dedup_text for found in shown}
 
-    def of(self, found: Found, *, unless: str | None = None) -> str | None:
+    def find_duplicate_reason(self, found: RetrievedMemory, *, other_reason: str | None = None) -> str | None:
         """Why this memory is not told as well; else None, and from now on it is. `unless` is another reason not to."""
-        if self._stands and (reason := self._stands.get(plain(found.said))):
+        if self._identity_reasons and (reason := self._identity_reasons.get(normalize_line(found.spoken_text))):
             return reason
-        if found.heard in self._told:
+        if found.dedup_text in self._shown_texts:
             return "says the same as a better one"
-        if unless is None:
-            self._told.add(found.heard)
-        return unless
+        if other_reason is None:
+            self._shown_texts.add(found.dedup_text)
+        return other_reason
 
 
-def excluded(found: Found, setting: Setting, *, taken: Set[UUID]) -> str | None:
+def find_exclusion_reason(found: RetrievedMemory, assembly_input: AssemblyInput, *, focus_ids: Set[UUID]) -> str | None:
     """Why a memory may not be in this context at all, or None."""
-    if gone := past(found.kind, found.state) or (found.quarantined and f"quarantined: it comes from a {found.trust}"):
+    if gone := past_reason(found.kind, found.state) or (found.quarantined and f"quarantined: it comes from a {found.trust}"):
         return gone
-    if found.memory_id in taken:
+    if found.memory_id in focus_ids:
         return "already in Current Focus"
-    if found.memory_id in setting.tasks.task_ids:
+    if found.memory_id in assembly_input.tasks.task_ids:
         return "already in Tasks"
-    if setting.in_view and setting.in_view.holds(found):
-        return IN_VIEW
-    if found.echoes(setting.input):
+    if assembly_input.sent_messages and assembly_input.sent_messages.contains(found):
+        return ALREADY_SENT
+    if found.repeats_query(assembly_input.input):
         return "repeats the input"
-    return _unwanted(found, setting)
+    return _find_unwanted_reason(found, assembly_input)
 
 
-def _unwanted(found: Found, setting: Setting) -> str | None:
-    if found.outcome == "failure" and not setting.profile.reach.failures:
+def _find_unwanted_reason(found: RetrievedMemory, assembly_input: AssemblyInput) -> str | None:
+    if found.outcome == "failure" and not assembly_input.profile.reach.failures:
         return "a failure, which this profile leaves out"
-    if setting.needed and found.only_asks:
+    if assembly_input.is_adaptive and found.is_only_question:
         return "only asks"
-    if found.kind == "procedure" and not _fits(found, setting):
+    if found.kind == "procedure" and not _is_procedure_match(found, assembly_input):
         return "not a procedure for this"
     return None
 
 
-def _measures(found: Found, barred: Mapping[UUID, str | None]) -> bool:
+def _sets_evidence_scale(found: RetrievedMemory, exclusion_reasons: Mapping[UUID, str | None]) -> bool:
     """Whether it says how much can be known of this: a procedure, which may have come with Newton, does not."""
-    return found.kind != "procedure" and not barred[found.memory_id]
+    return found.kind != "procedure" and not exclusion_reasons[found.memory_id]
 
 
-def _is_far(found: Found, setting: Setting, best: float) -> bool:
+def _is_too_far(found: RetrievedMemory, assembly_input: AssemblyInput, best_evidence: float) -> bool:
     """A line may be what the input is about by what stands beside it, so what that lends counts for it."""
-    if found.memory_id in setting.unsearched:
+    if found.memory_id in assembly_input.unranked:
         return False
-    if found.kind in RAW:
-        return setting.needed and (found.relevance < setting.profile.near or found.evidence < setting.floor)
-    return found.evidence < max(setting.profile.floor * min(best, PLAIN), setting.floor)
+    if found.kind in VERBATIM_KINDS:
+        return assembly_input.is_adaptive and (found.relevance < assembly_input.profile.near or found.evidence_score < assembly_input.min_evidence)
+    return found.evidence_score < max(assembly_input.profile.floor * min(best_evidence, FULL_EVIDENCE), assembly_input.min_evidence)
 
 
-def _fits(found: Found, setting: Setting) -> bool:
-    return found.memory_id in setting.called_for or max(found.similarity, found.lexical) >= FITS
+def _is_procedure_match(found: RetrievedMemory, assembly_input: AssemblyInput) -> bool:
+    return found.memory_id in assembly_input.triggered or max(found.similarity, found.lexical) >= MIN_PROCEDURE_EVIDENCE
 
 
-def focused(setting: Setting, *, entering: Set[UUID] = frozenset()) -> list[Found]:
+def select_focus(assembly_input: AssemblyInput, *, added_ids: Set[UUID] = frozenset()) -> list[RetrievedMemory]:
     """What is being decided, and before it the latest lines of the session that are out of view, oldest first; as many
     as the layer holds, but for those `entering`, which come in whatever they cost."""
-    left = setting.budget.layers["working"] - setting.header_tokens["working"]
-    shown: list[Found] = []
+    left = assembly_input.budget.layers["working"] - assembly_input.header_tokens["working"]
+    shown: list[RetrievedMemory] = []
     full = False
-    for found in (*reversed(setting.open), *setting.focus):
+    for found in (*reversed(assembly_input.open_decisions), *assembly_input.focus):
         full = full or found.summary_tokens > left
-        if full and found.memory_id not in entering:
+        if full and found.memory_id not in added_ids:
             continue
         left -= found.summary_tokens
         shown.insert(0, found)
     return shown
 
 
-def _advised(setting: Setting) -> list[Block]:
-    room = setting.budget.layers["note"] - setting.header_tokens["note"]
-    blocks: list[Block] = []
-    for block in filter(None, (setting.blank, setting.advice)):
+def _build_notes(assembly_input: AssemblyInput) -> list[TextBlock]:
+    room = assembly_input.budget.layers["note"] - assembly_input.header_tokens["note"]
+    blocks: list[TextBlock] = []
+    for block in filter(None, (assembly_input.empty_range_note, assembly_input.calibration_note)):
         if block.tokens <= room:
             room -= block.tokens
             blocks.append(block)
     return blocks
 
 
-def _sections(considered: Sequence[Considered], setting: Setting) -> dict[str, list[Block]]:
+def _build_sections(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> dict[str, list[TextBlock]]:
     """The chosen items by layer, in the profile's order. They come best first."""
-    layers: dict[str, list[Considered]] = {}
-    for c in considered:
+    layers: dict[str, list[ScoredCandidate]] = {}
+    for c in candidates:
         if c.detail:
             layers.setdefault(c.layer, []).append(c)
     return {
-        layer: _under_days(held, setting)
-        if layer in BY_DAY
-        else [_block(c) for c in arranged(held, setting.profile, when=_when)]
+        layer: _group_by_day(held, assembly_input)
+        if layer in LAYERS_BY_DAY
+        else [_render_item(c) for c in arrange(held, assembly_input.profile, sort_key=_date_key)]
         for layer, held in layers.items()
     }
 
 
-def _under_days(held: Sequence[Considered], setting: Setting) -> list[Block]:
+def _group_by_day(candidates: Sequence[ScoredCandidate], assembly_input: AssemblyInput) -> list[TextBlock]:
     """What is of no day first; then the days in the profile's order, each after its best, and each as it went."""
-    days: dict[str | None, list[Considered]] = {}
-    for c in held:
+    days: dict[str | None, list[ScoredCandidate]] = {}
+    for c in candidates:
         days.setdefault(c.day, []).append(c)
-    blocks = [_block(c) for c in arranged(days.pop(None, []), setting.profile, when=_when)]
-    for day, of_it in arranged(list(days.items()), setting.profile, when=lambda day: _when(day[1][0])):
+    blocks = [_render_item(c) for c in arrange(days.pop(None, []), assembly_input.profile, sort_key=_date_key)]
+    for day, of_it in arrange(list(days.items()), assembly_input.profile, sort_key=lambda day: _date_key(day[1][0])):
         assert day is not None, "what is of no day was taken out"
-        said = day_in_front(day)
-        lines = [item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_told)]
-        blocks += [under(day, setting.day_tokens), *lines]
+        said = date_prefix(day)
+        lines = [render_item(c.text.removeprefix(said), c.tokens) for c in sorted(of_it, key=_chronological_key)]
+        blocks += [render_day_heading(day, assembly_input.day_tokens), *lines]
     return blocks
 
 
-def _when(considered: Considered) -> tuple[datetime, UUID]:
-    return considered.scored.found.occurred_at, considered.memory_id
+def _date_key(scored_candidate: ScoredCandidate) -> tuple[datetime, UUID]:
+    return scored_candidate.scored.found.occurred_at, scored_candidate.memory_id
 
 
-def _told(considered: Considered) -> tuple[datetime, int, int, UUID]:
+def _chronological_key(scored_candidate: ScoredCandidate) -> tuple[datetime, int, int, UUID]:
     """As it went: what spans more than a line before its lines, and lines of one moment as they were said."""
-    found = considered.scored.found
-    place = -1 if found.place is None else found.place
-    return found.occurred_at, found.thread.int if found.thread else 0, place, found.memory_id
+    found = scored_candidate.scored.found
+    place = -1 if found.position is None else found.position
+    return found.occurred_at, found.thread_id.int if found.thread_id else 0, place, found.memory_id
 
 
-def _block(considered: Considered) -> Block:
+def _render_item(scored_candidate: ScoredCandidate) -> TextBlock:
     """As it stands in the context. A procedure has a section of its own; its micro begins with its name."""
-    if considered.kind != "procedure":
-        return item(considered.shown, considered.tokens)
-    name = considered.scored.found.micro.partition(":")[0]
-    return Block(section(name) + bullet(considered.text), considered.tokens)
+    if scored_candidate.kind != "procedure":
+        return render_item(scored_candidate.context_line, scored_candidate.tokens)
+    name = scored_candidate.scored.found.micro.partition(":")[0]
+    return TextBlock(section_header(name) + to_bullet(scored_candidate.text), scored_candidate.tokens)
 
 
-def _layers(sections: Mapping[str, Sequence[Block]], setting: Setting) -> dict[str, Layer]:
+def _measure_layers(sections: Mapping[str, Sequence[TextBlock]], assembly_input: AssemblyInput) -> dict[str, LayerUsage]:
     used = {
-        name: render({name: blocks}, header_tokens=setting.header_tokens).tokens for name, blocks in sections.items()
+        name: render({name: blocks}, header_tokens=assembly_input.header_tokens).tokens for name, blocks in sections.items()
     }
-    return {name: Layer(budget=tokens, used=used.get(name, 0)) for name, tokens in setting.budget.layers.items()}
+    return {name: LayerUsage(budget=tokens, used=used.get(name, 0)) for name, tokens in assembly_input.budget.layers.items()}

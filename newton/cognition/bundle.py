@@ -7,22 +7,22 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any, NamedTuple
 from uuid import UUID
 
-from newton.cognition.fill import FULL, Detail, Placed
-from newton.cognition.filters import Filters
-from newton.cognition.framing import Choice
-from newton.cognition.identity import Presence
-from newton.cognition.render import BY_DAY
-from newton.cognition.score import FEATURES, Scored
+from newton.cognition.fill import NO_ROOM, DetailLevel, Placement
+from newton.cognition.filters import ContextFilters
+from newton.cognition.framing import FrameChoice
+from newton.cognition.identity import IdentitySection
+from newton.cognition.render import LAYERS_BY_DAY
+from newton.cognition.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import Profile
 from newton.memory.memory import Trust
-from newton.memory.recall import Found
-from newton.memory.representations import parted
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import split_date_prefix
 
 if TYPE_CHECKING:
-    from newton.cognition.assemble import Setting
+    from newton.cognition.assemble import AssemblyInput
 
 # What gave it, where that was no search.
-SOURCE_OF: Mapping[str, str] = {
+SOURCE_BY_KIND: Mapping[str, str] = {
     "entity": "entity",
     "relation": "relation",
     "procedure": "pattern",
@@ -30,15 +30,15 @@ SOURCE_OF: Mapping[str, str] = {
 }
 
 
-class Considered(NamedTuple):
+class ScoredCandidate(NamedTuple):
     """One candidate with its features and score, and the verdict on it."""
 
-    scored: Scored
-    placed: Placed
+    scored: ScoredMemory
+    placement: Placement
 
     @property
     def memory_id(self) -> UUID:
-        return self.placed.memory_id
+        return self.placement.memory_id
 
     @property
     def kind(self) -> str:
@@ -49,13 +49,13 @@ class Considered(NamedTuple):
         return self.scored.layer
 
     @property
-    def detail(self) -> Detail | None:
+    def detail(self) -> DetailLevel | None:
         """How it is in the context; None when it is not."""
-        return self.placed.detail
+        return self.placement.detail
 
     @property
     def tokens(self) -> int:
-        return self.placed.tokens
+        return self.placement.tokens
 
     @property
     def score(self) -> float:
@@ -63,7 +63,7 @@ class Considered(NamedTuple):
 
     @property
     def features(self) -> Mapping[str, float]:
-        return dict(zip(FEATURES, self.scored.features, strict=True))
+        return dict(zip(FEATURE_NAMES, self.scored.features, strict=True))
 
     @property
     def refs(self) -> tuple[str, ...]:
@@ -72,7 +72,7 @@ class Considered(NamedTuple):
 
     @property
     def reason(self) -> str:
-        return self.placed.reason
+        return self.placement.reason
 
     @property
     def text(self) -> str:
@@ -80,28 +80,28 @@ class Considered(NamedTuple):
         return self.scored.found.micro if self.detail == "micro" else self.scored.found.summary
 
     @property
-    def brief(self) -> str:
+    def list_line(self) -> str:
         """Its line in a list."""
-        return briefly(self.scored.found, self.text)
+        return format_list_line(self.scored.found, self.text)
 
     @property
     def day(self) -> str | None:
         """The day under which it stands in its layer."""
-        return self.scored.found.day if self.layer in BY_DAY else None
+        return self.scored.found.day if self.layer in LAYERS_BY_DAY else None
 
     @property
-    def shown(self) -> str:
+    def context_line(self) -> str:
         """Its line in the context: without the day, when it stands under it."""
-        return parted(self.text)[1] if self.day else self.text
+        return split_date_prefix(self.text)[1] if self.day else self.text
 
 
-def briefly(found: Found, text: str) -> str:
+def format_list_line(found: RetrievedMemory, text: str) -> str:
     """A memory in a list: as it is told, but of a procedure its name and what it is for in the place of its steps."""
     return found.micro if found.kind == "procedure" else text
 
 
 @dataclass(frozen=True, slots=True)
-class Layer:
+class LayerUsage:
     """Tokens a layer was given and what it used, its header included. Unused tokens flow, so used may be more."""
 
     budget: int
@@ -109,28 +109,28 @@ class Layer:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Update:
+class ContextUpdate:
     """How a context came from the one that it `continues`: what entered, and what became of all that had to give way.
 
     `truncated` says that something had to.
     """
 
-    continues: UUID
-    because: str
-    entered: tuple[UUID, ...]
-    gave_way: Mapping[UUID, str]
+    previous_bundle_id: UUID
+    reason: str
+    added: tuple[UUID, ...]
+    evicted: Mapping[UUID, str]
 
     @property
-    def truncated(self) -> bool:
-        return bool(self.gave_way)
+    def has_evictions(self) -> bool:
+        return bool(self.evicted)
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "continues": str(self.continues),
-            "because": self.because,
-            "entered": [str(memory_id) for memory_id in self.entered],
-            "gave_way": {str(memory_id): how for memory_id, how in self.gave_way.items()},
-            "truncated": self.truncated,
+            "continues": str(self.previous_bundle_id),
+            "because": self.reason,
+            "entered": [str(memory_id) for memory_id in self.added],
+            "gave_way": {str(memory_id): how for memory_id, how in self.evicted.items()},
+            "truncated": self.has_evictions,
         }
 
 
@@ -150,55 +150,55 @@ class Bundle:
     created_at: datetime
     as_of: datetime | None
     input: str
-    identity: Presence
+    identity: IdentitySection
     text: str
     tokens: int
     budget: int
-    frame: Choice
+    frame_choice: FrameChoice
     frame_edition: str
     profile: Profile
-    setting: "Setting"
-    layers: Mapping[str, Layer]
-    candidates: tuple[Considered, ...]
-    focus: tuple[Found, ...]
-    recent: frozenset[UUID]
-    filters: Filters
+    assembly_input: "AssemblyInput"
+    layers: Mapping[str, LayerUsage]
+    candidates: tuple[ScoredCandidate, ...]
+    focus: tuple[RetrievedMemory, ...]
+    recent_ids: frozenset[UUID]
+    filters: ContextFilters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
-    update: Update | None = None
+    update: ContextUpdate | None = None
 
     @property
-    def items(self) -> tuple[Considered, ...]:
+    def items(self) -> tuple[ScoredCandidate, ...]:
         return tuple(c for c in self.candidates if c.detail)
 
     @property
-    def dropped(self) -> tuple[Considered, ...]:
+    def rejected_candidates(self) -> tuple[ScoredCandidate, ...]:
         return tuple(c for c in self.candidates if not c.detail)
 
     @property
-    def outside(self) -> frozenset[Trust]:
+    def external_trusts(self) -> frozenset[Trust]:
         """How far to believe what it tells that is quarantined elsewhere: the words of tools and of the web."""
         told = (*(c.scored.found for c in self.items), *self.focus)
         return frozenset(found.trust for found in told if found.quarantined)
 
     @property
-    def left_nothing(self) -> Mapping[str, list[str]]:
+    def unmatched_filters(self) -> Mapping[str, list[str]]:
         """The filters that left nothing to choose from, with what they name."""
-        return self.filters.left_nothing({c.kind for c in self.candidates} | {found.kind for found in self.focus})
+        return self.filters.find_unmatched({c.kind for c in self.candidates} | {found.kind for found in self.focus})
 
     @property
-    def blank(self) -> tuple[str, ...]:
+    def empty_time_ranges(self) -> tuple[str, ...]:
         """The times that the input asks for, as it says them, when nothing is known of any of them."""
-        return tuple(span.words for span in self.setting.times) if self.setting.blank else ()
+        return tuple(span.phrase for span in self.assembly_input.time_ranges) if self.assembly_input.empty_range_note else ()
 
     @property
-    def truncated(self) -> bool:
+    def is_truncated(self) -> bool:
         """Whether something was left out that only wanted room."""
-        return any(c.reason == FULL for c in self.candidates)
+        return any(c.reason == NO_ROOM for c in self.candidates)
 
-    def source(self, c: Considered) -> str:
+    def find_source(self, c: ScoredCandidate) -> str:
         """Where it came from: recent, entity, relation, pattern, or semantic for what was searched."""
-        return "recent" if c.memory_id in self.recent else SOURCE_OF.get(c.kind, "semantic")
+        return "recent" if c.memory_id in self.recent_ids else SOURCE_BY_KIND.get(c.kind, "semantic")
 
     def as_json(self) -> dict[str, Any]:
         """The public form: what every door answers."""
@@ -208,43 +208,43 @@ class Bundle:
             "input": self.input,
             "text": self.text,
             "tokens": self.tokens,
-            "truncated": self.truncated,
-            **self._outline(),
+            "truncated": self.is_truncated,
+            **self._summary_json(),
             "considered": dict(sorted(Counter(c.kind for c in self.candidates).items())),
             "items": [
-                {**_verdict(c), **_detail(c), "source": self.source(c), "features": _rounded(c)} for c in self.items
+                {**_verdict_json(c), **_detail_json(c), "source": self.find_source(c), "features": _features_json(c)} for c in self.items
             ],
-            "dropped": [_verdict(c) for c in self.dropped],
+            "dropped": [_verdict_json(c) for c in self.rejected_candidates],
         }
 
-    def _outline(self) -> dict[str, Any]:
+    def _summary_json(self) -> dict[str, Any]:
         return {
             "budget": self.budget,
-            "frame": self.frame.outline(),
-            "profile": {"name": self.profile.name, "weights": self.profile.weights.given},
+            "frame": self.frame_choice.as_json(),
+            "profile": {"name": self.profile.name, "weights": self.profile.weights.nonzero},
             "identity": self.identity.as_json(),
             "layers": {name: {"budget": layer.budget, "used": layer.used} for name, layer in self.layers.items()},
-            **({"filters": given, "left_nothing": self.left_nothing} if (given := self.filters.outline()) else {}),
-            "times": {"asked": [span.words for span in self.setting.times], "blank": bool(self.blank)},
+            **({"filters": given, "left_nothing": self.unmatched_filters} if (given := self.filters.as_json()) else {}),
+            "times": {"asked": [span.phrase for span in self.assembly_input.time_ranges], "blank": bool(self.empty_time_ranges)},
             "missing": dict(self.missing),
             "update": self.update and self.update.as_json(),
             "timings_ms": {name: round(ms, 3) for name, ms in self.timings_ms.items()},
         }
 
 
-def _verdict(c: Considered) -> dict[str, Any]:
+def _verdict_json(c: ScoredCandidate) -> dict[str, Any]:
     return {
         "memory_id": str(c.memory_id),
         "refs": c.refs,
         "score": round(c.score, 6),
-        "evidence": round(c.scored.found.evidence, 4),
+        "evidence": round(c.scored.found.evidence_score, 4),
         "reason": c.reason,
     }
 
 
-def _detail(c: Considered) -> dict[str, Any]:
+def _detail_json(c: ScoredCandidate) -> dict[str, Any]:
     return {"kind": c.kind, "layer": c.layer, "detail": c.detail, "tokens": c.tokens, "text": c.text}
 
 
-def _rounded(c: Considered) -> dict[str, float]:
+def _features_json(c: ScoredCandidate) -> dict[str, float]:
     return {name: round(value, 4) for name, value in c.features.items()}

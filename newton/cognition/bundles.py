@@ -13,26 +13,26 @@ from uuid import UUID
 
 from newton.cognition import assemble, fill, render, score
 from newton.cognition.bundle import Bundle
-from newton.cognition.refresh import How
-from newton.cognition.replay import Remembered
-from newton.cognition.trace import Stored, read_trace, unpacked, written
+from newton.cognition.refresh import RefreshMethod
+from newton.cognition.replay import MemoryHistory
+from newton.cognition.trace import StoredBundle, decode_trace, decode_candidates, encode_bundle
 from newton.content import profiles
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import formerly, recall
-from newton.memory.lookup import FEWEST_LETTERS
+from newton.memory.lookup import MIN_ID_DIGITS
 
 SQL = load("newton.cognition", "bundles.sql")
 
 AnsweredBy = Literal["model", "memory", "censor"]
 LATEST, PREVIOUS = "latest", "previous"
-RULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
+RULE_MODULES: Sequence[ModuleType] = (score, assemble, fill, render, profiles)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class BundleSummary:
     """A bundle as a list shows it."""
 
     bundle_id: UUID
@@ -46,24 +46,24 @@ class Listed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
+class TurnRecord:
     """A turn that is over: which bundle went with the line at `asked`, and where in the session the reply stands."""
 
     agent_id: UUID
     session_id: UUID
     bundle_id: UUID
-    at: datetime
-    how: How
-    because: str
+    created_at: datetime
+    method: RefreshMethod
+    reason: str
     answered_by: AnsweredBy
-    asked: int
-    replied: int
+    input_position: int
+    reply_position: int
 
 
-async def keep(tx: Tx, bundle: Bundle) -> int:
+async def insert_bundle(tx: Tx, bundle: Bundle) -> int:
     """Returns the number of this unit of work among all that write."""
-    kept = written(bundle, rules=rules())
-    row = await SQL["insert_bundle"].one(
+    kept = encode_bundle(bundle, rules_hash=compute_rules_hash())
+    row = await SQL["insert_bundle"].fetch_one(
         tx,
         agent_id=bundle.agent_id,
         bundle_id=bundle.bundle_id,
@@ -71,7 +71,7 @@ async def keep(tx: Tx, bundle: Bundle) -> int:
         created_at=bundle.created_at,
         as_of=bundle.as_of,
         input=bundle.input,
-        frame=bundle.frame.frame,
+        frame=bundle.frame_choice.frame,
         profile=bundle.profile.name,
         budget=bundle.budget,
         tokens=bundle.tokens,
@@ -85,103 +85,103 @@ async def keep(tx: Tx, bundle: Bundle) -> int:
 
 
 @functools.cache
-def rules() -> str:
+def compute_rules_hash() -> str:
     """The edition of the code that makes a context of features: eight letters that follow from all of it."""
     told = hashlib.sha256()
-    for module in RULES:
+    for module in RULE_MODULES:
         assert module.__file__
         told.update(Path(module.__file__).read_bytes())
     return told.hexdigest()[:8]
 
 
-async def frame_of(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
+async def find_session_frame(tx: Tx, *, agent_id: UUID, session_id: UUID, moment: datetime | None = None) -> str | None:
     """The frame the session was last looked at in, or last by a moment."""
-    row = await SQL["get_session_frame"].one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
+    row = await SQL["get_session_frame"].fetch_one(tx, agent_id=agent_id, session_id=session_id, moment=moment)
     return row["frame"] if row else None
 
 
-async def served(tx: Tx, turn: Served) -> None:
+async def insert_turn(tx: Tx, turn: TurnRecord) -> None:
     """Links a bundle with the lines of the turn that it served."""
-    await SQL["insert_turn"].run(
+    await SQL["insert_turn"].execute(
         tx,
         agent_id=turn.agent_id,
         turn_id=new_id(),
         session_id=turn.session_id,
         bundle_id=turn.bundle_id,
-        created_at=turn.at,
-        method=turn.how,
-        reason=turn.because,
+        created_at=turn.created_at,
+        method=turn.method,
+        reason=turn.reason,
         answered_by=turn.answered_by,
-        input_position=turn.asked,
-        reply_position=turn.replied,
+        input_position=turn.input_position,
+        reply_position=turn.reply_position,
     )
 
 
-async def resolve(tx: Tx, given: str, *, agent_id: UUID) -> UUID:
+async def resolve_bundle_ref(tx: Tx, bundle_ref: str, *, agent_id: UUID) -> UUID:
     """The bundle that is meant: by `latest` or `previous`, the one before it, by an id, or by at least six letters of
     its beginning or its end.
 
     Raises InputError for what is neither, NotFoundError, and ConflictError when several are meant.
     """
-    if given in (LATEST, PREVIOUS):
-        row = await SQL["get_nth_last"].one(tx, agent_id=agent_id, rows_to_skip=int(given == PREVIOUS))
+    if bundle_ref in (LATEST, PREVIOUS):
+        row = await SQL["get_nth_last"].fetch_one(tx, agent_id=agent_id, rows_to_skip=int(bundle_ref == PREVIOUS))
         if row is None:
-            missing = "no context yet" if given == LATEST else "no context before the latest"
+            missing = "no context yet" if bundle_ref == LATEST else "no context before the latest"
             raise NotFoundError(f"There is {missing}.", hint='`newton context "…"` makes one.')
         return row["bundle_id"]
-    letters = given.strip().lower().replace("-", "")
-    if len(letters) < FEWEST_LETTERS or not set(letters) <= set("0123456789abcdef"):
+    letters = bundle_ref.strip().lower().replace("-", "")
+    if len(letters) < MIN_ID_DIGITS or not set(letters) <= set("0123456789abcdef"):
         raise InputError(
-            f"{given!r} is no id of a bundle.",
-            hint=f"Give `latest`, the whole id or {FEWEST_LETTERS} letters of its end; `newton bundles` shows them.",
+            f"{bundle_ref!r} is no id of a bundle.",
+            hint=f"Give `latest`, the whole id or {MIN_ID_DIGITS} letters of its end; `newton bundles` shows them.",
         )
-    rows = await SQL["find_by_id_part"].all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
+    rows = await SQL["find_by_id_part"].fetch_all(tx, agent_id=agent_id, id_part=letters, max_rows=2)
     if not rows:
         raise NotFoundError(
-            f"There is no bundle {given}.",
+            f"There is no bundle {bundle_ref}.",
             hint="`newton bundles` lists them. One that held what was forgotten since, or that is too old, is gone.",
         )
     if len(rows) > 1:
-        raise ConflictError(f"Several bundles are meant by {given}.", hint="Give more letters of the id.")
+        raise ConflictError(f"Several bundles are meant by {bundle_ref}.", hint="Give more letters of the id.")
     return rows[0]["bundle_id"]
 
 
-async def stored(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> Stored:
+async def load_bundle(tx: Tx, bundle_id: UUID, *, agent_id: UUID) -> StoredBundle:
     """Raises NotFoundError, and ConflictError for one that cannot be read."""
-    row = await SQL["get_bundle"].one(tx, agent_id=agent_id, bundle_id=bundle_id)
+    row = await SQL["get_bundle"].fetch_one(tx, agent_id=agent_id, bundle_id=bundle_id)
     if row is None:
         raise NotFoundError(f"There is no bundle {bundle_id}.", hint="`newton bundles` lists them.")
     plain = dict(row)
     ids, packed, written_trace = (plain.pop(name) for name in ("memory_ids", "candidates", "trace"))
     try:
-        trace = read_trace(written_trace, said=plain["input"])
-        candidates, focus = unpacked(trace, ids, packed)
+        trace = decode_trace(written_trace, input_text=plain["input"])
+        candidates, focus = decode_candidates(trace, ids, packed)
     except (ValueError, LookupError) as error:
         raise ConflictError(
             f"The bundle {bundle_id} cannot be read: {str(error).splitlines()[0]}.",
             hint="Another version of Newton has written it, or it was changed in the database.",
         ) from None
-    return Stored(**plain, trace=trace, candidates=candidates, focus=focus)
+    return StoredBundle(**plain, trace=trace, candidates=candidates, focus=focus)
 
 
-async def recent(tx: Tx, *, agent_id: UUID, most: int, before: UUID | None = None) -> list[Listed]:
+async def list_bundles(tx: Tx, *, agent_id: UUID, limit: int, before: UUID | None = None) -> list[BundleSummary]:
     """The latest ones, or the latest before that one, the last first."""
-    return [Listed(**row) for row in await SQL["list_bundles"].all(tx, agent_id=agent_id, before=before, max_rows=most)]
+    return [BundleSummary(**row) for row in await SQL["list_bundles"].fetch_all(tx, agent_id=agent_id, before=before, max_rows=limit)]
 
 
-async def remembered(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, Remembered]:
+async def load_memory_histories(tx: Tx, memory_ids: Sequence[UUID], *, agent_id: UUID) -> Mapping[UUID, MemoryHistory]:
     """What is known today of those memories that are still there: all their forms, and what they were made from."""
-    details = await recall.details(tx, memory_ids, agent_id=agent_id, moment=None)
+    details = await recall.fetch_memories(tx, memory_ids, agent_id=agent_id, moment=None)
     found = {one.memory_id: one for one in details}
-    forms = await formerly.forms(tx, agent_id=agent_id, memory_ids=memory_ids)
+    forms = await formerly.read_form_history(tx, agent_id=agent_id, memory_ids=memory_ids)
     sources: defaultdict[UUID, list[UUID]] = defaultdict(list)
-    for memory_id, source_id in await SQL["list_sources"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+    for memory_id, source_id in await SQL["list_sources"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         sources[memory_id].append(source_id)
-    return {one: Remembered(found[one], forms[one], tuple(sources[one])) for one in found}
+    return {one: MemoryHistory(found[one], forms[one], tuple(sources[one])) for one in found}
 
 
-async def expire(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+async def delete_bundles_before(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Takes away the bundles that were made before a moment; returns how many those were."""
-    row = await SQL["delete_expired"].one(tx, agent_id=agent_id, moment=before)
+    row = await SQL["delete_expired"].fetch_one(tx, agent_id=agent_id, moment=before)
     assert row is not None
     return row[0]

@@ -5,53 +5,53 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 
-from newton.clock import Clock, stopwatch
+from newton.clock import Clock, monotonic_ms
 from newton.cognition import bundles, framing
-from newton.cognition.additional import Additional, fitted, lines
-from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import MOST_TOKENS, Budget, allocate, involved, with_session
+from newton.cognition.additional import ExtraSection, fit_extra_lines, render_extra_lines
+from newton.cognition.assemble import AssemblyResult, AssemblyInput, assemble
+from newton.cognition.budget import MAX_CONTEXT_TOKENS, ContextBudget, allocate_budget, estimate_complexity, reserve_session_artifacts
 from newton.cognition.bundle import Bundle
-from newton.cognition.candidates import Candidates, candidates
-from newton.cognition.constraints import constraints
-from newton.cognition.current import Current, Shelf
-from newton.cognition.earlier import NEAREST, Earlier, Selecting
-from newton.cognition.framing import Choice
-from newton.cognition.gather import Gathered, Sources
-from newton.cognition.identity import presence, room
-from newton.cognition.likeness import Likeness
-from newton.cognition.refresh import ENOUGH, Covering
-from newton.cognition.render import Block, approach, day_tokens
-from newton.cognition.request import Request
-from newton.cognition.score import scorer
-from newton.cognition.stacked import Stacked, stacked
-from newton.cognition.web import Web
-from newton.concurrency import within
-from newton.content.frames import Frame, frame_named
-from newton.content.profiles import Profile, Reach, profile_for, profile_named, widest
+from newton.cognition.candidates import CandidateSet, collect_candidates
+from newton.cognition.constraints import select_censor_lines
+from newton.cognition.current import CachedContext, ContextCache
+from newton.cognition.earlier import DEFAULT_ARTIFACT_POLICY, ArtifactSelector, ArtifactPolicy
+from newton.cognition.framing import FrameChoice
+from newton.cognition.gather import GatheredSources, ContextSources
+from newton.cognition.identity import select_identity_lines, compute_identity_tokens
+from newton.cognition.likeness import FrameClassifier
+from newton.cognition.refresh import DEFAULT_COVERAGE_THRESHOLDS, CoverageThresholds
+from newton.cognition.render import TextBlock, render_frame_section, count_day_tokens
+from newton.cognition.request import ContextBuildRequest
+from newton.cognition.score import create_scorer
+from newton.cognition.stacked import TaskSection, build_task_section
+from newton.cognition.web import WebSource
+from newton.concurrency import with_timeout
+from newton.content.frames import Frame, get_frame
+from newton.content.profiles import Profile, GatherOptions, select_profile, get_profile, merge_gather_options
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.ids import new_id
-from newton.memory.memory import Count
-from newton.memory.ranking import USUAL, Weighing
-from newton.memory.representations import bullet
-from newton.spans import Noting, span
+from newton.memory.memory import TokenCounter
+from newton.memory.ranking import DEFAULT_WEIGHTS, RankingWeights
+from newton.memory.representations import to_bullet
+from newton.spans import SpanHandle, span
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
 
 
 @dataclass(slots=True)
-class Laps:
+class StageTimer:
     """Milliseconds of each stage, in the order in which they end."""
 
-    started: float = field(default_factory=stopwatch)
+    started: float = field(default_factory=monotonic_ms)
     stages: dict[str, float] = field(default_factory=dict[str, float])
 
-    def end(self, stage: str) -> None:
-        self.stages[stage] = stopwatch() - self.started - sum(self.stages.values())
+    def end_stage(self, stage: str) -> None:
+        self.stages[stage] = monotonic_ms() - self.started - sum(self.stages.values())
 
 
-class Notes(NamedTuple):
+class BuildNotes(NamedTuple):
     """What was missing, and how long the stages took."""
 
     missing: Mapping[str, str]
@@ -59,202 +59,202 @@ class Notes(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class ContextPlan:
     """How this input is looked at, and the moment for which it is."""
 
     now: datetime
-    choice: Choice
+    frame_choice: FrameChoice
     frame: Frame
     profile: Profile
-    budget: Budget
+    budget: ContextBudget
 
 
-class Made(NamedTuple):
+class AssembledContext(NamedTuple):
     """A context before it is a bundle."""
 
-    plan: Plan
-    setting: Setting
-    assembly: Assembly
+    plan: ContextPlan
+    assembly_input: AssemblyInput
+    assembly: AssemblyResult
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contexts:
+class ContextBuilder:
     """Makes contexts. All that it holds is fixed for the life of the process, but for `shelf`: what it made lately."""
 
     db: Database
     clock: Clock
-    count: Count
+    count_tokens: TokenCounter
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
     embedder: "Embedder | None"
-    likeness: Likeness | None
+    classifier: FrameClassifier | None
     header_tokens: Mapping[str, int]
-    source_seconds: float
+    source_timeout_seconds: float
     tiebreak: Callable[[str, Sequence[Frame]], Awaitable[str | None]] | None = None
-    covering: Covering = ENOUGH
-    shelf: Shelf = field(default_factory=Shelf)
-    weighing: Weighing = USUAL
-    selecting: Selecting = NEAREST
-    web: Web | None = None
+    coverage_thresholds: CoverageThresholds = DEFAULT_COVERAGE_THRESHOLDS
+    cache: ContextCache = field(default_factory=ContextCache)
+    ranking_weights: RankingWeights = DEFAULT_WEIGHTS
+    artifact_policy: ArtifactPolicy = DEFAULT_ARTIFACT_POLICY
+    web: WebSource | None = None
 
-    async def build(self, request: Request) -> Bundle:
+    async def build(self, request: ContextBuildRequest) -> Bundle:
         """The best context for the input within its tokens, stored with the reason for every candidate.
 
         Outside of a session the same request is given the same context for half a minute, unless anything is written.
         Raises InputError for a budget below 1 or beyond reason and for an end before the beginning, and NotFoundError
         for an unknown frame or profile.
         """
-        _ensure_sensible(request)
+        _validate_request(request)
         if request.session_id:
-            return (await self.made(request)).bundle
-        moment = await self.db.moment()
-        if known := self.shelf.again(request, moment=moment, now=self.clock.now()):
+            return (await self.build_for_session(request)).bundle
+        moment = await self.db.current_snapshot()
+        if known := self.cache.find_repeat(request, snapshot=moment, now=self.clock.now()):
             return known
-        bundle = (await self._thought(request, self.sources())).bundle
-        async with self.db.work(request.agent_id) as tx:
-            writer = await bundles.keep(tx, bundle)
+        bundle = (await self._build_in_span(request, self.create_sources())).bundle
+        async with self.db.transaction(request.agent_id) as tx:
+            writer = await bundles.insert_bundle(tx, bundle)
         if not bundle.missing:  # what was down may be up again
-            self.shelf.keep(request, bundle, moment=moment, writer=writer)
+            self.cache.store_repeat(request, bundle, snapshot=moment, transaction_id=writer)
         return bundle
 
-    async def made(self, request: Request, sources: Sources | None = None) -> Current:
+    async def build_for_session(self, request: ContextBuildRequest, sources: ContextSources | None = None) -> CachedContext:
         """Such a context, stored, and what it was made from."""
-        current = await self._thought(request, sources or self.sources())
-        async with self.db.work(request.agent_id) as tx:
-            await bundles.keep(tx, current.bundle)
+        current = await self._build_in_span(request, sources or self.create_sources())
+        async with self.db.transaction(request.agent_id) as tx:
+            await bundles.insert_bundle(tx, current.bundle)
         return current
 
-    def sources(self) -> Sources:
-        return Sources(
+    def create_sources(self) -> ContextSources:
+        return ContextSources(
             db=self.db,
             embedder=self.embedder,
-            seconds=self.source_seconds,
-            weighing=self.weighing,
-            selecting=self.selecting,
+            timeout_seconds=self.source_timeout_seconds,
+            ranking_weights=self.ranking_weights,
+            artifact_policy=self.artifact_policy,
             web=self.web,
         )
 
-    async def _thought(self, request: Request, sources: Sources) -> Current:
+    async def _build_in_span(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
         with span("context") as noting:
-            return _noted(noting, await self._chosen(request, sources))
+            return _annotate_span(noting, await self._run_stages(request, sources))
 
-    async def _chosen(self, request: Request, sources: Sources) -> Current:
-        laps, now = Laps(), request.as_of or self.clock.now()
-        gathered = await sources.gather(request, reach=self._reach(request), now=now)
-        laps.end("recall")
-        vector = gathered.recalled.cue.vector if gathered.core is None else gathered.core
-        choice = self.choice(request, vector, before=gathered.surroundings.situation.frame)
-        plan = self._plan(request, await self._settled(request, choice), now, gathered)
-        at_hand = candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
-        added = self._added(request, plan.budget)
-        setting = self._setting(request, gathered, plan, at_hand, added)
-        score = scorer(frame=plan.frame, profile=plan.profile, now=plan.now, bearing=at_hand.bearing)
-        made = Made(plan, setting, assemble([score(f) for f in at_hand.found], setting))
-        laps.end("think")
-        notes = Notes({**gathered.missing, **left_out(added), **untold(setting.tasks)}, laps.stages)
-        bundle = self._bundle(request, made, at_hand, notes)
-        return Current(
+    async def _run_stages(self, request: ContextBuildRequest, sources: ContextSources) -> CachedContext:
+        laps, now = StageTimer(), request.as_of or self.clock.now()
+        gathered = await sources.gather(request, reach=self._find_widest_reach(request), now=now)
+        laps.end_stage("recall")
+        vector = gathered.recall_result.query.vector if gathered.core_vector is None else gathered.core_vector
+        choice = self.choose_frame(request, vector, previous_frame=gathered.session_data.session_state.frame)
+        plan = self._create_plan(request, await self._break_tie(request, choice), now, gathered)
+        at_hand = collect_candidates(gathered, request.input, reach=plan.profile.reach, frame=plan.frame.name)
+        added = self._fit_extra_lines(request, plan.budget)
+        setting = self._create_assembly_input(request, gathered, plan, at_hand, added)
+        score = create_scorer(frame=plan.frame, profile=plan.profile, now=plan.now, signals=at_hand.signals)
+        made = AssembledContext(plan, setting, assemble([score(f) for f in at_hand.memories], setting))
+        laps.end_stage("think")
+        notes = BuildNotes({**gathered.missing, **describe_omitted_lines(added), **describe_omitted_tasks(setting.tasks)}, laps.stages)
+        bundle = self._create_bundle(request, made, at_hand, notes)
+        return CachedContext(
             bundle=bundle,
-            since=bundle.bundle_id,
-            searched=request,
-            cue=gathered.recalled.cue,
-            view=request.in_view,
-            surroundings=gathered.surroundings,
+            built_bundle_id=bundle.bundle_id,
+            search_request=request,
+            cue=gathered.recall_result.query,
+            sent_messages=request.sent_messages,
+            session_data=gathered.session_data,
         )
 
-    def _reach(self, request: Request) -> Reach:
+    def _find_widest_reach(self, request: ContextBuildRequest) -> GatherOptions:
         """As far as any profile looks that may come to be chosen: which one is known only after the search."""
-        names = [request.profile] if request.profile else sorted({f.profile for f in self._frames(request)})
-        named = [profile_named(self.profiles, name) for name in names]
+        names = [request.profile] if request.profile else sorted({f.profile for f in self._candidate_frames(request)})
+        named = [get_profile(self.profiles, name) for name in names]
         chosen = {one for profile in named for one in (profile.by_frame.values() if profile.by_frame else ())}
         chosen |= {profile.otherwise for profile in named if profile.by_frame}
-        return widest(one.reach for one in (*named, *(self.profiles[name] for name in chosen)))
+        return merge_gather_options(one.reach for one in (*named, *(self.profiles[name] for name in chosen)))
 
-    def _frames(self, request: Request) -> Iterable[Frame]:
-        return [frame_named(self.frames, request.frame)] if request.frame else self.frames.values()
+    def _candidate_frames(self, request: ContextBuildRequest) -> Iterable[Frame]:
+        return [get_frame(self.frames, request.frame)] if request.frame else self.frames.values()
 
-    def _added(self, request: Request, budget: Budget) -> Additional:
+    def _fit_extra_lines(self, request: ContextBuildRequest, budget: ContextBudget) -> ExtraSection:
         most = budget.layers.get("additional", 0) - self.header_tokens["additional"]
-        return fitted(lines(request.additional or "", count=self.count), most=most)
+        return fit_extra_lines(render_extra_lines(request.additional or "", count_tokens=self.count_tokens), max_tokens=most)
 
-    def _plan(self, request: Request, choice: Choice, now: datetime, gathered: Gathered) -> Plan:
-        frame = frame_named(self.frames, choice.frame)
-        profile = profile_for(self.profiles, request.profile or frame.profile, frame=frame.name)
-        added = sum(block.tokens for block in lines(request.additional or "", count=self.count))
-        budget = allocate(
+    def _create_plan(self, request: ContextBuildRequest, frame_choice: FrameChoice, now: datetime, gathered: GatheredSources) -> ContextPlan:
+        frame = get_frame(self.frames, frame_choice.frame)
+        profile = select_profile(self.profiles, request.profile or frame.profile, frame=frame.name)
+        added = sum(block.tokens for block in render_extra_lines(request.additional or "", count_tokens=self.count_tokens))
+        budget = allocate_budget(
             request.tokens,
             shares=frame.budget.shares,
-            complexity=involved(request.input) if request.adapt else None,
+            complexity=estimate_complexity(request.input) if request.adaptive_budget else None,
             stakes=frame.default_stakes,
-            stack=bool(gathered.surroundings.stack.path),
-            additional=added and added + self.header_tokens["additional"],
+            has_tasks=bool(gathered.session_data.task_stack.path),
+            extra_tokens=added and added + self.header_tokens["additional"],
         )
-        most = self._earlier(gathered).room(gathered.artifacts.found, request.in_view)
-        budget = with_session(budget, most)
-        return Plan(now=now, choice=choice, frame=frame, profile=profile, budget=budget)
+        most = self._create_artifact_selector(gathered).reserve_tokens(gathered.artifacts.found, request.sent_messages)
+        budget = reserve_session_artifacts(budget, most)
+        return ContextPlan(now=now, frame_choice=frame_choice, frame=frame, profile=profile, budget=budget)
 
-    def _earlier(self, gathered: Gathered) -> Earlier:
-        return Earlier(selecting=self.selecting, lines=gathered.artifacts.lines)
+    def _create_artifact_selector(self, gathered: GatheredSources) -> ArtifactSelector:
+        return ArtifactSelector(policy=self.artifact_policy, line_ranges=gathered.artifacts.line_ranges)
 
-    def choice(self, request: Request, vector: "Vector | None", *, before: str | None) -> Choice:
+    def choose_frame(self, request: ContextBuildRequest, vector: "Vector | None", *, previous_frame: str | None) -> FrameChoice:
         """How the input is looked at, in a session that was looked at in the frame `before`."""
         if request.frame:
-            return framing.forced(request.frame)
-        return framing.choose(self.frames, request.input, vector=vector, likeness=self.likeness, prior=before)
+            return framing.force_frame(request.frame)
+        return framing.choose_frame(self.frames, request.input, vector=vector, classifier=self.classifier, session_frame=previous_frame)
 
-    async def _settled(self, request: Request, choice: Choice) -> Choice:
+    async def _break_tie(self, request: ContextBuildRequest, choice: FrameChoice) -> FrameChoice:
         """The choice; an unsure one after a model was asked, if one may be. Its silence changes nothing."""
         if self.tiebreak is None or not choice.unsure:
             return choice
-        close = [self.frames[name] for name in choice.close]
+        close = [self.frames[name] for name in choice.top_frames]
         try:
-            name = await within(self.tiebreak(request.input, close), seconds=self.source_seconds)
+            name = await with_timeout(self.tiebreak(request.input, close), seconds=self.source_timeout_seconds)
         except TimeoutError:
             return choice
-        return framing.settled(choice, name or "")
+        return framing.apply_tiebreak(choice, name or "")
 
-    def _setting(
-        self, request: Request, gathered: Gathered, plan: Plan, at_hand: Candidates, added: Additional
-    ) -> Setting:
+    def _create_assembly_input(
+        self, request: ContextBuildRequest, gathered: GatheredSources, plan: ContextPlan, candidate_set: CandidateSet, extra: ExtraSection
+    ) -> AssemblyInput:
         most, headers = plan.budget.layers, self.header_tokens
-        situation, standing = gathered.situation, gathered.standing
-        found = {f.memory_id for f in at_hand.found}
-        return Setting(
+        situation, standing = gathered.session_state, gathered.always_on
+        found = {f.memory_id for f in candidate_set.memories}
+        return AssemblyInput(
             input=request.input,
             budget=plan.budget,
             profile=plan.profile,
-            identity=presence(standing.identity, most=room(most, headers)),
-            floor=plan.frame.floor,
-            needed=request.adapt,
-            approach=approach(
-                plan.frame.name, plan.frame.questions, plan.frame.censors, count=self.count, most=most["frame"]
+            identity=select_identity_lines(standing.identity, max_tokens=compute_identity_tokens(most, headers)),
+            min_evidence=plan.frame.floor,
+            is_adaptive=request.adaptive_budget,
+            frame_section=render_frame_section(
+                plan.frame.name, plan.frame.questions, plan.frame.censors, count=self.count_tokens, most=most["frame"]
             ),
-            constraints=constraints(
-                standing.censors, domains=plan.frame.domains, most=most["censors"] - headers["censors"]
+            censor_lines=select_censor_lines(
+                standing.censors, domains=plan.frame.domains, max_tokens=most["censors"] - headers["censors"]
             ),
             focus=situation.focus,
-            open=[one for one in situation.open if one.memory_id not in found],
-            advice=situation.advice and Block(f"{situation.advice.text}\n", situation.advice.tokens),
-            additional=added.blocks,
-            called_for=at_hand.called_for,
-            unsearched=at_hand.unsearched,
-            in_view=request.in_view,
+            open_decisions=[one for one in situation.open_decisions if one.memory_id not in found],
+            calibration_note=situation.calibration_note and TextBlock(f"{situation.calibration_note.text}\n", situation.calibration_note.tokens),
+            extra=extra.blocks,
+            triggered=candidate_set.triggered,
+            unranked=candidate_set.unranked,
+            sent_messages=request.sent_messages,
             header_tokens=headers,
-            day_tokens=day_tokens(self.count),
-            earlier=self._earlier(gathered),
-            times=at_hand.times,
-            blank=_blank(at_hand, self.count),
-            tasks=stacked(gathered.surroundings.stack, most, headers, count=self.count),
+            day_tokens=count_day_tokens(self.count_tokens),
+            artifact_selector=self._create_artifact_selector(gathered),
+            time_ranges=candidate_set.time_ranges,
+            empty_range_note=_render_empty_range_note(candidate_set, self.count_tokens),
+            tasks=build_task_section(gathered.session_data.task_stack, most, headers, count_tokens=self.count_tokens),
         )
 
-    def _bundle(
+    def _create_bundle(
         self,
-        request: Request,
-        made: Made,
-        at_hand: Candidates,
-        notes: Notes,
+        request: ContextBuildRequest,
+        assembled: AssembledContext,
+        candidate_set: CandidateSet,
+        notes: BuildNotes,
     ) -> Bundle:
-        plan, page = made.plan, made.assembly.page
+        plan, page = assembled.plan, assembled.assembly.block
         return Bundle(
             bundle_id=new_id(),
             agent_id=request.agent_id,
@@ -262,50 +262,50 @@ class Contexts:
             created_at=self.clock.now(),
             as_of=request.as_of,
             input=request.input,
-            identity=made.assembly.identity,
+            identity=assembled.assembly.identity,
             text=page.text,
             tokens=page.tokens,
             budget=plan.budget.total,
-            frame=plan.choice,
-            frame_edition=plan.frame.edition,
+            frame_choice=plan.frame_choice,
+            frame_edition=plan.frame.version_hash,
             profile=plan.profile,
-            setting=made.setting,
-            layers=made.assembly.layers,
-            candidates=made.assembly.candidates,
-            focus=made.assembly.focus,
-            recent=at_hand.recent,
+            assembly_input=assembled.assembly_input,
+            layers=assembled.assembly.layers,
+            candidates=assembled.assembly.candidates,
+            focus=assembled.assembly.focus,
+            recent_ids=candidate_set.recent_ids,
             filters=request.filters,
             missing=notes.missing,
             timings_ms=notes.timings_ms,
         )
 
 
-def _blank(at_hand: Candidates, count: Count) -> Block | None:
-    if not at_hand.blank:
+def _render_empty_range_note(candidate_set: CandidateSet, count_tokens: TokenCounter) -> TextBlock | None:
+    if not candidate_set.is_range_empty:
         return None
-    said = bullet(f"Nothing in memory is of the time asked for ({', '.join(span.words for span in at_hand.times)}).")
-    return Block(said, count(said))
+    said = to_bullet(f"Nothing in memory is of the time asked for ({', '.join(span.phrase for span in candidate_set.time_ranges)}).")
+    return TextBlock(said, count_tokens(said))
 
 
-def left_out(added: Additional) -> Mapping[str, str]:
+def describe_omitted_lines(extra: ExtraSection) -> Mapping[str, str]:
     """What of the caller's words is not in the context, in the words of `missing`."""
-    return {"additional": f"no room for the last {added.left_out} of its lines"} if added.left_out else {}
+    return {"additional": f"no room for the last {extra.omitted_count} of its lines"} if extra.omitted_count else {}
 
 
-def untold(tasks: Stacked) -> Mapping[str, str]:
+def describe_omitted_tasks(tasks: TaskSection) -> Mapping[str, str]:
     """What of the stack of tasks is not in the context."""
-    return {"tasks": f"no room for {tasks.left_out} of them"} if tasks.left_out else {}
+    return {"tasks": f"no room for {tasks.omitted_count} of them"} if tasks.omitted_count else {}
 
 
-def _noted(noting: Noting, current: Current) -> Current:
+def _annotate_span(recorder: SpanHandle, built: CachedContext) -> CachedContext:
     """What a trace is told of it."""
-    bundle = current.bundle
-    noting.note(bundle_id=str(bundle.bundle_id), frame=bundle.frame.frame, tokens=bundle.tokens)
-    noting.note(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
-    return current
+    bundle = built.bundle
+    recorder.set_attributes(bundle_id=str(bundle.bundle_id), frame=bundle.frame_choice.frame, tokens=bundle.tokens)
+    recorder.set_attributes(**{f"{stage}_ms": ms for stage, ms in bundle.timings_ms.items()})
+    return built
 
 
-def _ensure_sensible(request: Request) -> None:
+def _validate_request(request: ContextBuildRequest) -> None:
     if request.tokens < 1:
         raise InputError(f"A budget of {request.tokens} tokens holds nothing.", hint="Give 1 or more.")
     since, until = request.filters.since, request.filters.until
@@ -314,5 +314,5 @@ def _ensure_sensible(request: Request) -> None:
             f"Nothing is both from {since:%Y-%m-%d %H:%M} on and before {until:%Y-%m-%d %H:%M}.",
             hint="Give a since that is earlier than the until.",
         )
-    if request.tokens > MOST_TOKENS:
-        raise InputError(f"No model reads {request.tokens:,} tokens.", hint=f"Give at most {MOST_TOKENS:,}.")
+    if request.tokens > MAX_CONTEXT_TOKENS:
+        raise InputError(f"No model reads {request.tokens:,} tokens.", hint=f"Give at most {MAX_CONTEXT_TOKENS:,}.")

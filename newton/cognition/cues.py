@@ -4,17 +4,17 @@ import functools
 import re
 from collections.abc import Iterator, Sequence
 
-MOST_CHARACTERS = 400  # of an input that are read: what it wants is said early
-MOST_PIECES = 80
+MAX_CHARS = 400  # of an input that are read: what it wants is said early
+MAX_TOKENS = 80
 
 
-def _words(listed: str) -> frozenset[str]:
-    return frozenset(listed.split())
+def _parse_word_set(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 # Words that carry the grammar. All others are only told by their ending, so that 'should we sell the barn' and 'should
 # we drop the table' look alike.
-GRAMMAR = _words("""
+FUNCTION_WORDS = _parse_word_set("""
 i me my mine myself we us our ours ourselves you your yours he him his she her it its they them their
 this that these those who whom whose which what when where why how a an the some any all both each every no none not
 never always again still yet already just only so too very more most less least much many few enough other another
@@ -27,40 +27,40 @@ tomorrow yesterday tonight yes no ok okay please thanks sorry maybe perhaps eith
 four five six seven next last first week weeks month months year years day days time make give get put take set want
 need like think know help find keep go come say tell show use look feel
 """)
-ENDINGS = ("ing", "tion", "est", "ed", "ly", "er", "s")
+SUFFIXES = ("ing", "tion", "est", "ed", "ly", "er", "s")
 
 _PIECE = re.compile(r"[^\W\d_]+|\d+|[?!.,:;/]")
 
 
 @functools.lru_cache(maxsize=64)
-def cues(text: str) -> frozenset[str]:
+def extract_ngrams(text: str) -> frozenset[str]:
     """Words, pairs of words, and runs of up to three of its grammar; `^` and `$` are where it begins and ends.
 
     >>> sorted(cues("Sell it") - {"sell", "it", "sell it"})
     ['$', '*', '* it', '* it $', '^', '^ *', '^ * it', 'it $']
     """
-    words = _pieces(text)
-    grammar = ["^", *map(_bared, words), "$"]
-    return frozenset((*words, *_runs(words, 2), *grammar, *_runs(grammar, 2), *_runs(grammar, 3)))
+    words = _tokenize(text)
+    grammar = ["^", *map(_mask_content_word, words), "$"]
+    return frozenset((*words, *_join_ngrams(words, 2), *grammar, *_join_ngrams(grammar, 2), *_join_ngrams(grammar, 3)))
 
 
-def _pieces(text: str) -> list[str]:
-    plain = text[:MOST_CHARACTERS].lower().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
-    return _PIECE.findall(plain)[:MOST_PIECES]
+def _tokenize(text: str) -> list[str]:
+    plain = text[:MAX_CHARS].lower().replace("'", "").replace("\N{RIGHT SINGLE QUOTATION MARK}", "")
+    return _PIECE.findall(plain)[:MAX_TOKENS]
 
 
-def _runs(pieces: Sequence[str], length: int) -> Iterator[str]:
-    return (" ".join(pieces[at : at + length]) for at in range(len(pieces) - length + 1))
+def _join_ngrams(tokens: Sequence[str], length: int) -> Iterator[str]:
+    return (" ".join(tokens[at : at + length]) for at in range(len(tokens) - length + 1))
 
 
-def _bared(word: str) -> str:
+def _mask_content_word(word: str) -> str:
     """The word if it carries grammar, else its ending.
 
     >>> _bared("should"), _bared("launched"), _bared("2024"), _bared("barn")
     ('should', '*ed', '#', '*')
     """
-    if word in GRAMMAR or not word[0].isalnum():
+    if word in FUNCTION_WORDS or not word[0].isalnum():
         return word
     if word[0].isdigit():
         return "#"
-    return next((f"*{ending}" for ending in ENDINGS if word.endswith(ending) and len(word) > len(ending) + 2), "*")
+    return next((f"*{ending}" for ending in SUFFIXES if word.endswith(ending) and len(word) > len(ending) + 2), "*")

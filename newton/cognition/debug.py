@@ -6,13 +6,13 @@ Pure.
 import json
 from collections.abc import Sequence
 
-from newton.cognition.bundle import Bundle, Considered
+from newton.cognition.bundle import Bundle, ScoredCandidate
 from newton.memory.representations import one_line
 
-MOST_WORDS = 60  # characters of an item
+MAX_TEXT_CHARS = 60  # characters of an item
 
 
-def debug_lines(bundle: Bundle) -> list[str]:
+def format_debug_lines(bundle: Bundle) -> list[str]:
     """A line each for passages of documents, for what the web said, and for all else; only for what there is.
 
     Each item is told by its id and figures, and by its first words.
@@ -21,15 +21,15 @@ def debug_lines(bundle: Bundle) -> list[str]:
     passages = [c for c in bundle.items if c.kind == "passage"]
     rest = [c for c in bundle.items if c not in web and c not in passages]
     told = [("RAG_DEBUG", passages), ("SEARCH_DEBUG", web), ("MEMORY_DEBUG", rest)]
-    return [_line(name, bundle, items) for name, items in told if items]
+    return [_format_line(name, bundle, items) for name, items in told if items]
 
 
-def _beginning(text: str) -> str:
+def _shorten_text(text: str) -> str:
     words = one_line(text)
-    return words if len(words) <= MOST_WORDS else f"{words[: MOST_WORDS - 2]} …"
+    return words if len(words) <= MAX_TEXT_CHARS else f"{words[: MAX_TEXT_CHARS - 2]} …"
 
 
-def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
+def _format_line(name: str, bundle: Bundle, items: Sequence[ScoredCandidate]) -> str:
     plain = {
         "bundle_id": str(bundle.bundle_id),
         "tokens": sum(c.tokens for c in items),
@@ -41,7 +41,7 @@ def _line(name: str, bundle: Bundle, items: Sequence[Considered]) -> str:
                 "detail": c.detail,
                 "tokens": c.tokens,
                 "score": round(c.score, 4),
-                "text": _beginning(c.text),
+                "text": _shorten_text(c.text),
             }
             for c in items
         ],

@@ -5,15 +5,15 @@ from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 from uuid import UUID
 
-from newton.cognition.explaining import Account, Item
-from newton.cognition.replay import changes, verdict
-from newton.cognition.trace import Stored
+from newton.cognition.explaining import BundleExplanation, CandidateExplanation
+from newton.cognition.replay import diff_profiles, format_verdict
+from newton.cognition.trace import StoredBundle
 
 NOT_FOUND = "not found there"
-SAME = 0.0005  # a score or a feature that moved by less is called the same
+TOLERANCE = 0.0005  # a score or a feature that moved by less is called the same
 
 
-class Setting(NamedTuple):
+class FieldChange(NamedTuple):
     """Something about two contexts that is not the same."""
 
     name: str
@@ -22,7 +22,7 @@ class Setting(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Missing:
+class OnlyInOne:
     """A memory that only one of them shows, with the reason it is in, and the verdict of the other on it."""
 
     memory_id: UUID
@@ -33,7 +33,7 @@ class Missing:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Moved:
+class SharedItemChange:
     """A memory that both show, and what of it differs: how it is shown, its place, its score, its features."""
 
     memory_id: UUID
@@ -43,18 +43,18 @@ class Moved:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Comparison:
+class BundleDiff:
     """Two contexts side by side. `only_one` and `only_other` are what only one of them shows."""
 
     one: UUID
     other: UUID
-    settings: Sequence[Setting]
-    only_one: Sequence[Missing]
-    only_other: Sequence[Missing]
-    moved: Sequence[Moved]
+    settings: Sequence[FieldChange]
+    only_one: Sequence[OnlyInOne]
+    only_other: Sequence[OnlyInOne]
+    moved: Sequence[SharedItemChange]
 
     @property
-    def same(self) -> bool:
+    def is_identical(self) -> bool:
         return not (self.settings or self.only_one or self.only_other or self.moved)
 
     def as_json(self) -> dict[str, Any]:
@@ -70,75 +70,75 @@ class Comparison:
         )
 
 
-def compared(one: Account, other: Account) -> Comparison:
+def diff_bundles(first: BundleExplanation, second: BundleExplanation) -> BundleDiff:
     """What differs in what they were made by and in what they show."""
-    here, there = _shown(one), _shown(other)
+    here, there = _index_shown(first), _index_shown(second)
     both = [(item, there[memory_id]) for memory_id, item in here.items() if memory_id in there]
     moved = [
-        Moved(memory_id=a.kept.memory_id, kind=a.found.kind, text=a.brief, differs=d)
+        SharedItemChange(memory_id=a.stored_candidate.memory_id, kind=a.found.kind, text=a.list_line, differs=d)
         for a, b in both
-        if (d := _differs(a, b))
+        if (d := _compare_items(a, b))
     ]
-    return Comparison(
-        one=one.stored.bundle_id,
-        other=other.stored.bundle_id,
-        settings=list(_settings(one.stored, other.stored)),
-        only_one=_missing(one, other),
-        only_other=_missing(other, one),
+    return BundleDiff(
+        one=first.stored.bundle_id,
+        other=second.stored.bundle_id,
+        settings=list(_compare_fields(first.stored, second.stored)),
+        only_one=_find_missing(first, second),
+        only_other=_find_missing(second, first),
         moved=moved,
     )
 
 
-def _shown(account: Account) -> dict[UUID, Item]:
-    return {item.kept.memory_id: item for item in account.items if item.kept.detail}
+def _index_shown(explanation: BundleExplanation) -> dict[UUID, CandidateExplanation]:
+    return {item.stored_candidate.memory_id: item for item in explanation.items if item.stored_candidate.detail}
 
 
-def _missing(here: Account, there: Account) -> list[Missing]:
-    verdicts = {i.kept.memory_id: verdict(i.kept.detail, i.kept.reason) for i in there.items}
+def _find_missing(here: BundleExplanation, there: BundleExplanation) -> list[OnlyInOne]:
+    verdicts = {i.stored_candidate.memory_id: format_verdict(i.stored_candidate.detail, i.stored_candidate.reason) for i in there.items}
     focus = {kept.memory_id: "in focus" for kept in there.stored.focus}
     told = {**verdicts, **focus}
     return [
-        Missing(
+        OnlyInOne(
             memory_id=memory_id,
             kind=item.found.kind,
-            text=item.brief,
-            here=verdict(item.kept.detail, item.kept.reason),
+            text=item.list_line,
+            here=format_verdict(item.stored_candidate.detail, item.stored_candidate.reason),
             there=told.get(memory_id, NOT_FOUND),
         )
-        for memory_id, item in _shown(here).items()
-        if memory_id not in _shown(there)
+        for memory_id, item in _index_shown(here).items()
+        if memory_id not in _index_shown(there)
     ]
 
 
-def _differs(one: Item, other: Item) -> dict[str, tuple[object, object]]:
+def _compare_items(first: CandidateExplanation, second: CandidateExplanation) -> dict[str, tuple[object, object]]:
     pairs: dict[str, tuple[object, object]] = {
-        "shown as": (one.kept.detail, other.kept.detail),
-        "words": (one.text, other.text),
-        "state": (one.kept.state, other.kept.state),
-        "place": (one.number, other.number),
-        "score": (round(one.kept.score, 4), round(other.kept.score, 4)),
-        **{name: (round(value, 4), round(other.features[name], 4)) for name, value in one.features.items()},
+        "shown as": (first.stored_candidate.detail, second.stored_candidate.detail),
+        "words": (first.text, second.text),
+        "state": (first.stored_candidate.state, second.stored_candidate.state),
+        "place": (first.rank, second.rank),
+        "score": (round(first.stored_candidate.score, 4), round(second.stored_candidate.score, 4)),
+        **{name: (round(value, 4), round(second.features[name], 4)) for name, value in first.features.items()},
     }
-    return {name: pair for name, pair in pairs.items() if not _alike(*pair)}
+    return {name: pair for name, pair in pairs.items() if not _is_same_value(*pair)}
 
 
-def _alike(one: object, other: object) -> bool:
-    if isinstance(one, float) and isinstance(other, float):
-        return abs(one - other) < SAME
-    return one == other
+def _is_same_value(first: object, second: object) -> bool:
+    if isinstance(first, float) and isinstance(second, float):
+        return abs(first - second) < TOLERANCE
+    return first == second
 
 
-def _settings(one: Stored, other: Stored) -> Iterator[Setting]:
-    a, b = one.trace, other.trace
+def _compare_fields(first: StoredBundle, second: StoredBundle) -> Iterator[FieldChange]:
+    a, b = first.trace, second.trace
     pairs = [
-        ("input", one.input, other.input),
-        ("as of", one.as_of, other.as_of),
-        ("frame", one.frame, other.frame),
+        ("input", first.input, second.input),
+        ("as of", first.as_of, second.as_of),
+        ("frame", first.frame, second.frame),
         ("frame's edition", a.frame_edition, b.frame_edition),
-        ("profile", one.profile, other.profile),
-        ("budget", one.budget, other.budget),
-        ("tokens", one.tokens, other.tokens),
-        ("code", a.rules, b.rules),
+        ("profile", first.profile, second.profile),
+        ("budget", first.budget, second.budget),
+        ("tokens", first.tokens, second.tokens),
+        ("code", a.rules_hash, b.rules_hash),
         *(
             (f"layer {name}", layer.budget, b.layers[name].budget)
             for name, layer in a.layers.items()
@@ -146,10 +146,10 @@ def _settings(one: Stored, other: Stored) -> Iterator[Setting]:
         ),
         *((f"source {name}", a.missing.get(name), b.missing.get(name)) for name in sorted({*a.missing, *b.missing})),
     ]
-    yield from (Setting(name, _said(x), _said(y)) for name, x, y in pairs if x != y)
-    if one.profile == other.profile and (changed := changes(a.setting.profile, b.setting.profile)):
-        yield Setting("profile", one.profile, "; ".join(changed))
+    yield from (FieldChange(name, _format_value(x), _format_value(y)) for name, x, y in pairs if x != y)
+    if first.profile == second.profile and (changed := diff_profiles(a.assembly_input.profile, b.assembly_input.profile)):
+        yield FieldChange("profile", first.profile, "; ".join(changed))
 
 
-def _said(value: object) -> str:
+def _format_value(value: object) -> str:
     return "-" if value is None else str(value)

@@ -16,34 +16,34 @@ from numpy.typing import NDArray
 
 Floats: TypeAlias = NDArray[np.float64]
 
-DEVELOPMENT = 0.7  # the older part is learnt from
-FEWEST = 60  # contexts with something used and something not; of fewer, what is held out says nothing
-MOST_PAIRS = 200  # of a context
-PULL = 1.0  # towards the profile that there is: as much as one context weighs
-BLOCK = 5  # contexts of one session in a row are about the same things, and vary together
-SURE = 0.95
+TRAINING_SHARE = 0.7  # the older part is learnt from
+MIN_CASES = 60  # contexts with something used and something not; of fewer, what is held out says nothing
+MAX_PAIRS_PER_CASE = 200  # of a context
+PRIOR_STRENGTH = 1.0  # towards the profile that there is: as much as one context weighs
+BLOCK_SIZE = 5  # contexts of one session in a row are about the same things, and vary together
+CONFIDENCE_LEVEL = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case:
+class TrainingCase:
     """One context that was answered: for each item its features, and whether the reply used it.
 
     `weight` is how much it counts: more when what was decided upon it went well.
     """
 
-    at: datetime
+    created_at: datetime
     session_id: UUID
     features: Floats
-    used: NDArray[np.bool_]
+    is_used: NDArray[np.bool_]
     weight: float = 1.0
 
     @property
-    def telling(self) -> bool:
-        return bool(self.used.any() and not self.used.all())
+    def is_informative(self) -> bool:
+        return bool(self.is_used.any() and not self.is_used.all())
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Measure:
+class FitQuality:
     """How well weights order items that they were not learnt from.
 
     `precision` is the mean over contexts of the average precision: 1 when every used item stands before every unused
@@ -55,66 +55,66 @@ class Measure:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Fit:
+class WeightFit:
     """Learnt weights, which add up to 1, beside those that there are, on contexts that neither was made from.
 
     `low` and `high` hold the true gain in precision in 95 of 100 cases.
     """
 
     weights: Floats
-    learnt_from: int
-    held_out: int
-    before: Measure
-    after: Measure
-    low: float
-    high: float
+    training_count: int
+    validation_count: int
+    before: FitQuality
+    after: FitQuality
+    gain_low: float
+    gain_high: float
 
     @property
     def gain(self) -> float:
         return self.after.precision - self.before.precision
 
     @property
-    def better(self) -> bool:
+    def is_better(self) -> bool:
         """Whether it is more than chance: the whole interval lies above 0."""
-        return self.low > 0
+        return self.gain_low > 0
 
 
-def fit(cases: Sequence[Case], start: Floats) -> Fit:
+def fit_weights(cases: Sequence[TrainingCase], start: Floats) -> WeightFit:
     """Learns from the older contexts and measures on the younger ones. `start` are the weights that there are.
 
     The cases must be telling, at least FEWEST of them.
     """
-    ordered = sorted(cases, key=lambda case: (case.at, case.session_id))
-    cut = int(len(ordered) * DEVELOPMENT)
+    ordered = sorted(cases, key=lambda case: (case.created_at, case.session_id))
+    cut = int(len(ordered) * TRAINING_SHARE)
     older, younger = ordered[:cut], ordered[cut:]
-    weights = learnt(older, start)
-    scale = _scale(older, start)
-    before, after = (np.array([_precision(case, w) for case in younger]) for w in (start, weights))
-    low, high = _interval(after - before, _blocks(younger))
-    return Fit(
+    weights = optimize_weights(older, start)
+    scale = _fit_scale(older, start)
+    before, after = (np.array([_compute_average_precision(case, w) for case in younger]) for w in (start, weights))
+    low, high = _compute_gain_interval(after - before, _group_by_session(younger))
+    return WeightFit(
         weights=weights / max(weights.sum(), 1e-12),
-        learnt_from=len(older),
-        held_out=len(younger),
-        before=Measure(precision=float(before.mean()), log_loss=_loss(younger, start * scale)),
-        after=Measure(precision=float(after.mean()), log_loss=_loss(younger, weights)),
-        low=low,
-        high=high,
+        training_count=len(older),
+        validation_count=len(younger),
+        before=FitQuality(precision=float(before.mean()), log_loss=_compute_log_loss(younger, start * scale)),
+        after=FitQuality(precision=float(after.mean()), log_loss=_compute_log_loss(younger, weights)),
+        gain_low=low,
+        gain_high=high,
     )
 
 
-def learnt(cases: Sequence[Case], start: Floats) -> Floats:
+def optimize_weights(cases: Sequence[TrainingCase], start: Floats) -> Floats:
     """Weights, none below 0, under which used items score above unused ones of the same context, as far as the cases
     say; where they say nothing, in the proportions of `start`."""
-    differences, counts = _pairs(cases)
+    differences, counts = _build_pairs(cases)
     features = len(start)
 
     def objective(x: Floats) -> tuple[float, Floats]:
         weights, scale = x[:features], x[features]
         margin = differences @ weights
         away = weights - scale * start
-        loss = float(counts @ np.logaddexp(0, -margin)) + PULL / 2 * float(away @ away)
-        slope = differences.T @ (-counts / (1 + np.exp(np.clip(margin, -500, 500)))) + PULL * away
-        return loss, np.append(slope, -PULL * float(away @ start))
+        loss = float(counts @ np.logaddexp(0, -margin)) + PRIOR_STRENGTH / 2 * float(away @ away)
+        slope = differences.T @ (-counts / (1 + np.exp(np.clip(margin, -500, 500)))) + PRIOR_STRENGTH * away
+        return loss, np.append(slope, -PRIOR_STRENGTH * float(away @ start))
 
     found = import_module("scipy.optimize").minimize(
         objective, np.append(start, 1.0), jac=True, method="L-BFGS-B", bounds=[(0, None)] * (features + 1)
@@ -122,9 +122,9 @@ def learnt(cases: Sequence[Case], start: Floats) -> Floats:
     return np.asarray(found.x[:features], dtype=np.float64)
 
 
-def _scale(cases: Sequence[Case], weights: Floats) -> float:
+def _fit_scale(cases: Sequence[TrainingCase], weights: Floats) -> float:
     """By how much the weights must grow to say as surely as they may which item is used."""
-    differences, counts = _pairs(cases)
+    differences, counts = _build_pairs(cases)
     margin = differences @ weights
 
     def loss(scale: float) -> float:
@@ -134,46 +134,46 @@ def _scale(cases: Sequence[Case], weights: Floats) -> float:
     return float(found.x)
 
 
-def _pairs(cases: Sequence[Case]) -> tuple[Floats, Floats]:
+def _build_pairs(cases: Sequence[TrainingCase]) -> tuple[Floats, Floats]:
     """Used less unused, at most so many of each context, and what each pair counts: of a context all as one."""
-    kept = [(pairs, np.full(len(pairs), case.weight / len(pairs))) for case in cases for pairs in [_differences(case)]]
+    kept = [(pairs, np.full(len(pairs), case.weight / len(pairs))) for case in cases for pairs in [_subtract_unused(case)]]
     return np.concatenate([pairs for pairs, _ in kept]), np.concatenate([counts for _, counts in kept])
 
 
-def _differences(case: Case) -> Floats:
-    pairs = (case.features[case.used][:, None, :] - case.features[~case.used][None, :, :]).reshape(
+def _subtract_unused(case: TrainingCase) -> Floats:
+    pairs = (case.features[case.is_used][:, None, :] - case.features[~case.is_used][None, :, :]).reshape(
         -1, case.features.shape[1]
     )
-    if len(pairs) <= MOST_PAIRS:
+    if len(pairs) <= MAX_PAIRS_PER_CASE:
         return pairs
-    return pairs[np.random.default_rng(0).choice(len(pairs), MOST_PAIRS, replace=False)]
+    return pairs[np.random.default_rng(0).choice(len(pairs), MAX_PAIRS_PER_CASE, replace=False)]
 
 
-def _loss(cases: Sequence[Case], weights: Floats) -> float:
-    differences, counts = _pairs(cases)
+def _compute_log_loss(cases: Sequence[TrainingCase], weights: Floats) -> float:
+    differences, counts = _build_pairs(cases)
     return float(counts @ np.logaddexp(0, -(differences @ weights)) / counts.sum())
 
 
-def _precision(case: Case, weights: Floats) -> float:
+def _compute_average_precision(case: TrainingCase, weights: Floats) -> float:
     """Average precision: the mean, over the used items, of the share of used ones down to each."""
-    hits = case.used[np.argsort(-(case.features @ weights), kind="stable")]
+    hits = case.is_used[np.argsort(-(case.features @ weights), kind="stable")]
     return float((np.cumsum(hits) / np.arange(1, len(hits) + 1))[hits].mean())
 
 
-def _blocks(cases: Sequence[Case]) -> list[list[int]]:
+def _group_by_session(cases: Sequence[TrainingCase]) -> list[list[int]]:
     """Places of the cases, those of a session in runs of a few."""
     sessions: dict[UUID, list[int]] = {}
     for place, case in enumerate(cases):
         sessions.setdefault(case.session_id, []).append(place)
-    return [run for places in sessions.values() for run in _runs(places)]
+    return [run for places in sessions.values() for run in _split_blocks(places)]
 
 
-def _runs(places: list[int]) -> Iterator[list[int]]:
-    for start in range(0, len(places), BLOCK):
-        yield places[start : start + BLOCK]
+def _split_blocks(positions: list[int]) -> Iterator[list[int]]:
+    for start in range(0, len(positions), BLOCK_SIZE):
+        yield positions[start : start + BLOCK_SIZE]
 
 
-def _interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
+def _compute_gain_interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, float]:
     """Student's, over blocks: of few blocks it is as wide as it must be, which drawing them again is not."""
     mean = float(gains.mean())
     left_over = np.array([gains[list(block)].sum() - mean * len(block) for block in blocks])
@@ -181,5 +181,5 @@ def _interval(gains: Floats, blocks: Sequence[Sequence[int]]) -> tuple[float, fl
     if freedom < 1:
         return -math.inf, math.inf
     error = math.sqrt(len(blocks) / freedom * float(left_over @ left_over)) / len(gains)
-    reach = float(import_module("scipy.special").stdtrit(freedom, (1 + SURE) / 2)) * error
+    reach = float(import_module("scipy.special").stdtrit(freedom, (1 + CONFIDENCE_LEVEL) / 2)) * error
     return mean - reach, mean + reach

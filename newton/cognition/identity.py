@@ -3,47 +3,47 @@
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from newton.cognition.render import Block
-from newton.heart.tenets import Identity, Tenet, rendered
+from newton.cognition.render import TextBlock
+from newton.heart.tenets import Identity, Tenet, render_tenet
 
 
-class Presence(NamedTuple):
+class IdentitySection(NamedTuple):
     """What of an identity a context shows, in order, and what its layer has no room for. That is for the person to be
     told: a model that reads of lines which it is not shown can only wonder about them. `gone` are the words of lines
     that hold no more: said again as somebody's words, they would hold again."""
 
     version: int = 0
     shown: tuple[Tenet, ...] = ()
-    unshown: tuple[Tenet, ...] = ()
-    gone: frozenset[str] = frozenset()
+    omitted: tuple[Tenet, ...] = ()
+    removed_texts: frozenset[str] = frozenset()
 
     @property
-    def blocks(self) -> list[Block]:
-        return [Block(rendered(tenet.part, tenet.words), tenet.tokens) for tenet in self.shown]
+    def blocks(self) -> list[TextBlock]:
+        return [TextBlock(render_tenet(tenet.part, tenet.text), tenet.tokens) for tenet in self.shown]
 
     def as_json(self) -> dict[str, object]:
-        return {"version": self.version, "shown": _ids(self.shown), "unshown": _ids(self.unshown)}
+        return {"version": self.version, "shown": _list_ids(self.shown), "unshown": _list_ids(self.omitted)}
 
 
-def room(layers: Mapping[str, int], headers: Mapping[str, int]) -> int:
+def compute_identity_tokens(layers: Mapping[str, int], header_tokens: Mapping[str, int]) -> int:
     """The tokens that the lines of an identity have in a context."""
-    return layers["identity"] - headers["identity"]
+    return layers["identity"] - header_tokens["identity"]
 
 
-def presence(identity: Identity, *, most: int) -> Presence:
+def select_identity_lines(identity: Identity, *, max_tokens: int) -> IdentitySection:
     """The lines that count most, whole, as far as `most` tokens go; it ends before the first one that does not fit.
 
     A shorter one behind that would fit, but then a larger budget could lose a line that a smaller one has.
     """
-    ranked = identity.ranked
+    ranked = identity.by_priority
     kept = 0
     for tenet in ranked:
-        if tenet.tokens > most:
+        if tenet.tokens > max_tokens:
             break
-        most -= tenet.tokens
+        max_tokens -= tenet.tokens
         kept += 1
-    return Presence(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]), identity.gone)
+    return IdentitySection(identity.version, tuple(ranked[:kept]), tuple(ranked[kept:]), identity.removed_texts)
 
 
-def _ids(tenets: tuple[Tenet, ...]) -> list[str]:
+def _list_ids(tenets: tuple[Tenet, ...]) -> list[str]:
     return [str(tenet.tenet_id) for tenet in tenets]

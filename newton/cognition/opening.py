@@ -2,7 +2,7 @@
 
 import re
 
-LONGEST_CLOSING = 120  # characters
+MAX_CLOSING_CHARS = 120  # characters
 
 _HELLO = r"(?:hi|hello|hey|hiya|yo|good (?:morning|afternoon|evening|day))"
 _NAMED = rf"(?:{_HELLO}(?: (?:there|again|all|my friend|to you|[^\W\d_]+))?|dear \w+|morning|evening|greetings)"
@@ -67,32 +67,32 @@ _ASKING = re.compile(
 )
 
 
-def substance(text: str) -> str:
+def strip_greeting(text: str) -> str:
     """The text without greeting, thanks and the words that make a request polite; all of it if nothing else is said."""
     rest = text
     for courtesy in (_OPENING, _ASKING):
-        if found := courtesy.match(_plain(rest)):
+        if found := courtesy.match(_normalize_apostrophes(rest)):
             rest = rest[found.end() :]
     return rest if re.search(r"\w", rest) else text
 
 
-def is_courtesy(text: str) -> bool:
+def is_small_talk(text: str) -> bool:
     """Whether nothing is said but a greeting, thanks or a wish, or that something is right again."""
-    return closes(text) or _ONLY.fullmatch(_plain(text)) is not None
+    return says_resolved(text) or _ONLY.fullmatch(_normalize_apostrophes(text)) is not None
 
 
-def closes(text: str) -> bool:
+def says_resolved(text: str) -> bool:
     """Whether it only says that something is right again: the end of what was asked for, whatever that was.
 
     >>> [closes(text) for text in ("Thanks, that fixed it!", "It works now, but slowly.", "Does it work now?")]
     [True, False, False]
     """
-    if len(text) > LONGEST_CLOSING:
+    if len(text) > MAX_CLOSING_CHARS:
         return False
-    parts = [part for part in _PARTED.split(_plain(text).strip()) if part]
+    parts = [part for part in _PARTED.split(_normalize_apostrophes(text).strip()) if part]
     closing = [_CLOSING.fullmatch(part) is not None for part in parts]
     return any(closing) and all(c or _BESIDE.fullmatch(part) for c, part in zip(closing, parts, strict=True))
 
 
-def _plain(text: str) -> str:
+def _normalize_apostrophes(text: str) -> str:
     return text.replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")

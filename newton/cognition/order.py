@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def arranged(best_first: Sequence[T], profile: Profile, *, when: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
+def arrange(best_first: Sequence[T], profile: Profile, *, sort_key: Callable[[T], tuple[datetime, UUID]]) -> list[T]:
     """The items in the profile's order. `when` says when each happened, and tells apart what happened at once.
 
     Of edges the best stands first, the second best last, and so on inwards. `clustered` needs vectors: see there.
@@ -26,12 +26,12 @@ def arranged(best_first: Sequence[T], profile: Profile, *, when: Callable[[T], t
         case "edges":
             return [*best_first[0::2], *reversed(best_first[1::2])]
         case "chronological":
-            return sorted(best_first, key=when)
+            return sorted(best_first, key=sort_key)
         case "best_first" | "clustered":
             return list(best_first)
 
 
-def clustered(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, alike: float) -> list[UUID]:
+def cluster(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, min_similarity: float) -> list[UUID]:
     """The best leads, what is alike to it follows, best first; then the best of the rest leads. Vectors are unit
     vectors; what has none stands alone."""
     if not vectors:
@@ -43,7 +43,7 @@ def clustered(best_first: Sequence[UUID], vectors: "Mapping[UUID, Vector]", *, a
     for leader in range(len(best_first)):
         if waiting[leader]:
             # one row at a time: a product of the whole with itself waits for the threads of the library
-            group = (matrix @ matrix[leader] >= alike) & waiting
+            group = (matrix @ matrix[leader] >= min_similarity) & waiting
             group[leader] = True  # what has no vector is at least like itself
             ordered += [best_first[place] for place in np.flatnonzero(group).tolist()]
             waiting &= ~group

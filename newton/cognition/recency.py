@@ -6,8 +6,8 @@ Only these may leave the machine, so in doubt there are none.
 import re
 from datetime import datetime
 
-YEARS_AHEAD = 5  # a number further on is hardly a year
-MOST_CHARACTERS = 200  # of a sentence: nobody asks the web at greater length
+MAX_YEARS_AHEAD = 5  # a number further on is hardly a year
+MAX_SENTENCE_CHARS = 200  # of a sentence: nobody asks the web at greater length
 
 # What says by itself that news are wanted.
 _NEWS = r"\b(?:news|headlines?|breaking|weather forecast|stock price|exchange rate|up[- ]to[- ]date)\b"
@@ -62,7 +62,7 @@ _LOCAL = re.compile("|".join((_OWN_THING, _TOLD, _OWN)), re.IGNORECASE)
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n")
 
 
-def news_asked(text: str, *, now: datetime) -> str:
+def find_news_questions(text: str, *, now: datetime) -> str:
     """Those sentences of an input that ask for what is of these days; empty when none does.
 
     >>> at = datetime(2026, 11, 21)
@@ -70,15 +70,15 @@ def news_asked(text: str, *, now: datetime) -> str:
     ('What is the latest Python release?', '')
     """
     sentences = (sentence.strip() for sentence in _SENTENCE.split(text))
-    return " ".join(s for s in sentences if len(s) <= MOST_CHARACTERS and _asks(_POLITE.sub("tell", s), now.year))
+    return " ".join(s for s in sentences if len(s) <= MAX_SENTENCE_CHARS and _asks_for_news(_POLITE.sub("tell", s), now.year))
 
 
-def _asks(sentence: str, year: int) -> bool:
+def _asks_for_news(sentence: str, year: int) -> bool:
     if not _ASKS.search(sentence) or _PRIVATE.search(sentence.removeprefix("tell")):
         return False
     if _PLAIN.search(sentence) or _LATEST.search(_LOCAL.sub(" ", sentence)):
         return True
-    late = any(year <= int(hit[1] or hit[2]) <= year + YEARS_AHEAD for hit in _YEAR.finditer(sentence))
+    late = any(year <= int(hit[1] or hit[2]) <= year + MAX_YEARS_AHEAD for hit in _YEAR.finditer(sentence))
     if not late and not _DAYS.search(sentence):
         return False
     return bool(_WORLD.search(sentence) or _THERE.search(sentence))

@@ -8,11 +8,11 @@ import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from newton.memory.memory import Count
-from newton.memory.representations import bullet, day_in_front
+from newton.memory.memory import TokenCounter
+from newton.memory.representations import to_bullet, date_prefix
 
 # The sections in order. A frame's header carries its name, so it is made with the frame.
-TITLES: Mapping[str, str] = {
+SECTION_TITLES: Mapping[str, str] = {
     "identity": "Identity",
     "censors": "Active Constraints",
     "frame": "Current Approach",
@@ -29,39 +29,39 @@ TITLES: Mapping[str, str] = {
     "note": "Note",
 }
 
-LASTING = ("identity", "censors")
+INPUT_INDEPENDENT_LAYERS = ("identity", "censors")
 
 # In these sections what is of a day stands under it, and does not say it again.
-BY_DAY = frozenset({"episodes"})
+LAYERS_BY_DAY = frozenset({"episodes"})
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class TextBlock:
     """A piece of the context: its text, which is whole lines, and the tokens it costs."""
 
     text: str
     tokens: int
 
 
-def header(layer: str) -> str:
-    return f"## {TITLES[layer]}\n" if TITLES[layer] else ""
+def render_header(layer: str) -> str:
+    return f"## {SECTION_TITLES[layer]}\n" if SECTION_TITLES[layer] else ""
 
 
-def halves(context: str) -> tuple[str, str]:
+def split_by_input_dependence(context: str) -> tuple[str, str]:
     """The sections of a context that hold whatever the input is, and those that were made for it.
 
     >>> halves("## Identity\\n- I am Ada.\\n## Note\\n- Be sure.\\n")
     ('## Identity\\n- I am Ada.\\n', '## Note\\n- Be sure.\\n')
     """
     lines = context.splitlines(keepends=True)
-    lasting = {header(layer) for layer in LASTING}
+    lasting = {render_header(layer) for layer in INPUT_INDEPENDENT_LAYERS}
     end = next((n for n, line in enumerate(lines) if line.startswith("## ") and line not in lasting), len(lines))
     return "".join(lines[:end]), "".join(lines[end:])
 
 
-def headers(count: Count) -> dict[str, int]:
+def count_header_tokens(count_tokens: TokenCounter) -> dict[str, int]:
     """Tokens of each section's header."""
-    return {layer: count(header(layer)) for layer in TITLES}
+    return {layer: count_tokens(render_header(layer)) for layer in SECTION_TITLES}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,26 +69,26 @@ class DayTokens:
     """What a day costs: as a heading, and in front of a line. Both are the same for every day and every line."""
 
     heading: int
-    in_front: int
+    prefix: int
 
 
 @functools.lru_cache(maxsize=4)
-def day_tokens(count: Count) -> DayTokens:
+def count_day_tokens(count_tokens: TokenCounter) -> DayTokens:
     day = "2000-01-01"
-    return DayTokens(count(_heading(day)), count(bullet(f"{day_in_front(day)}a")) - count(bullet("a")))
+    return DayTokens(count_tokens(_format_day_heading(day)), count_tokens(to_bullet(f"{date_prefix(day)}a")) - count_tokens(to_bullet("a")))
 
 
-def under(day: str, tokens: DayTokens) -> Block:
+def render_day_heading(day: str, tokens: DayTokens) -> TextBlock:
     """The heading of what is of that day."""
-    return Block(_heading(day), tokens.heading)
+    return TextBlock(_format_day_heading(day), tokens.heading)
 
 
-def _heading(day: str) -> str:
+def _format_day_heading(day: str) -> str:
     return f"{day}:\n"
 
 
 @functools.lru_cache(maxsize=256)
-def approach(name: str, questions: tuple[str, ...], censors: tuple[str, ...] = (), *, count: Count, most: int) -> Block:
+def render_frame_section(frame: str, questions: tuple[str, ...], censors: tuple[str, ...] = (), *, count_tokens: TokenCounter, max_tokens: int) -> TextBlock:
     """The frame's section within `most` tokens: with its censors and as many of its questions as fit, or empty.
 
     Remembered, because counting tokens is too slow to be done for every context.
@@ -97,22 +97,22 @@ def approach(name: str, questions: tuple[str, ...], censors: tuple[str, ...] = (
     for kept, barred in (*tries, (0, ())):
         asked = f"Consider: {' '.join(questions[:kept])}\n" if kept else ""
         avoided = f"Constraints: {' '.join(barred)}\n" if barred else ""
-        text = f"## {TITLES['frame']}: {name}\n{asked}{avoided}"
-        if (tokens := count(text)) <= most:
-            return Block(text, tokens)
-    return Block("", 0)
+        text = f"## {SECTION_TITLES['frame']}: {frame}\n{asked}{avoided}"
+        if (tokens := count_tokens(text)) <= max_tokens:
+            return TextBlock(text, tokens)
+    return TextBlock("", 0)
 
 
-def item(line: str, tokens: int) -> Block:
-    return Block(bullet(line), tokens)
+def render_item(line: str, tokens: int) -> TextBlock:
+    return TextBlock(to_bullet(line), tokens)
 
 
-def render(sections: Mapping[str, Sequence[Block]], *, header_tokens: Mapping[str, int]) -> Block:
+def render(sections: Mapping[str, Sequence[TextBlock]], *, header_tokens: Mapping[str, int]) -> TextBlock:
     """All sections that hold something, in order, under their headers."""
-    blocks: list[Block] = []
-    for layer in TITLES:
+    blocks: list[TextBlock] = []
+    for layer in SECTION_TITLES:
         if held := [block for block in sections.get(layer, ()) if block.text]:
-            if layer != "frame" and TITLES[layer]:
-                blocks.append(Block(header(layer), header_tokens[layer]))
+            if layer != "frame" and SECTION_TITLES[layer]:
+                blocks.append(TextBlock(render_header(layer), header_tokens[layer]))
             blocks += held
-    return Block("".join(block.text for block in blocks), sum(block.tokens for block in blocks))
+    return TextBlock("".join(block.text for block in blocks), sum(block.tokens for block in blocks))

@@ -7,28 +7,28 @@ from datetime import datetime
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.cognition.assemble import Assembly, assemble, composed
-from newton.cognition.bundle import Considered
-from newton.cognition.fill import Detail, Placed
-from newton.cognition.score import FEATURES, NEUTRALS, Scored, rescored
-from newton.cognition.trace import Kept, Stored, checksum
+from newton.cognition.assemble import AssemblyResult, assemble, compose
+from newton.cognition.bundle import ScoredCandidate
+from newton.cognition.fill import DetailLevel, Placement
+from newton.cognition.score import FEATURE_NAMES, NEUTRAL_FEATURES, ScoredMemory, score_from_features
+from newton.cognition.trace import StoredCandidate, StoredBundle, compute_checksum
 from newton.content.profiles import Profile
-from newton.memory.lookup import short
-from newton.memory.memory import Forms
-from newton.memory.recall import Found
+from newton.memory.lookup import short_id
+from newton.memory.memory import ShortForms
+from newton.memory.recall import RetrievedMemory
 
-NEAR = 1e-6  # relative; so much of a score is lost in its four bytes
+SCORE_TOLERANCE = 1e-6  # relative; so much of a score is lost in its four bytes
 
 
-class Remembered(NamedTuple):
+class MemoryHistory(NamedTuple):
     """What is known of a memory: what it is now, every form it has had, the present one last, and its sources."""
 
-    found: Found
-    forms: Sequence[Forms]
+    found: RetrievedMemory
+    forms: Sequence[ShortForms]
     sources: tuple[UUID, ...]
 
 
-class Difference(NamedTuple):
+class ReplayMismatch(NamedTuple):
     """What does not come out as it is stored. `what` names it, `why` says in words what was and what is."""
 
     what: str
@@ -36,7 +36,7 @@ class Difference(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Replay:
+class ReplayResult:
     """A bundle made once more. What is said of it (when, for which input, tokens, items) is as it is stored.
     `differences` are what kept it from coming out the same; `since` is what has changed since it was made and did not
     matter, for all of it is stored."""
@@ -47,7 +47,7 @@ class Replay:
     tokens: int
     items: int
     text: str
-    differences: tuple[Difference, ...]
+    differences: tuple[ReplayMismatch, ...]
     since: tuple[str, ...]
 
     @property
@@ -56,168 +56,168 @@ class Replay:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Today:
+class CurrentRules:
     """What a bundle would be made by today: the edition of the code, the frame, the profile. None: there is none."""
 
-    rules: str
+    rules_hash: str
     frame_edition: str | None
     profile: Profile | None
 
 
-def then(kept: Kept, known: Remembered) -> Found | None:
+def restore_memory(stored_candidate: StoredCandidate, history: MemoryHistory) -> RetrievedMemory | None:
     """The memory as the bundle saw it; None when it has no form of those words any more."""
-    matching = _matching(kept, known)
+    matching = _match_forms(stored_candidate, history)
     if not matching:
         return None
-    return known.found._replace(
-        state=kept.state,
-        outcome=kept.outcome,
-        quarantined=kept.quarantined,
+    return history.found._replace(
+        state=stored_candidate.state,
+        outcome=stored_candidate.outcome,
+        quarantined=stored_candidate.quarantined,
         micro=matching[-1].micro,
         summary=matching[-1].summary,
-        micro_tokens=kept.micro_tokens,
-        summary_tokens=kept.summary_tokens,
+        micro_tokens=stored_candidate.micro_tokens,
+        summary_tokens=stored_candidate.summary_tokens,
     )
 
 
-def features_of(kept: Kept, names: Sequence[str]) -> tuple[float, ...]:
+def align_features(stored_candidate: StoredCandidate, names: Sequence[str]) -> tuple[float, ...]:
     """Its features in the order of today. One that was not known then counts as neutral."""
-    given = dict(zip(names, kept.features, strict=True))
-    return tuple(given.get(name, NEUTRALS[name]) for name in FEATURES)
+    given = dict(zip(names, stored_candidate.features, strict=True))
+    return tuple(given.get(name, NEUTRAL_FEATURES[name]) for name in FEATURE_NAMES)
 
 
-def replayed(stored: Stored, memories: Mapping[UUID, Remembered], today: Today) -> Replay:
+def replay_bundle(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory], current_rules: CurrentRules) -> ReplayResult:
     """Scores, refuses, fills, orders and renders what is stored, and compares with the text and the verdicts."""
-    lost = tuple(_lost(stored, memories))
-    made = _made(stored, memories)
+    lost = tuple(_find_lost_memories(stored, histories))
+    made = _rebuild(stored, histories)
     differences = (
         *lost,
-        *_numbers(stored, made),
-        *_scores(stored, made),
-        *_verdicts(stored, made),
-        *_text(stored.text, made.page.text),
+        *_compare_numbers(stored, made),
+        *_compare_scores(stored, made),
+        *_compare_verdicts(stored, made),
+        *_compare_text(stored.text, made.block.text),
     )
-    since = tuple(_since(stored, today))
+    since = tuple(_list_changes_since(stored, current_rules))
     if differences and not lost and not since:
         differences += (
-            Difference("bundle", "nothing that it was made from has changed: what is stored of it must have been"),
+            ReplayMismatch("bundle", "nothing that it was made from has changed: what is stored of it must have been"),
         )
-    return Replay(
+    return ReplayResult(
         bundle_id=stored.bundle_id,
         created_at=stored.created_at,
         input=stored.input,
         tokens=stored.tokens,
         items=sum(kept.detail is not None for kept in stored.candidates),
-        text=made.page.text,
+        text=made.block.text,
         differences=differences,
         since=since,
     )
 
 
-def _made(stored: Stored, memories: Mapping[UUID, Remembered]) -> Assembly:
-    setting = stored.trace.setting
-    focus = [_found(kept, memories) for kept in stored.focus]
+def _rebuild(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> AssemblyResult:
+    setting = stored.trace.assembly_input
+    focus = [_restore_if_kept(kept, histories) for kept in stored.focus]
     if stored.trace.update:
-        return composed(_chosen(stored, memories), setting, focus=[found for found in focus if found])
+        return compose(_restore_candidates(stored, histories), setting, focus=[found for found in focus if found])
     scored = [
-        rescored(_with_evidence(found, features), features, setting.profile)
+        score_from_features(_with_evidence(found, features), features, setting.profile)
         for kept in stored.candidates
-        if (found := _found(kept, memories))
-        for features in [features_of(kept, stored.trace.features)]
+        if (found := _restore_if_kept(kept, histories))
+        for features in [align_features(kept, stored.trace.features)]
     ]
     # what stood in focus is stored as it stood; it is taken in from the last one back
     return assemble(scored, replace(setting, focus=[found for found in reversed(focus) if found]))
 
 
-def _chosen(stored: Stored, memories: Mapping[UUID, Remembered]) -> list[Considered]:
+def _restore_candidates(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> list[ScoredCandidate]:
     """The candidates with their verdicts: what an update chose rests on the bundle that it continues, and is not chosen
     once more."""
     return [
-        Considered(
-            Scored(found, features_of(kept, stored.trace.features), kept.score),
-            Placed(kept.memory_id, kept.detail, kept.tokens, kept.reason),
+        ScoredCandidate(
+            ScoredMemory(found, align_features(kept, stored.trace.features), kept.score),
+            Placement(kept.memory_id, kept.detail, kept.tokens, kept.reason),
         )
         for kept in stored.candidates
-        if (found := _found(kept, memories))
+        if (found := _restore_if_kept(kept, histories))
     ]
 
 
-def _with_evidence(found: Found, features: tuple[float, ...]) -> Found:
-    named = dict(zip(FEATURES, features, strict=True))
+def _with_evidence(found: RetrievedMemory, features: tuple[float, ...]) -> RetrievedMemory:
+    named = dict(zip(FEATURE_NAMES, features, strict=True))
     return found._replace(similarity=named["cosine"], lexical=named["lexical"], relevance=named["similarity"])
 
 
-def _found(kept: Kept, memories: Mapping[UUID, Remembered]) -> Found | None:
-    known = memories.get(kept.memory_id)
-    return known and then(kept, known)
+def _restore_if_kept(stored_candidate: StoredCandidate, histories: Mapping[UUID, MemoryHistory]) -> RetrievedMemory | None:
+    known = histories.get(stored_candidate.memory_id)
+    return known and restore_memory(stored_candidate, known)
 
 
-def _matching(kept: Kept, known: Remembered) -> list[Forms]:
-    return [form for form in known.forms if checksum(form.micro, form.summary) == kept.words]
+def _match_forms(stored_candidate: StoredCandidate, history: MemoryHistory) -> list[ShortForms]:
+    return [form for form in history.forms if compute_checksum(form.micro, form.summary) == stored_candidate.checksum]
 
 
-def _lost(stored: Stored, memories: Mapping[UUID, Remembered]) -> Iterator[Difference]:
+def _find_lost_memories(stored: StoredBundle, histories: Mapping[UUID, MemoryHistory]) -> Iterator[ReplayMismatch]:
     """Memories that cannot be told any more as the bundle told them."""
     for kept in (*stored.candidates, *stored.focus):
-        name = f"memory {short(kept.memory_id)}"
-        known = memories.get(kept.memory_id)
+        name = f"memory {short_id(kept.memory_id)}"
+        known = histories.get(kept.memory_id)
         if known is None:
-            yield Difference(name, "it is gone: it was forgotten")
-        elif not (matching := _matching(kept, known)):
-            yield Difference(name, "the words it had then are gone: they were erased, or changed in the database")
+            yield ReplayMismatch(name, "it is gone: it was forgotten")
+        elif not (matching := _match_forms(kept, known)):
+            yield ReplayMismatch(name, "the words it had then are gone: they were erased, or changed in the database")
         elif not any((f.micro_tokens, f.summary_tokens) == (kept.micro_tokens, kept.summary_tokens) for f in matching):
             cost = f"{kept.micro_tokens} and {kept.summary_tokens}"
-            yield Difference(name, f"its forms are stored as {cost} tokens, and cost {_cost(matching[-1])}")
+            yield ReplayMismatch(name, f"its forms are stored as {cost} tokens, and cost {_format_cost(matching[-1])}")
 
 
-def _cost(form: Forms) -> str:
-    return f"{form.micro_tokens} and {form.summary_tokens}"
+def _format_cost(forms: ShortForms) -> str:
+    return f"{forms.micro_tokens} and {forms.summary_tokens}"
 
 
-def _numbers(stored: Stored, made: Assembly) -> Iterator[Difference]:
-    setting, trace = stored.trace.setting, stored.trace
+def _compare_numbers(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
+    setting, trace = stored.trace.assembly_input, stored.trace
     pairs: Sequence[tuple[str, object, object]] = (
-        ("tokens", stored.tokens, made.page.tokens),
+        ("tokens", stored.tokens, rebuilt.block.tokens),
         ("budget", stored.budget, setting.budget.total),
         ("profile", stored.profile, setting.profile.name),
-        ("frame", stored.frame, trace.frame.frame),
+        ("frame", stored.frame, trace.frame_choice.frame),
         *(
             (f"layer {name}", (trace.layers[name].budget, trace.layers[name].used), (layer.budget, layer.used))
-            for name, layer in made.layers.items()
+            for name, layer in rebuilt.layers.items()
             if name in trace.layers
         ),
     )
     for name, was, now in pairs:
         if was != now:
-            yield Difference(name, f"stored as {was}, comes out as {now}")
-    if trace.layers.keys() != made.layers.keys():
-        yield Difference("layers", f"stored {', '.join(trace.layers)}; there are {', '.join(made.layers)}")
+            yield ReplayMismatch(name, f"stored as {was}, comes out as {now}")
+    if trace.layers.keys() != rebuilt.layers.keys():
+        yield ReplayMismatch("layers", f"stored {', '.join(trace.layers)}; there are {', '.join(rebuilt.layers)}")
 
 
-def _scores(stored: Stored, made: Assembly) -> Iterator[Difference]:
-    scores = {c.memory_id: c.score for c in made.candidates}
+def _compare_scores(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
+    scores = {c.memory_id: c.score for c in rebuilt.candidates}
     for kept in stored.candidates:
         now = scores.get(kept.memory_id)
-        if now is not None and abs(now - kept.score) > NEAR * max(abs(kept.score), 1e-3):
-            name = f"score of {_name(kept, made)}"
-            yield Difference(name, f"stored as {kept.score:.6f}, its features and the weights make {now:.6f}")
+        if now is not None and abs(now - kept.score) > SCORE_TOLERANCE * max(abs(kept.score), 1e-3):
+            name = f"score of {_format_name(kept, rebuilt)}"
+            yield ReplayMismatch(name, f"stored as {kept.score:.6f}, its features and the weights make {now:.6f}")
 
 
-def _verdicts(stored: Stored, made: Assembly) -> Iterator[Difference]:
-    verdicts = {c.memory_id: f"{verdict(c.detail, c.reason)}, {c.tokens} tokens" for c in made.candidates}
+def _compare_verdicts(stored: StoredBundle, rebuilt: AssemblyResult) -> Iterator[ReplayMismatch]:
+    verdicts = {c.memory_id: f"{format_verdict(c.detail, c.reason)}, {c.tokens} tokens" for c in rebuilt.candidates}
     for kept in stored.candidates:
-        was = f"{verdict(kept.detail, kept.reason)}, {kept.tokens} tokens"
+        was = f"{format_verdict(kept.detail, kept.reason)}, {kept.tokens} tokens"
         now = verdicts.get(kept.memory_id)
         if now is not None and now != was:
-            yield Difference(f"verdict on {_name(kept, made)}", f"was {was}, comes out as {now}")
+            yield ReplayMismatch(f"verdict on {_format_name(kept, rebuilt)}", f"was {was}, comes out as {now}")
 
 
-def _name(kept: Kept, made: Assembly) -> str:
-    micro = next((c.scored.found.micro for c in made.candidates if c.memory_id == kept.memory_id), "")
-    return f"{short(kept.memory_id)} ({micro})"
+def _format_name(stored_candidate: StoredCandidate, rebuilt: AssemblyResult) -> str:
+    micro = next((c.scored.found.micro for c in rebuilt.candidates if c.memory_id == stored_candidate.memory_id), "")
+    return f"{short_id(stored_candidate.memory_id)} ({micro})"
 
 
-def verdict(detail: Detail | None, reason: str) -> str:
+def format_verdict(detail: DetailLevel | None, reason: str) -> str:
     """
     >>> verdict("micro", "no room left for more"), verdict(None, "no room left")
     ('in, as micro (no room left for more)', 'out (no room left)')
@@ -225,26 +225,26 @@ def verdict(detail: Detail | None, reason: str) -> str:
     return f"in, as {detail} ({reason})" if detail else f"out ({reason})"
 
 
-def _text(was: str, now: str) -> Iterator[Difference]:
-    if was != now:
-        lines = difflib.unified_diff(was.splitlines(), now.splitlines(), "stored", "replayed", n=1, lineterm="")
-        yield Difference("text", "\n".join(lines) or "they differ in how lines end")
+def _compare_text(stored_text: str, rebuilt_text: str) -> Iterator[ReplayMismatch]:
+    if stored_text != rebuilt_text:
+        lines = difflib.unified_diff(stored_text.splitlines(), rebuilt_text.splitlines(), "stored", "replayed", n=1, lineterm="")
+        yield ReplayMismatch("text", "\n".join(lines) or "they differ in how lines end")
 
 
-def _since(stored: Stored, today: Today) -> Iterator[str]:
+def _list_changes_since(stored: StoredBundle, current_rules: CurrentRules) -> Iterator[str]:
     """What has changed of that by which it was made. All of it is stored, so it changes only what would come today."""
-    if stored.trace.rules != today.rules:
-        yield f"the code has changed: its rules were edition {stored.trace.rules}, they are {today.rules}"
-    if stored.trace.frame_edition != today.frame_edition:
-        yield f"the frame {stored.frame} {'has changed' if today.frame_edition else 'is gone'}"
-    was = stored.trace.setting.profile
-    if today.profile is None:
+    if stored.trace.rules_hash != current_rules.rules_hash:
+        yield f"the code has changed: its rules were edition {stored.trace.rules_hash}, they are {current_rules.rules_hash}"
+    if stored.trace.frame_edition != current_rules.frame_edition:
+        yield f"the frame {stored.frame} {'has changed' if current_rules.frame_edition else 'is gone'}"
+    was = stored.trace.assembly_input.profile
+    if current_rules.profile is None:
         yield f"the profile {was.name} is gone"
-    elif changed := changes(was, today.profile):
+    elif changed := diff_profiles(was, current_rules.profile):
         yield f"the profile {was.name} has changed: {'; '.join(changed)}"
 
 
-def changes(was: Profile, now: Profile) -> list[str]:
+def diff_profiles(previous: Profile, current: Profile) -> list[str]:
     """What one profile says otherwise than another."""
-    before, after = was.model_dump(), now.model_dump()
+    before, after = previous.model_dump(), current.model_dump()
     return [f"{name} was {before[name]}, is {after.get(name)}" for name in before if before[name] != after.get(name)]

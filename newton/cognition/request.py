@@ -5,38 +5,38 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from newton.cognition.filters import Filters
-from newton.memory.recall import Found
+from newton.cognition.filters import ContextFilters
+from newton.memory.recall import RetrievedMemory
 
-NO_FILTERS = Filters()
+NO_FILTERS = ContextFilters()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class InView:
+class SentMessages:
     """The part of a session that is sent as conversation anyway: its lines from `first` on, but for the `unsent`. Those
     that a branch begins with are in the sessions that it descends from: from a place to a place of each."""
 
     session_id: UUID
-    first: int
-    unsent: Set[int] = frozenset()
-    inherited: Sequence[tuple[UUID, int, int]] = ()
+    first_position: int
+    unsent_positions: Set[int] = frozenset()
+    inherited_ranges: Sequence[tuple[UUID, int, int]] = ()
 
-    def holds(self, found: Found) -> bool:
-        if found.place is None or not self._own(found.thread, found.place):
+    def contains(self, found: RetrievedMemory) -> bool:
+        if found.position is None or not self._is_own_position(found.thread_id, found.position):
             return False
-        return self.covers(found.place, found.place)
+        return self.covers(found.position, found.position)
 
-    def _own(self, thread: UUID | None, place: int) -> bool:
-        inherited = any(thread == other and first <= place <= last for other, first, last in self.inherited)
-        return thread == self.session_id or inherited
+    def _is_own_position(self, thread_id: UUID | None, position: int) -> bool:
+        inherited = any(thread_id == other and first <= position <= last for other, first, last in self.inherited_ranges)
+        return thread_id == self.session_id or inherited
 
     def covers(self, first: int, last: int) -> bool:
         """Whether all lines of the session from one to another are sent."""
-        return first >= self.first and self.unsent.isdisjoint(range(first, last + 1))
+        return first >= self.first_position and self.unsent_positions.isdisjoint(range(first, last + 1))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Request:
+class ContextBuildRequest:
     """One input that wants a context of at most `tokens`.
 
     `frame` and `profile` force what is otherwise chosen. With `adapt` a plain input gets less than `tokens`. `as_of`
@@ -48,12 +48,12 @@ class Request:
     agent_id: UUID
     input: str
     tokens: int
-    adapt: bool = False
+    adaptive_budget: bool = False
     frame: str | None = None
     profile: str | None = None
     session_id: UUID | None = None
-    in_view: InView | None = None
-    itself: UUID | None = None
+    sent_messages: SentMessages | None = None
+    input_memory_id: UUID | None = None
     as_of: datetime | None = None
-    filters: Filters = NO_FILTERS
+    filters: ContextFilters = NO_FILTERS
     additional: str | None = None

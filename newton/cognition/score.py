@@ -11,12 +11,12 @@ from typing import NamedTuple
 from uuid import UUID
 
 from newton.content.frames import Frame
-from newton.content.profiles import Boosts, Clock, Profile
+from newton.content.profiles import ScoreBoosts, DecayClock, Profile
 from newton.memory.memory import Outcome
-from newton.memory.recall import Found
+from newton.memory.recall import RetrievedMemory
 
 # Where each kind is shown.
-LAYER_OF: Mapping[str, str] = {
+LAYER_BY_KIND: Mapping[str, str] = {
     "fact": "facts",
     "passage": "facts",
     "procedure": "procedures",
@@ -30,13 +30,13 @@ LAYER_OF: Mapping[str, str] = {
 }
 
 # A procedure's own outcome is what its record says of it.
-RECORDS: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
+OUTCOME_BY_STATE: Mapping[str, Outcome] = {"EFFECTIVE": "success", "INEFFECTIVE": "failure"}
 
-NEUTRAL = 1.0  # what an unknown feature counts: it neither helps nor hurts
-MIDDLING = 0.5  # the same where the scale runs from bad to good, as of salience and success
+NEUTRAL_FACTOR = 1.0  # what an unknown feature counts: it neither helps nor hurts
+NEUTRAL_SHARE = 0.5  # the same where the scale runs from bad to good, as of salience and success
 
 # The features of a memory, in the order in which they are kept. The last two are as they are, for formulas.
-FEATURES = (
+FEATURE_NAMES = (
     "similarity",
     "cosine",
     "lexical",
@@ -54,21 +54,21 @@ FEATURES = (
     "access_count",
 )
 # What a feature counts of a memory of which nothing is known.
-NEUTRALS: Mapping[str, float] = {
-    **dict.fromkeys(FEATURES, NEUTRAL),
-    "salience": MIDDLING,
-    "success_rate": MIDDLING,
+NEUTRAL_FEATURES: Mapping[str, float] = {
+    **dict.fromkeys(FEATURE_NAMES, NEUTRAL_FACTOR),
+    "salience": NEUTRAL_SHARE,
+    "success_rate": NEUTRAL_SHARE,
     "timely": 0.0,
     "age_h": 0.0,
     "access_count": 0.0,
 }
-_SECONDS_AN_HOUR = 3_600
+_SECONDS_PER_HOUR = 3_600
 _WORD = re.compile(r"\w+")
 
 Combine = Callable[[Sequence[float]], float]
 
 
-class Trials(NamedTuple):
+class TrialCounts(NamedTuple):
     """How often something was tried, and how often that went well."""
 
     successes: int
@@ -77,11 +77,11 @@ class Trials(NamedTuple):
     @property
     def rate(self) -> float:
         """The share of successes; of what was never tried, neither good nor bad."""
-        return self.successes / self.applications if self.applications > 0 else MIDDLING
+        return self.successes / self.applications if self.applications > 0 else NEUTRAL_SHARE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bearing:
+class QuerySignals:
     """What is known of memories for this input beside themselves. What is not known is neutral.
 
     `keywords` are words of the input, in lower case; `mentioned` is what it names; `steps` is how many relations lead
@@ -89,82 +89,82 @@ class Bearing:
     """
 
     keywords: frozenset[str] = frozenset()
-    mentioned: frozenset[UUID] = frozenset()
+    mentioned_ids: frozenset[UUID] = frozenset()
     salience: Mapping[UUID, float] = field(default_factory=dict[UUID, float])
-    trials: Mapping[UUID, Trials] = field(default_factory=dict[UUID, Trials])
-    steps: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
-    timely: frozenset[UUID] = frozenset()
+    trials: Mapping[UUID, TrialCounts] = field(default_factory=dict[UUID, TrialCounts])
+    hops: Mapping[UUID, int] = field(default_factory=dict[UUID, int])
+    timely_ids: frozenset[UUID] = frozenset()
 
 
-UNKNOWN = Bearing()
+NO_SIGNALS = QuerySignals()
 
 
 # Features are as exact as a float of four bytes before anything is made of them: so many bytes keep them, and what is
 # made of the kept ones is what was made of them then.
-_KEPT = struct.Struct(f"<{len(FEATURES)}f")
+_STORED_FLOATS = struct.Struct(f"<{len(FEATURE_NAMES)}f")
 
 
-class Scored(NamedTuple):
+class ScoredMemory(NamedTuple):
     """A memory with its features in about [0, 1], and the score the profile makes of them."""
 
-    found: Found
+    found: RetrievedMemory
     features: tuple[float, ...]
     score: float
 
     @property
     def layer(self) -> str:
-        return LAYER_OF[self.found.kind]
+        return LAYER_BY_KIND[self.found.kind]
 
 
-def rescored(found: Found, features: tuple[float, ...], profile: Profile) -> Scored:
+def score_from_features(found: RetrievedMemory, features: tuple[float, ...], profile: Profile) -> ScoredMemory:
     """The memory with the score that the profile makes of features that are known."""
-    return Scored(found, features, combiner(profile)(features))
+    return ScoredMemory(found, features, create_combiner(profile)(features))
 
 
-def scorer(
-    *, profile: Profile, now: datetime, frame: Frame | None = None, bearing: Bearing = UNKNOWN
-) -> Callable[[Found], Scored]:
+def create_scorer(
+    *, profile: Profile, now: datetime, frame: Frame | None = None, signals: QuerySignals = NO_SIGNALS
+) -> Callable[[RetrievedMemory], ScoredMemory]:
     """How this profile scores a memory at this moment; a frame lends its priorities. Every score is finite."""
-    left, usage = profile.recency.left_after, profile.usage
+    left, usage = profile.recency.remaining_after_hours, profile.usage
     outcomes, without = dict(profile.outcome), profile.outcome.none
-    priorities = {kind: frame.priority(kind) for kind in LAYER_OF} if frame else {}
-    clock, combine = _clock(profile.recency.clock), combiner(profile)
-    boosted = _boosted(profile.boosts, bearing)
-    salience, trials, steps = _salience(profile.boosts, bearing), bearing.trials, bearing.steps
-    timely = bearing.timely
+    priorities = {kind: frame.priority(kind) for kind in LAYER_BY_KIND} if frame else {}
+    clock, combine = _select_clock(profile.recency.clock), create_combiner(profile)
+    boosted = _create_boost(profile.boosts, signals)
+    salience, trials, steps = _create_salience(profile.boosts, signals), signals.trials, signals.hops
+    timely = signals.timely_ids
 
-    def scored(found: Found) -> Scored:
-        hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_AN_HOUR
+    def scored(found: RetrievedMemory) -> ScoredMemory:
+        hours = max((now - clock(found)).total_seconds(), 0.0) / _SECONDS_PER_HOUR
         precise = (
             boosted(found, hours),
             found.similarity,
             found.lexical,
-            priorities.get(found.kind, NEUTRAL),
+            priorities.get(found.kind, NEUTRAL_FACTOR),
             left(hours),
-            found.matters,
+            found.effective_importance,
             salience(found),
-            outcomes.get(RECORDS.get(found.state, found.outcome) or "none", without),
-            usage.of(found.uses),
-            NEUTRAL if found.confidence is None else found.confidence,
-            trials[found.memory_id].rate if trials and found.memory_id in trials else MIDDLING,
-            1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL,
+            outcomes.get(OUTCOME_BY_STATE.get(found.state, found.outcome) or "none", without),
+            usage.factor_for(found.uses),
+            NEUTRAL_FACTOR if found.confidence is None else found.confidence,
+            trials[found.memory_id].rate if trials and found.memory_id in trials else NEUTRAL_SHARE,
+            1 / max(steps.get(found.memory_id, 1), 1) if steps else NEUTRAL_FACTOR,
             float(found.memory_id in timely),
             hours,
             float(found.uses),
         )
-        features = _KEPT.unpack(_KEPT.pack(*precise))
-        return Scored(found, features, combine(features))
+        features = _STORED_FLOATS.unpack(_STORED_FLOATS.pack(*precise))
+        return ScoredMemory(found, features, combine(features))
 
     return scored
 
 
-def combiner(profile: Profile) -> Combine:
+def create_combiner(profile: Profile) -> Combine:
     """How the profile makes one finite number of the features. Raises InputError for an expression that is none."""
     if profile.expression is not None:
         # CEL takes a quarter of a second to load, and hardly a profile has an expression
-        compute = import_module("newton.cognition.formula").formula(profile.expression, FEATURES)
-        return lambda features: compute(dict(zip(FEATURES, features, strict=True)))
-    weights = [(FEATURES.index(name), weight) for name, weight in profile.weights.given.items()]
+        compute = import_module("newton.cognition.formula").formula(profile.expression, FEATURE_NAMES)
+        return lambda features: compute(dict(zip(FEATURE_NAMES, features, strict=True)))
+    weights = [(FEATURE_NAMES.index(name), weight) for name, weight in profile.weights.nonzero.items()]
     if profile.combine == "product":
         return lambda features: math.prod([max(features[place], 0.0) ** weight for place, weight in weights])
     return lambda features: sum([features[place] * weight for place, weight in weights])
@@ -172,55 +172,55 @@ def combiner(profile: Profile) -> Combine:
 
 def check_expression(expression: str) -> None:
     """Nothing, if a profile can score by it. Raises InputError that says what is wrong and what to do."""
-    import_module("newton.cognition.formula").check(expression, FEATURES)
+    import_module("newton.cognition.formula").check(expression, FEATURE_NAMES)
 
 
-def contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:
+def compute_contributions(features: Sequence[float], profile: Profile) -> dict[str, float]:
     """What each feature that counts gave to the score: its weighted value in a sum, its factor in a product; in an
     expression, how much less the score would be if nothing were known of it."""
     if profile.expression is not None:
-        return _effects(features, profile)
-    given = [(name, features[FEATURES.index(name)], weight) for name, weight in profile.weights.given.items()]
+        return _compute_ablations(features, profile)
+    given = [(name, features[FEATURE_NAMES.index(name)], weight) for name, weight in profile.weights.nonzero.items()]
     if profile.combine == "product":
         return {name: max(feature, 0.0) ** weight for name, feature, weight in given}
     return {name: feature * weight for name, feature, weight in given}
 
 
-def _effects(features: Sequence[float], profile: Profile) -> dict[str, float]:
-    combine = combiner(profile)
+def _compute_ablations(features: Sequence[float], profile: Profile) -> dict[str, float]:
+    combine = create_combiner(profile)
     score = combine(features)
-    named = [name for name in FEATURES if name in _WORD.findall(profile.expression or "")]
+    named = [name for name in FEATURE_NAMES if name in _WORD.findall(profile.expression or "")]
     without = {
-        name: combine([NEUTRALS[name] if name == other else f for other, f in zip(FEATURES, features, strict=True)])
+        name: combine([NEUTRAL_FEATURES[name] if name == other else f for other, f in zip(FEATURE_NAMES, features, strict=True)])
         for name in named
     }
     return {name: score - rest for name, rest in without.items()}
 
 
-def _boosted(boosts: Boosts, bearing: Bearing) -> Callable[[Found, float], float]:
+def _create_boost(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory, float], float]:
     """Similarity x (1 + a bit for each word of the input) x a factor for what is fresh."""
     if boosts.keyword == 0 and boosts.fresh == 1:
         return lambda found, _: found.relevance
 
-    def boosted(found: Found, hours: float) -> float:
-        hits = len(bearing.keywords.intersection(_WORD.findall(found.summary.lower()))) if bearing.keywords else 0
+    def boosted(found: RetrievedMemory, hours: float) -> float:
+        hits = len(signals.keywords.intersection(_WORD.findall(found.summary.lower()))) if signals.keywords else 0
         return found.relevance * (1 + boosts.keyword * hits) * (boosts.fresh if hours < boosts.fresh_hours else 1.0)
 
     return boosted
 
 
-def _salience(boosts: Boosts, bearing: Bearing) -> Callable[[Found], float]:
-    if not bearing.salience and not bearing.mentioned:
-        return lambda _: MIDDLING
+def _create_salience(boosts: ScoreBoosts, signals: QuerySignals) -> Callable[[RetrievedMemory], float]:
+    if not signals.salience and not signals.mentioned_ids:
+        return lambda _: NEUTRAL_SHARE
 
-    def salience(found: Found) -> float:
-        known = bearing.salience.get(found.memory_id, MIDDLING)
-        return known * boosts.mentioned if found.memory_id in bearing.mentioned else known
+    def salience(found: RetrievedMemory) -> float:
+        known = signals.salience.get(found.memory_id, NEUTRAL_SHARE)
+        return known * boosts.mentioned if found.memory_id in signals.mentioned_ids else known
 
     return salience
 
 
-def _clock(clock: Clock) -> Callable[[Found], datetime]:
+def _select_clock(clock: DecayClock) -> Callable[[RetrievedMemory], datetime]:
     match clock:
         case "accessed":
             return lambda found: found.accessed_at or found.created_at

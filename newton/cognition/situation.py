@@ -5,56 +5,56 @@ from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
 from newton.brain import snapshots
-from newton.brain.snapshots import Advice
+from newton.brain.snapshots import CalibrationNote
 from newton.cognition import bundles
-from newton.cognition.filters import Filters
-from newton.cognition.request import Request
+from newton.cognition.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
-from newton.memory.recall import Found, before, being_made, made_then
+from newton.memory.recall import RetrievedMemory, fetch_preceding, fetch_pending_decisions, fetch_pending_decisions_as_of
 
-FOCUS_LINES = 12
-DECIDING = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
-MOST_OPEN = 3
+MAX_FOCUS_LINES = 12
+OPEN_DECISION_AGE = timedelta(days=3)  # so long a decision that is not carried out is taken to be in the making
+MAX_OPEN_DECISIONS = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Situation:
+class SessionState:
     """Where the agent is: the session's last frame, its lines just out of view (the nearest first), the decisions that
     are being made, and what the record of decisions advises."""
 
     frame: str | None = None
-    focus: Sequence[Found] = ()
-    open: Sequence[Found] = ()
-    advice: Advice | None = None
+    focus: Sequence[RetrievedMemory] = ()
+    open_decisions: Sequence[RetrievedMemory] = ()
+    calibration_note: CalibrationNote | None = None
 
-    def admitted(self, wanted: Filters) -> "Situation":
+    def apply_filters(self, filters: ContextFilters) -> "SessionState":
         """Without what the caller does not want."""
         return replace(
             self,
-            focus=[found for found in self.focus if wanted.passes(found)],
-            open=[found for found in self.open if wanted.passes(found)],
+            focus=[found for found in self.focus if filters.allows(found)],
+            open_decisions=[found for found in self.open_decisions if filters.allows(found)],
         )
 
 
-async def situation(tx: Tx, request: Request, *, now: datetime) -> Situation:
+async def read_session_state(tx: Tx, request: ContextBuildRequest, *, now: datetime) -> SessionState:
     """`now` is the moment for which the context is made."""
     agent_id, session_id = request.agent_id, request.session_id
-    return Situation(
-        frame=session_id and await bundles.frame_of(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
-        focus=await _focus(tx, request),
-        open=await _open(tx, request, since=now - DECIDING),
-        advice=await snapshots.advice(tx, agent_id=agent_id, moment=request.as_of),
+    return SessionState(
+        frame=session_id and await bundles.find_session_frame(tx, agent_id=agent_id, session_id=session_id, moment=request.as_of),
+        focus=await _read_focus(tx, request),
+        open_decisions=await _read_open_decisions(tx, request, since=now - OPEN_DECISION_AGE),
+        calibration_note=await snapshots.read_note(tx, agent_id=agent_id, moment=request.as_of),
     )
 
 
-async def _open(tx: Tx, request: Request, *, since: datetime) -> Sequence[Found]:
+async def _read_open_decisions(tx: Tx, request: ContextBuildRequest, *, since: datetime) -> Sequence[RetrievedMemory]:
     if request.as_of is None:
-        return await being_made(tx, agent_id=request.agent_id, since=since, most=MOST_OPEN)
-    return await made_then(tx, agent_id=request.agent_id, since=since, moment=request.as_of, most=MOST_OPEN)
+        return await fetch_pending_decisions(tx, agent_id=request.agent_id, since=since, limit=MAX_OPEN_DECISIONS)
+    return await fetch_pending_decisions_as_of(tx, agent_id=request.agent_id, since=since, moment=request.as_of, limit=MAX_OPEN_DECISIONS)
 
 
-async def _focus(tx: Tx, request: Request) -> Sequence[Found]:
-    view = request.in_view
+async def _read_focus(tx: Tx, request: ContextBuildRequest) -> Sequence[RetrievedMemory]:
+    view = request.sent_messages
     if view is None:
         return ()
-    return await before(tx, agent_id=request.agent_id, thread=view.session_id, place=view.first, most=FOCUS_LINES)
+    return await fetch_preceding(tx, agent_id=request.agent_id, thread_id=view.session_id, position=view.first_position, limit=MAX_FOCUS_LINES)

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict
 from newton.content.frames import Frame
 from newton.memory.representations import one_line
 
-MOST_CHARACTERS = 1_000  # of the input that the model reads
+MAX_INPUT_CHARS = 1_000  # of the input that the model reads
 
 
-class Pick(BaseModel):
+class FrameOutput(BaseModel):
     """The name of a frame. It counts when it is one of those that were offered."""
 
     model_config = ConfigDict(frozen=True)
@@ -19,8 +19,8 @@ class Pick(BaseModel):
     frame: str
 
 
-def picking_prompt(text: str, close: Sequence[Frame]) -> str:
+def build_tiebreak_prompt(text: str, frames: Sequence[Frame]) -> str:
     """Asks which of the frames the text wants. The text cannot close the fence it stands in."""
     asked = (resources.files("newton.cognition") / "prompts" / "frame.md").read_text(encoding="utf-8")
-    listed = "\n".join(f"- {frame.name}: {frame.description}" for frame in close)
-    return asked.format(frames=listed, text=one_line(text[:MOST_CHARACTERS]).replace("<", "‹").replace(">", "›"))
+    listed = "\n".join(f"- {frame.name}: {frame.description}" for frame in frames)
+    return asked.format(frames=listed, text=one_line(text[:MAX_INPUT_CHARS]).replace("<", "‹").replace(">", "›"))

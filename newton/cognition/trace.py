@@ -15,16 +15,16 @@ from uuid import UUID
 import numpy as np
 from pydantic import TypeAdapter
 
-from newton.cognition.assemble import Setting
-from newton.cognition.bundle import Bundle, Layer, Update
-from newton.cognition.fill import Detail
-from newton.cognition.filters import Filters
-from newton.cognition.framing import Choice, Evidence
-from newton.cognition.score import FEATURES
-from newton.memory.recall import Found
+from newton.cognition.assemble import AssemblyInput
+from newton.cognition.bundle import Bundle, LayerUsage, ContextUpdate
+from newton.cognition.fill import DetailLevel
+from newton.cognition.filters import ContextFilters
+from newton.cognition.framing import FrameChoice, FrameEvidence
+from newton.cognition.score import FEATURE_NAMES
+from newton.memory.recall import RetrievedMemory
 
-FASTEST = 1  # of zlib: a bundle is packed while somebody waits
-DETAILS: Sequence[Detail | None] = (None, "summary", "micro")
+COMPRESSION_LEVEL = 1  # of zlib: a bundle is packed while somebody waits
+DETAILS: Sequence[DetailLevel | None] = (None, "summary", "micro")
 _COLUMNS: Mapping[str, str] = {
     "score": "<f4",
     "detail": "u1",
@@ -38,16 +38,16 @@ _COLUMNS: Mapping[str, str] = {
     "words": "<u4",
 }
 T = TypeVar("T")
-_MOST = float(np.finfo("<f4").max)
+_MAX_FLOAT32 = float(np.finfo("<f4").max)
 
 
-class Kept(NamedTuple):
+class StoredCandidate(NamedTuple):
     """A memory as a stored bundle has it. `tokens` is what it costs there, `words` the checksum of its two forms."""
 
     memory_id: UUID
     features: tuple[float, ...]
     score: float
-    detail: Detail | None
+    detail: DetailLevel | None
     reason: str
     state: str
     outcome: str | None
@@ -55,35 +55,35 @@ class Kept(NamedTuple):
     tokens: int
     micro_tokens: int
     summary_tokens: int
-    words: int
+    checksum: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trace:
+class BundleTrace:
     """Everything about a bundle but its candidates. `candidates` and `focus` say how many of its memories are which,
     `features`, `reasons`, `states` and `outcomes` what their columns mean; `rules` is the edition of the code that made
     it."""
 
-    frame: Choice
+    frame_choice: FrameChoice
     frame_edition: str
-    rules: str
-    layers: Mapping[str, Layer]
-    recent: frozenset[UUID]
-    filters: Filters
+    rules_hash: str
+    layers: Mapping[str, LayerUsage]
+    recent_ids: frozenset[UUID]
+    filters: ContextFilters
     missing: Mapping[str, str]
     timings_ms: Mapping[str, float]
-    setting: Setting
-    candidates: int
-    focus: int
+    assembly_input: AssemblyInput
+    candidate_count: int
+    focus_count: int
     features: Sequence[str]
     reasons: Sequence[str]
     states: Sequence[str]
     outcomes: Sequence[str | None]
-    update: Update | None = None
+    update: ContextUpdate | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stored:
+class StoredBundle:
     """A bundle as it was read back."""
 
     bundle_id: UUID
@@ -96,12 +96,12 @@ class Stored:
     budget: int
     tokens: int
     text: str
-    trace: Trace
-    candidates: tuple[Kept, ...]
-    focus: tuple[Kept, ...]
+    trace: BundleTrace
+    candidates: tuple[StoredCandidate, ...]
+    focus: tuple[StoredCandidate, ...]
 
     @property
-    def items(self) -> tuple[Kept, ...]:
+    def items(self) -> tuple[StoredCandidate, ...]:
         return tuple(kept for kept in self.candidates if kept.detail)
 
     @property
@@ -111,7 +111,7 @@ class Stored:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class EncodedTrace:
     """What is stored of a bundle besides its plain values."""
 
     memory_ids: list[UUID]
@@ -119,150 +119,150 @@ class Written:
     trace: bytes
 
 
-def checksum(micro: str, summary: str) -> int:
+def compute_checksum(micro: str, summary: str) -> int:
     return zlib.crc32(summary.encode(), zlib.crc32(micro.encode()))
 
 
 @dataclass(slots=True)
-class _Places(Generic[T]):
+class _ValueIndex(Generic[T]):
     """Words as numbers, each by its first appearance."""
 
-    of: dict[T, int] = field(default_factory=dict[T, int])
+    positions: dict[T, int] = field(default_factory=dict[T, int])
 
-    def numbered(self, words: Iterable[T]) -> list[int]:
-        return [self.of.setdefault(word, len(self.of)) for word in words]
+    def number_values(self, values: Iterable[T]) -> list[int]:
+        return [self.positions.setdefault(word, len(self.positions)) for word in values]
 
 
 @dataclass(slots=True)
-class _Words:
+class _ColumnValues:
     """The words that the columns number."""
 
-    reasons: _Places[str] = field(default_factory=_Places[str])
-    states: _Places[str] = field(default_factory=_Places[str])
-    outcomes: _Places[str | None] = field(default_factory=_Places[str | None])
+    reasons: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
+    states: _ValueIndex[str] = field(default_factory=_ValueIndex[str])
+    outcomes: _ValueIndex[str | None] = field(default_factory=_ValueIndex[str | None])
 
 
-def written(bundle: Bundle, *, rules: str) -> Written:
+def encode_bundle(bundle: Bundle, *, rules_hash: str) -> EncodedTrace:
     """The stored form. `rules` is the edition of the code that made the bundle."""
-    words = _Words()
-    columns = _packed(bundle, words)
-    trace = Trace(
-        frame=replace(bundle.frame, evidence={name: _short(e) for name, e in bundle.frame.evidence.items()}),
+    words = _ColumnValues()
+    columns = _pack_columns(bundle, words)
+    trace = BundleTrace(
+        frame_choice=replace(bundle.frame_choice, evidence={name: _round_evidence(e) for name, e in bundle.frame_choice.evidence.items()}),
         frame_edition=bundle.frame_edition,
-        rules=rules,
+        rules_hash=rules_hash,
         layers=bundle.layers,
-        recent=frozenset(bundle.recent),
+        recent_ids=frozenset(bundle.recent_ids),
         filters=bundle.filters,
         missing=bundle.missing,
         timings_ms={name: round(ms, 3) for name, ms in bundle.timings_ms.items()},
         # the input stands beside it, and what is in focus is in the columns
-        setting=replace(bundle.setting, input="", focus=(), open=()),
-        candidates=len(bundle.candidates),
-        focus=len(bundle.focus),
-        features=FEATURES,
-        reasons=list(words.reasons.of),
-        states=list(words.states.of),
-        outcomes=list(words.outcomes.of),
+        assembly_input=replace(bundle.assembly_input, input="", focus=(), open_decisions=()),
+        candidate_count=len(bundle.candidates),
+        focus_count=len(bundle.focus),
+        features=FEATURE_NAMES,
+        reasons=list(words.reasons.positions),
+        states=list(words.states.positions),
+        outcomes=list(words.outcomes.positions),
         update=bundle.update,
     )
-    return Written(
-        memory_ids=[*(c.memory_id for c in bundle.candidates), *_unasked(bundle)],
-        candidates=zlib.compress(columns, FASTEST),
+    return EncodedTrace(
+        memory_ids=[*(c.memory_id for c in bundle.candidates), *_iter_fixed_memory_ids(bundle)],
+        candidates=zlib.compress(columns, COMPRESSION_LEVEL),
         trace=_adapter().dump_json(trace, exclude_unset=True),
     )
 
 
-def _unasked(bundle: Bundle) -> Iterator[UUID]:
+def _iter_fixed_memory_ids(bundle: Bundle) -> Iterator[UUID]:
     """What it holds words of beside its candidates: a bundle goes with any of them."""
     yield from (found.memory_id for found in bundle.focus)
-    yield from (constraint.memory_id for constraint in bundle.setting.constraints)
-    yield from sorted(bundle.setting.tasks.task_ids)
-    yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.unshown))
+    yield from (constraint.memory_id for constraint in bundle.assembly_input.censor_lines)
+    yield from sorted(bundle.assembly_input.tasks.task_ids)
+    yield from (tenet.tenet_id for tenet in (*bundle.identity.shown, *bundle.identity.omitted))
 
 
-def read_trace(trace: str, *, said: str) -> Trace:
+def decode_trace(trace: str, *, input_text: str) -> BundleTrace:
     """Raises ValueError for what another version of Newton has written."""
     read = _adapter().validate_json(trace)
-    return replace(read, setting=replace(read.setting, input=said))
+    return replace(read, assembly_input=replace(read.assembly_input, input=input_text))
 
 
-def unpacked(trace: Trace, memory_ids: Sequence[UUID], packed: bytes) -> tuple[tuple[Kept, ...], tuple[Kept, ...]]:
+def decode_candidates(trace: BundleTrace, memory_ids: Sequence[UUID], packed: bytes) -> tuple[tuple[StoredCandidate, ...], tuple[StoredCandidate, ...]]:
     """The candidates, best first, and what stood in focus. Raises ValueError for columns that are not whole."""
-    number, rest = trace.candidates + trace.focus, _inflated(packed)
+    number, rest = trace.candidate_count + trace.focus_count, _decompress(packed)
     table, columns = list[list[float]](), dict[str, list[float]]()
     for form in ["<f4"] * len(trace.features):
-        column, rest = _column(rest, form, number)
+        column, rest = _read_column(rest, form, number)
         table.append(column)
     for name, form in _COLUMNS.items():
-        columns[name], rest = _column(rest, form, number)
+        columns[name], rest = _read_column(rest, form, number)
     if rest:
         raise ValueError("the columns are longer than they should be")
     features = list(zip(*table, strict=True)) if table else [()] * number
     number = min(number, len(memory_ids))
     kept = [
-        _kept(trace, memory_ids[n], features[n], {name: columns[name][n] for name in _COLUMNS}) for n in range(number)
+        _create_stored_candidate(trace, memory_ids[n], features[n], {name: columns[name][n] for name in _COLUMNS}) for n in range(number)
     ]
-    return tuple(kept[: trace.candidates]), tuple(kept[trace.candidates :])
+    return tuple(kept[: trace.candidate_count]), tuple(kept[trace.candidate_count :])
 
 
-def _column(packed: bytes, form: str, number: int) -> tuple[list[float], bytes]:
+def _read_column(packed: bytes, dtype: str, length: int) -> tuple[list[float], bytes]:
     """The next column, and what is behind it."""
-    size = number * np.dtype(form).itemsize
+    size = length * np.dtype(dtype).itemsize
     if len(packed) < size:
         raise ValueError("the columns are shorter than they should be")
-    return np.frombuffer(packed[:size], form).tolist(), packed[size:]
+    return np.frombuffer(packed[:size], dtype).tolist(), packed[size:]
 
 
-def _kept(trace: Trace, memory_id: UUID, features: tuple[float, ...], of: Mapping[str, float]) -> Kept:
-    return Kept(
+def _create_stored_candidate(trace: BundleTrace, memory_id: UUID, features: tuple[float, ...], row: Mapping[str, float]) -> StoredCandidate:
+    return StoredCandidate(
         memory_id,
         features=features,
-        score=of["score"],
-        detail=DETAILS[int(of["detail"])],
-        reason=trace.reasons[int(of["reason"])],
-        state=trace.states[int(of["state"])],
-        outcome=trace.outcomes[int(of["outcome"])],
-        quarantined=bool(of["quarantined"]),
-        tokens=int(of["tokens"]),
-        micro_tokens=int(of["micro_tokens"]),
-        summary_tokens=int(of["summary_tokens"]),
-        words=int(of["words"]),
+        score=row["score"],
+        detail=DETAILS[int(row["detail"])],
+        reason=trace.reasons[int(row["reason"])],
+        state=trace.states[int(row["state"])],
+        outcome=trace.outcomes[int(row["outcome"])],
+        quarantined=bool(row["quarantined"]),
+        tokens=int(row["tokens"]),
+        micro_tokens=int(row["micro_tokens"]),
+        summary_tokens=int(row["summary_tokens"]),
+        checksum=int(row["words"]),
     )
 
 
-def _packed(bundle: Bundle, words: _Words) -> bytes:
+def _pack_columns(bundle: Bundle, column_values: _ColumnValues) -> bytes:
     considered, focus = bundle.candidates, [0] * len(bundle.focus)
-    found: list[Found] = [*(c.scored.found for c in considered), *bundle.focus]
-    table = np.zeros((len(found), len(FEATURES)), "<f4")
+    found: list[RetrievedMemory] = [*(c.scored.found for c in considered), *bundle.focus]
+    table = np.zeros((len(found), len(FEATURE_NAMES)), "<f4")
     if considered:
         table[: len(considered)] = [c.scored.features for c in considered]
     columns: Mapping[str, Sequence[float]] = {
-        "score": [min(max(c.score, -_MOST), _MOST) for c in considered] + focus,
+        "score": [min(max(c.score, -_MAX_FLOAT32), _MAX_FLOAT32) for c in considered] + focus,
         "detail": [DETAILS.index(c.detail) for c in considered] + focus,
-        "reason": words.reasons.numbered([*(c.reason for c in considered), *("in focus" for _ in focus)]),
-        "state": words.states.numbered(f.state for f in found),
-        "outcome": words.outcomes.numbered(f.outcome for f in found),
+        "reason": column_values.reasons.number_values([*(c.reason for c in considered), *("in focus" for _ in focus)]),
+        "state": column_values.states.number_values(f.state for f in found),
+        "outcome": column_values.outcomes.number_values(f.outcome for f in found),
         "quarantined": [f.quarantined for f in found],
         "tokens": [c.tokens for c in considered] + focus,
         "micro_tokens": [f.micro_tokens for f in found],
         "summary_tokens": [f.summary_tokens for f in found],
-        "words": [checksum(f.micro, f.summary) for f in found],
+        "words": [compute_checksum(f.micro, f.summary) for f in found],
     }
     plain = b"".join(np.array(columns[name], form).tobytes() for name, form in _COLUMNS.items())
     return np.ascontiguousarray(table.T).tobytes() + plain
 
 
-def _inflated(packed: bytes) -> bytes:
+def _decompress(packed: bytes) -> bytes:
     try:
         return zlib.decompress(packed)
     except zlib.error as error:
         raise ValueError(f"the columns are damaged: {error}") from None
 
 
-def _short(evidence: Evidence) -> Evidence:
+def _round_evidence(evidence: FrameEvidence) -> FrameEvidence:
     return replace(evidence, pattern=round(evidence.pattern, 4), example=round(evidence.example, 4))
 
 
 @cache
-def _adapter() -> TypeAdapter[Trace]:
-    return TypeAdapter(Trace)
+def _adapter() -> TypeAdapter[BundleTrace]:
+    return TypeAdapter(BundleTrace)

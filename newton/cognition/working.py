@@ -9,24 +9,24 @@ from datetime import datetime
 from typing import TYPE_CHECKING, NamedTuple
 from uuid import UUID
 
-from newton.cognition.fill import Detail
-from newton.cognition.order import arranged, clustered
-from newton.cognition.score import Scored, scorer
+from newton.cognition.fill import DetailLevel
+from newton.cognition.order import arrange, cluster
+from newton.cognition.score import ScoredMemory, create_scorer
 from newton.content.frames import Frame
-from newton.content.profiles import Fill, Profile
-from newton.memory.memory import past
-from newton.memory.recall import Found
-from newton.memory.representations import bullet
+from newton.content.profiles import OverflowMode, Profile
+from newton.memory.memory import past_reason
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import to_bullet
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 BLANK_LINE = "\n"  # between two items, each of which ends its own line
-JOINER = 1  # tokens that a blank line costs at most
-_SECONDS_AN_HOUR = 3_600
+SEPARATOR_TOKENS = 1  # tokens that a blank line costs at most
+_SECONDS_PER_HOUR = 3_600
 
 
-class Held(NamedTuple):
+class EvictionItem(NamedTuple):
     """What eviction needs to know of a memory in the working set: importance in [0, 1], tokens as it is shown."""
 
     memory_id: UUID
@@ -35,11 +35,11 @@ class Held(NamedTuple):
     tokens: int
 
 
-class Chosen(NamedTuple):
+class WorkingSetVerdict(NamedTuple):
     """The verdict on one memory. `detail` is None when it stays out; `reason` says why it is in or out."""
 
-    scored: Scored
-    detail: Detail | None
+    scored: ScoredMemory
+    detail: DetailLevel | None
     tokens: int
     reason: str
 
@@ -54,7 +54,7 @@ class Chosen(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Assembled:
+class WorkingContext:
     """A context from the working set. `tokens` is what the text costs at most; every memory is in `items`, as they
     stand in the text, or in `left_out`, the best first."""
 
@@ -62,98 +62,98 @@ class Assembled:
     text: str
     tokens: int
     limit: int
-    items: tuple[Chosen, ...]
-    left_out: tuple[Chosen, ...]
+    items: tuple[WorkingSetVerdict, ...]
+    left_out: tuple[WorkingSetVerdict, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Desk:
+class WorkingSetSnapshot:
     """What there is to choose from, at a moment. Of a memory here, `created_at` is when it came into the set,
     `accessed_at` and `uses` tell of its use in the session. Vectors are wanted by the order `clustered` alone."""
 
-    held: Sequence[Found]
+    memories: Sequence[RetrievedMemory]
     now: datetime
     frame: Frame | None = None
     vectors: "Mapping[UUID, Vector]" = field(default_factory=dict[UUID, "Vector"])
 
 
-def assembled(desk: Desk, profile: Profile, *, limit: int) -> Assembled:
+def assemble_working_context(snapshot: WorkingSetSnapshot, profile: Profile, *, max_tokens: int) -> WorkingContext:
     """The best of the working set by the profile, within so many tokens, blank lines between them included.
 
     Equal scores stand in the order of their last use, the latest first.
     """
-    score = scorer(profile=profile, now=desk.now, frame=desk.frame)
-    ranked = sorted((score(found) for found in desk.held), key=_by_score, reverse=True)
-    verdicts = list(_filled(ranked, limit=limit, policy=profile.fill))
-    items = _ordered([chosen for chosen in verdicts if chosen.detail], profile, desk)
-    return Assembled(
+    score = create_scorer(profile=profile, now=snapshot.now, frame=snapshot.frame)
+    ranked = sorted((score(found) for found in snapshot.memories), key=_sort_key, reverse=True)
+    verdicts = list(_fill_verdicts(ranked, max_tokens=max_tokens, policy=profile.fill))
+    items = _arrange_verdicts([chosen for chosen in verdicts if chosen.detail], profile, snapshot)
+    return WorkingContext(
         profile=profile,
-        text=BLANK_LINE.join([bullet(_titled(chosen)) for chosen in items]),
-        tokens=sum([chosen.tokens for chosen in items]) + JOINER * max(len(items) - 1, 0),
-        limit=limit,
+        text=BLANK_LINE.join([to_bullet(_render_line(chosen)) for chosen in items]),
+        tokens=sum([chosen.tokens for chosen in items]) + SEPARATOR_TOKENS * max(len(items) - 1, 0),
+        limit=max_tokens,
         items=tuple(items),
         left_out=tuple([chosen for chosen in verdicts if not chosen.detail]),
     )
 
 
-def _titled(chosen: Chosen) -> str:
+def _render_line(working_verdict: WorkingSetVerdict) -> str:
     """The steps of a procedure follow its name, which costs less than the header that its tokens count."""
-    found = chosen.scored.found
-    steps = found.kind == "procedure" and chosen.detail == "summary"
-    return f"{found.micro.partition(':')[0]}: {chosen.text}" if steps else chosen.text
+    found = working_verdict.scored.found
+    steps = found.kind == "procedure" and working_verdict.detail == "summary"
+    return f"{found.micro.partition(':')[0]}: {working_verdict.text}" if steps else working_verdict.text
 
 
-def evicted(held: Sequence[Held], *, capacity: int, now: datetime) -> list[UUID]:
+def select_evictions(eviction_items: Sequence[EvictionItem], *, capacity: int, now: datetime) -> list[UUID]:
     """Which memories leave the working set so that the rest fits: what matters little and was not used for long first,
     what was used last at the very end. One always stays."""
-    over = sum(one.tokens + JOINER for one in held) - capacity
-    last = max((one.accessed_at for one in held), default=now)
-    coldest = sorted(held, key=lambda one: (one.accessed_at == last, _warmth(one, now), one.accessed_at, one.memory_id))
+    over = sum(one.tokens + SEPARATOR_TOKENS for one in eviction_items) - capacity
+    last = max((one.accessed_at for one in eviction_items), default=now)
+    coldest = sorted(eviction_items, key=lambda one: (one.accessed_at == last, _compute_warmth(one, now), one.accessed_at, one.memory_id))
     gone: list[UUID] = []
     for one in coldest[:-1]:
         if over <= 0:
             break
-        over -= one.tokens + JOINER
+        over -= one.tokens + SEPARATOR_TOKENS
         gone.append(one.memory_id)
     return gone
 
 
-def _warmth(held: Held, now: datetime) -> float:
-    return held.importance / (1 + max((now - held.accessed_at).total_seconds(), 0.0) / _SECONDS_AN_HOUR)
+def _compute_warmth(eviction_item: EvictionItem, now: datetime) -> float:
+    return eviction_item.importance / (1 + max((now - eviction_item.accessed_at).total_seconds(), 0.0) / _SECONDS_PER_HOUR)
 
 
-def _by_score(scored: Scored) -> tuple[float, datetime, UUID]:
+def _sort_key(scored: ScoredMemory) -> tuple[float, datetime, UUID]:
     return scored.score, scored.found.accessed_at or scored.found.created_at, scored.found.memory_id
 
 
-def _filled(ranked: Sequence[Scored], *, limit: int, policy: Fill) -> Iterator[Chosen]:
+def _fill_verdicts(ranked: Sequence[ScoredMemory], *, max_tokens: int, policy: OverflowMode) -> Iterator[WorkingSetVerdict]:
     """One verdict for each, the best first."""
-    left, joiner, stopped = limit, 0, False
+    left, joiner, stopped = max_tokens, 0, False
     for scored in ranked:
         found = scored.found
-        if why := _excluded(found):
-            yield Chosen(scored, None, 0, why)
+        if why := _find_exclusion_reason(found):
+            yield WorkingSetVerdict(scored, None, 0, why)
         elif stopped:
-            yield Chosen(scored, None, 0, "comes after one that did not fit")
+            yield WorkingSetVerdict(scored, None, 0, "comes after one that did not fit")
         elif found.summary_tokens + joiner <= left:
-            yield Chosen(scored, "summary", found.summary_tokens, "fits")
-            left, joiner = left - found.summary_tokens - joiner, JOINER
+            yield WorkingSetVerdict(scored, "summary", found.summary_tokens, "fits")
+            left, joiner = left - found.summary_tokens - joiner, SEPARATOR_TOKENS
         elif policy == "downgrade" and found.micro_tokens + joiner <= left:
-            yield Chosen(scored, "micro", found.micro_tokens, "only its short form fits")
-            left, joiner = left - found.micro_tokens - joiner, JOINER
+            yield WorkingSetVerdict(scored, "micro", found.micro_tokens, "only its short form fits")
+            left, joiner = left - found.micro_tokens - joiner, SEPARATOR_TOKENS
         else:
             stopped = policy == "stop"
-            yield Chosen(scored, None, 0, "no room left")
+            yield WorkingSetVerdict(scored, None, 0, "no room left")
 
 
-def _excluded(found: Found) -> str | None:
+def _find_exclusion_reason(found: RetrievedMemory) -> str | None:
     if found.quarantined:
         return f"quarantined: it comes from a {found.trust}"
-    return past(found.kind, found.state)
+    return past_reason(found.kind, found.state)
 
 
-def _ordered(chosen: Sequence[Chosen], profile: Profile, desk: Desk) -> list[Chosen]:
+def _arrange_verdicts(selected: Sequence[WorkingSetVerdict], profile: Profile, snapshot: WorkingSetSnapshot) -> list[WorkingSetVerdict]:
     if profile.order != "clustered":
-        return arranged(chosen, profile, when=lambda c: (c.scored.found.occurred_at, c.memory_id))
-    by_id = {one.memory_id: one for one in chosen}
-    return [by_id[one] for one in clustered(list(by_id), desk.vectors, alike=profile.alike)]
+        return arrange(selected, profile, sort_key=lambda c: (c.scored.found.occurred_at, c.memory_id))
+    by_id = {one.memory_id: one for one in selected}
+    return [by_id[one] for one in cluster(list(by_id), snapshot.vectors, min_similarity=profile.alike)]

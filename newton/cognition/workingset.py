@@ -11,23 +11,23 @@ from uuid import UUID
 
 from asyncpg import Record
 
-from newton.cognition.working import JOINER, Assembled, Held, evicted
+from newton.cognition.working import SEPARATOR_TOKENS, WorkingContext, EvictionItem, select_evictions
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
-from newton.memory.importance import derived
-from newton.memory.recall import Found
+from newton.memory.importance import derive_importance
+from newton.memory.recall import RetrievedMemory
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 SQL = load("newton.cognition", "workingset.sql")
 
-UNASKED = (0.0, 0.0, 1.0)  # nothing is searched for: no cosine, no words, and a relevance that is the same for all
+NO_EVIDENCE = (0.0, 0.0, 1.0)  # nothing is searched for: no cosine, no words, and a relevance that is the same for all
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Sitting:
+class SessionScope:
     """One session at a moment, with the tokens that its working set may hold."""
 
     agent_id: UUID
@@ -37,7 +37,7 @@ class Sitting:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Used:
+class ProfileStats:
     """What a strategy has made so far: contexts, items and tokens in them, and the ages of the items in hours."""
 
     strategy: str
@@ -48,82 +48,82 @@ class Used:
     last_at: datetime
 
 
-async def hold(tx: Tx, memory_ids: Sequence[UUID], *, at: Sitting) -> list[UUID]:
+async def add_memories(tx: Tx, memory_ids: Sequence[UUID], *, scope: SessionScope) -> list[UUID]:
     """These were shown or read: they are at hand, used last and once more. Returns what had to leave for them."""
     if not memory_ids:
         return []
-    where = {"agent_id": at.agent_id, "session_id": at.session_id}
-    await SQL["add_items"].run(tx, **where, memory_ids=list(memory_ids), now=at.now)
-    size = await SQL["sum_tokens"].one(tx, **where, separator_tokens=JOINER)
-    if size is None or size["tokens"] <= at.capacity:
+    where = {"agent_id": scope.agent_id, "session_id": scope.session_id}
+    await SQL["add_items"].execute(tx, **where, memory_ids=list(memory_ids), now=scope.now)
+    size = await SQL["sum_tokens"].fetch_one(tx, **where, separator_tokens=SEPARATOR_TOKENS)
+    if size is None or size["tokens"] <= scope.capacity:
         return []
-    held = [Held(f.memory_id, f.matters, f.accessed_at or at.now, f.summary_tokens) for f in await _held(tx, **where)]
-    gone = evicted(held, capacity=at.capacity, now=at.now)
-    await SQL["remove_items"].run(tx, **where, memory_ids=gone)
+    held = [EvictionItem(f.memory_id, f.effective_importance, f.accessed_at or scope.now, f.summary_tokens) for f in await _load_memories(tx, **where)]
+    gone = select_evictions(held, capacity=scope.capacity, now=scope.now)
+    await SQL["remove_items"].execute(tx, **where, memory_ids=gone)
     return gone
 
 
-async def hold_lines(tx: Tx, places: Sequence[int], *, at: Sitting) -> list[UUID]:
+async def add_messages(tx: Tx, positions: Sequence[int], *, scope: SessionScope) -> list[UUID]:
     """The lines at these places of the session were said. Returns the memories that they became."""
-    rows = await SQL["find_message_memories"].all(
-        tx, agent_id=at.agent_id, session_id=at.session_id, positions=list(places)
+    rows = await SQL["find_message_memories"].fetch_all(
+        tx, agent_id=scope.agent_id, session_id=scope.session_id, positions=list(positions)
     )
     memory_ids = [row["memory_id"] for row in rows]
-    await hold(tx, memory_ids, at=at)
+    await add_memories(tx, memory_ids, scope=scope)
     return memory_ids
 
 
-async def held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:
+async def list_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
     """What is at hand: `created_at` is when it came, `accessed_at` and `uses` are those of the session."""
-    return await _held(tx, agent_id=agent_id, session_id=session_id)
+    return await _load_memories(tx, agent_id=agent_id, session_id=session_id)
 
 
-async def vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
+async def load_vectors(tx: Tx, *, agent_id: UUID, session_id: UUID, model_id: UUID) -> "dict[UUID, Vector]":
     """The stored vectors of what is at hand."""
-    rows = await SQL["list_vectors"].all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
+    rows = await SQL["list_vectors"].fetch_all(tx, agent_id=agent_id, session_id=session_id, model_id=model_id)
     return {row["memory_id"]: row["embedding"].to_numpy() for row in rows}
 
 
-async def lapse(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+async def expire_working_sets(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Empties the working sets of sessions in which nothing was touched from that moment on; of how many."""
-    return len(await SQL["delete_idle"].all(tx, agent_id=agent_id, before=before))
+    return len(await SQL["delete_idle"].fetch_all(tx, agent_id=agent_id, before=before))
 
 
-async def last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
+async def find_last_session(tx: Tx, *, agent_id: UUID) -> tuple[UUID, str]:
     """The session that was at work last, and its name. Raises NotFoundError."""
-    row = await SQL["get_last_session"].one(tx, agent_id=agent_id)
+    row = await SQL["get_last_session"].fetch_one(tx, agent_id=agent_id)
     if row is None:
         raise NotFoundError("No session has anything at hand.", hint="Say something: `newton chat` or `newton ask`.")
     return row["session_id"], row["ref"]
 
 
-async def note(tx: Tx, made: Assembled, strategy: str, *, agent_id: UUID, now: datetime) -> None:
+async def record_strategy_use(tx: Tx, context: WorkingContext, strategy: str, *, agent_id: UUID, now: datetime) -> None:
     """Counts that the strategy was used, with the ages of what it chose."""
-    ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in made.items]
-    await SQL["record_profile_use"].run(
+    ages = [max((now - chosen.scored.found.created_at).total_seconds(), 0.0) / 3_600 for chosen in context.items]
+    await SQL["record_profile_use"].execute(
         tx,
         agent_id=agent_id,
         profile=strategy,
         items=len(ages),
-        tokens=made.tokens,
+        tokens=context.tokens,
         age_hours=sum(ages),
         now=now,
     )
 
 
-async def strategies(tx: Tx, *, agent_id: UUID) -> list[Used]:
+async def list_profile_stats(tx: Tx, *, agent_id: UUID) -> list[ProfileStats]:
     """What each strategy has made so far, the most used first."""
-    return [Used(**row) for row in await SQL["list_profile_stats"].all(tx, agent_id=agent_id)]
+    return [ProfileStats(**row) for row in await SQL["list_profile_stats"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def _held(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Found]:
-    return [_found(row) for row in await SQL["list_items"].all(tx, agent_id=agent_id, session_id=session_id)]
+async def _load_memories(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[RetrievedMemory]:
+    return [_to_memory(row) for row in await SQL["list_items"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
-def _found(row: Record) -> Found:
+def _to_memory(row: Record) -> RetrievedMemory:
     """Its importance follows from its whole record, not from what the session alone knows of it."""
     *columns, uses_in_all = row
-    found = Found._make((*columns, *UNASKED))
+    found = RetrievedMemory._make((*columns, *NO_EVIDENCE))
     if found.importance is not None:
         return found
-    return found._replace(importance=derived(found.kind, found.state, found.outcome, uses_in_all))
+    return found._replace(importance=derive_importance(found.kind, found.state, found.outcome, uses_in_all))

@@ -8,18 +8,18 @@ from stat import S_ISDIR, S_ISREG
 from typing import Literal, NamedTuple
 
 from newton.content import confined, markup
-from newton.content.sections import Reading, Section
+from newton.content.sections import ParsedDocument, DocumentSection
 from newton.errors import InputError
 
-__all__ = ["Document", "Found", "Section", "Written", "documents_in", "read_document", "reading"]
+__all__ = ["LoadedDocument", "Found", "DocumentSection", "TextFormat", "iter_documents", "read_document", "parse_text"]
 
-Format = Literal["markdown", "text", "html", "pdf"]
+DocumentFormat = Literal["markdown", "text", "html", "pdf"]
 
 # What may be read from a text that is at hand; the others are files.
-Written = Literal["markdown", "text"]
+TextFormat = Literal["markdown", "text"]
 
-LARGEST = 50 * 1024 * 1024  # bytes
-FORMATS: dict[str, Format] = {
+MAX_BYTES = 50 * 1024 * 1024  # bytes
+FORMAT_BY_SUFFIX: dict[str, DocumentFormat] = {
     ".md": "markdown",
     ".markdown": "markdown",
     ".txt": "text",
@@ -32,12 +32,12 @@ FORMATS: dict[str, Format] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Document:
+class LoadedDocument:
     """A title that is never empty, and at least one paragraph."""
 
     title: str
-    format: Format
-    sections: tuple[Section, ...]
+    format: DocumentFormat
+    sections: tuple[DocumentSection, ...]
 
 
 class Found(NamedTuple):
@@ -47,39 +47,39 @@ class Found(NamedTuple):
     outside: list[Path]
 
 
-def documents_in(path: Path, *, follow: bool = False) -> Found:
+def iter_documents(path: Path, *, follow: bool = False) -> Found:
     """The file itself, or each file of the folder whose suffix is known, in the order of their paths.
 
     What is hidden is skipped. A link may lead to any place in the folder, and with `follow` to any place at all; each
     folder is looked through once, so none leads back. The path itself may be a link. Raises InputError when the path
     does not exist or a folder cannot be listed.
     """
-    if not S_ISDIR(_found(path).st_mode):
+    if not S_ISDIR(_stat(path).st_mode):
         return Found([path], [])
     found = Found([], [])
     _look(path, found, within=None if follow else path.resolve(), seen=set())
     return found
 
 
-def read_document(path: Path) -> Document:
+def read_document(path: Path) -> LoadedDocument:
     """The document, titled by itself or else by its file. HTML and PDF take a process, about 0.1 s.
 
     Raises InputError with the path and a remedy for whatever cannot be read.
     """
-    form = _form(path)
-    raw = _raw(path)
+    form = _check_format(path)
+    raw = _read_bytes(path)
     try:
-        reading = _READERS[form](raw)
+        reading = _PARSERS[form](raw)
     except InputError as error:
         raise InputError(f"{path} {error.what}", hint=error.hint) from None
     if not reading.sections:
         raise InputError(f"{path} says nothing.", hint="Leave it out, or write something in it.")
-    return Document(title=reading.title or path.stem, format=form, sections=reading.sections)
+    return LoadedDocument(title=reading.title or path.stem, format=form, sections=reading.sections)
 
 
-def reading(text: str, form: Written) -> Reading:
+def parse_text(text: str, text_format: TextFormat) -> ParsedDocument:
     """A document that is at hand as a text. Raises InputError when it says nothing."""
-    read = markup.markdown(text) if form == "markdown" else markup.plain(text)
+    read = markup.parse_markdown(text) if text_format == "markdown" else markup.parse_plain_text(text)
     if not read.sections:
         raise InputError("The document says nothing.", hint="Leave it out, or write something in it.")
     return read
@@ -92,12 +92,12 @@ def _look(folder: Path, found: Found, *, within: Path | None, seen: set[Path]) -
     try:
         children = sorted(folder.iterdir())
     except OSError as error:
-        raise _unreadable(folder, error) from None
+        raise _unreadable_error(folder, error) from None
     for child in children:
         if child.name.startswith("."):
             continue
         mode = _mode(child)
-        document = child.suffix.lower() in FORMATS and S_ISREG(mode)
+        document = child.suffix.lower() in FORMAT_BY_SUFFIX and S_ISREG(mode)
         if not document and not S_ISDIR(mode):
             continue
         if within and child.is_symlink() and not child.resolve().is_relative_to(within):
@@ -116,46 +116,46 @@ def _mode(path: Path) -> int:
         return 0
 
 
-def _form(path: Path) -> Format:
+def _check_format(path: Path) -> DocumentFormat:
     """Its format, by its suffix, if it is a file that may be read at all; not a byte of it has been read then."""
-    found = _found(path)
+    found = _stat(path)
     if S_ISDIR(found.st_mode):
         raise InputError(f"{path} is a folder.", hint="Name a document in it.")
     if not S_ISREG(found.st_mode):
         raise InputError(f"{path} is not a regular file.", hint="Save what it gives as a file first.")
-    form = FORMATS.get(path.suffix.lower())
+    form = FORMAT_BY_SUFFIX.get(path.suffix.lower())
     if form is None:
-        raise InputError(f"{path} is in no format that is read.", hint=f"Known suffixes: {' '.join(FORMATS)}.")
-    if found.st_size > LARGEST:
-        what = f"{path} has {found.st_size / 2**20:,.1f} MB; {LARGEST // 2**20} MB is the most."
+        raise InputError(f"{path} is in no format that is read.", hint=f"Known suffixes: {' '.join(FORMAT_BY_SUFFIX)}.")
+    if found.st_size > MAX_BYTES:
+        what = f"{path} has {found.st_size / 2**20:,.1f} MB; {MAX_BYTES // 2**20} MB is the most."
         raise InputError(what, hint="Split it into parts.")
     return form
 
 
-def _found(path: Path) -> stat_result:
+def _stat(path: Path) -> stat_result:
     try:
         return path.stat()
     except FileNotFoundError:
         raise InputError(f"{path} does not exist.", hint="Give the path of a document or of a folder.") from None
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
 
 
-def _raw(path: Path) -> bytes:
+def _read_bytes(path: Path) -> bytes:
     try:
         raw = path.read_bytes()
     except OSError as error:
-        raise _unreadable(path, error) from None
+        raise _unreadable_error(path, error) from None
     if not raw.strip():
         raise InputError(f"{path} is empty.", hint="Leave it out, or write something in it.")
     return raw
 
 
-def _unreadable(path: Path, error: OSError) -> InputError:
+def _unreadable_error(path: Path, error: OSError) -> InputError:
     return InputError(f"{path} cannot be read: {error.strerror}.", hint="Mend its permissions or name another.")
 
 
-def _text(raw: bytes) -> str:
+def _decode(raw: bytes) -> str:
     """As Unicode, each line ending in a line feed."""
     try:
         text = raw.decode("utf-8-sig")
@@ -167,17 +167,17 @@ def _text(raw: bytes) -> str:
     return text.replace("\r\n", "\n").replace("\r", "\n").replace("\f", "\n")
 
 
-def _html(raw: bytes) -> Reading:
-    return confined.read("newton.content.webpage", _text(raw).encode())
+def _parse_html(raw: bytes) -> ParsedDocument:
+    return confined.run_parser("newton.content.webpage", _decode(raw).encode())
 
 
-def _pdf(raw: bytes) -> Reading:
-    return confined.read("newton.content.pdf", raw)
+def _parse_pdf(raw: bytes) -> ParsedDocument:
+    return confined.run_parser("newton.content.pdf", raw)
 
 
-_READERS: dict[Format, Callable[[bytes], Reading]] = {
-    "markdown": lambda raw: markup.markdown(_text(raw)),
-    "text": lambda raw: markup.plain(_text(raw)),
-    "html": _html,
-    "pdf": _pdf,
+_PARSERS: dict[DocumentFormat, Callable[[bytes], ParsedDocument]] = {
+    "markdown": lambda raw: markup.parse_markdown(_decode(raw)),
+    "text": lambda raw: markup.parse_plain_text(_decode(raw)),
+    "html": _parse_html,
+    "pdf": _parse_pdf,
 }

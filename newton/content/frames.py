@@ -9,42 +9,42 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator, model_validator
 
-from newton.content.marked import Document, load
-from newton.content.shipped import shipped
-from newton.content.yamlfile import Content, Named, built, contents, pick, read_folder
+from newton.content.marked import YamlDocument, load_yaml
+from newton.content.shipped import data_folder
+from newton.content.yamlfile import StrictModel, NamedModel, build_model, list_content_files, get_by_name, read_folder
 
 Stakes = Literal["low", "medium", "high", "critical"]
 
 PACK_FILE = "pack.yaml"  # what a pack is, beside the frames in its folder
-ADDED = ("patterns", "examples")  # what a frame that extends another has more of
+EXTENDED_LISTS = ("patterns", "examples")  # what a frame that extends another has more of
 
-NEUTRAL = 0.5  # the priority of a kind that a frame does not speak of
+NEUTRAL_PRIORITY = 0.5  # the priority of a kind that a frame does not speak of
 
 Priority = Annotated[float, Field(ge=0, le=1)]
 Share = Annotated[int, Field(ge=0, le=1_000_000)]
 Text = Annotated[str, Field(min_length=1, max_length=500)]
 
 
-class Priorities(Content):
+class KindPriorities(StrictModel):
     """How much each kind of memory matters under a frame, from 0 to 1."""
 
-    exchange: Priority = NEUTRAL
-    episode: Priority = NEUTRAL
-    fact: Priority = NEUTRAL
-    procedure: Priority = NEUTRAL
-    decision: Priority = NEUTRAL
-    censor: Priority = NEUTRAL
-    event: Priority = NEUTRAL
-    entity: Priority = NEUTRAL
-    relation: Priority = NEUTRAL
-    artifact: Priority = NEUTRAL
-    passage: Priority = NEUTRAL
+    exchange: Priority = NEUTRAL_PRIORITY
+    episode: Priority = NEUTRAL_PRIORITY
+    fact: Priority = NEUTRAL_PRIORITY
+    procedure: Priority = NEUTRAL_PRIORITY
+    decision: Priority = NEUTRAL_PRIORITY
+    censor: Priority = NEUTRAL_PRIORITY
+    event: Priority = NEUTRAL_PRIORITY
+    entity: Priority = NEUTRAL_PRIORITY
+    relation: Priority = NEUTRAL_PRIORITY
+    artifact: Priority = NEUTRAL_PRIORITY
+    passage: Priority = NEUTRAL_PRIORITY
 
 
-KINDS = frozenset(Priorities.model_fields)
+PRIORITY_KINDS = frozenset(KindPriorities.model_fields)
 
 
-class Budget(Content):
+class LayerShares(StrictModel):
     """How a frame splits the flexible part of a context: shares, not tokens, so they scale with any ceiling."""
 
     decisions: Share = 2_000
@@ -53,7 +53,7 @@ class Budget(Content):
     episodes: Share = 1_000
 
     @model_validator(mode="after")
-    def _shares_something(self) -> "Budget":
+    def _shares_something(self) -> "LayerShares":
         if not sum(self.shares.values()):
             raise ValueError("gives nothing to any layer")
         return self
@@ -63,7 +63,7 @@ class Budget(Content):
         return dict(self)
 
 
-class Pattern(Content):
+class FramePattern(StrictModel):
     """A phrase, or an alternation of phrases, whose presence speaks for a frame."""
 
     match: Text = Field(description="A phrase or an alternation of phrases, such as 'should (we|i)'.")
@@ -74,29 +74,29 @@ class Pattern(Content):
     def _compiles(cls, match: str) -> str:
         try:
             found = re.compile(match).match("")
-            _bounded(match)
+            _compile_whole_words(match)
         except re.error as error:
             raise ValueError(f"is not a pattern: {error}") from None
         if found:
             raise ValueError("matches the empty text, so it would match everything")
         return match
 
-    def found_in(self, text: str) -> bool:
+    def is_found_in(self, text: str) -> bool:
         """Whether the phrase stands in the text as whole words, whatever the case: 'prefix' has no 'fix' in it."""
-        return _bounded(self.match).search(_plain(text)) is not None
+        return _compile_whole_words(self.match).search(_normalize(text)) is not None
 
 
 @functools.cache
-def _bounded(match: str) -> re.Pattern[str]:
+def _compile_whole_words(match: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w)(?:{match})(?!\w)", re.IGNORECASE)
 
 
-def _plain(text: str) -> str:
+def _normalize(text: str) -> str:
     """One space where the text has any white space, one apostrophe where it has the typographic one."""
     return " ".join(text.split()).replace("\N{RIGHT SINGLE QUOTATION MARK}", "'")
 
 
-class Frame(Named):
+class Frame(NamedModel):
     """How to look at an input: what to ask, what matters, how to score it and how much room it gets."""
 
     description: Text = Field(description="One sentence: which inputs the frame is for.")
@@ -106,16 +106,16 @@ class Frame(Named):
     domains: tuple[Text, ...] = Field(
         default=(), description="The domains to activate: procedures and censors of these count."
     )
-    priorities: Priorities = Field(default=Priorities(), description="A number from 0 to 1 for each kind of memory.")
+    priorities: KindPriorities = Field(default=KindPriorities(), description="A number from 0 to 1 for each kind of memory.")
     profile: str = Field(default="evidence", description="The name of a profile: how memories are scored.")
-    budget: Budget = Field(default=Budget(), description="Shares for decisions, facts, procedures and episodes.")
+    budget: LayerShares = Field(default=LayerShares(), description="Shares for decisions, facts, procedures and episodes.")
     floor: Priority = Field(
         default=0.0, description="The least evidence with which a memory comes in, but for lines of dialogue."
     )
     default_stakes: Stakes = Field(default="medium", description="The stakes of a decision made under this frame.")
     category: Text = Field(default="process", description="The category of a decision made under this frame.")
     censors: tuple[Text, ...] = Field(default=(), description="What not to do while this frame holds.")
-    patterns: tuple[Pattern, ...] = Field(default=(), description="Phrases that speak for the frame.")
+    patterns: tuple[FramePattern, ...] = Field(default=(), description="Phrases that speak for the frame.")
     examples: tuple[Text, ...] = Field(default=(), description="Inputs typical of the frame.")
 
     @field_validator("questions")
@@ -137,18 +137,18 @@ class Frame(Named):
 
     def priority(self, kind: str) -> float:
         """How much memories of this kind matter under the frame."""
-        return getattr(self.priorities, kind) if kind in KINDS else NEUTRAL
+        return getattr(self.priorities, kind) if kind in PRIORITY_KINDS else NEUTRAL_PRIORITY
 
-    def evidence(self, text: str) -> tuple[Pattern, ...]:
+    def matching_patterns(self, text: str) -> tuple[FramePattern, ...]:
         """The patterns that stand in the text. The time it takes grows with the text: pass an input's first lines."""
-        plain = _plain(text)
-        return tuple(pattern for pattern in self.patterns if _bounded(pattern.match).search(plain))
+        plain = _normalize(text)
+        return tuple(pattern for pattern in self.patterns if _compile_whole_words(pattern.match).search(plain))
 
-    def phrases(self, text: str) -> tuple[str, ...]:
+    def matched_phrases(self, text: str) -> tuple[str, ...]:
         """What the patterns found in the text, the heaviest pattern's phrase first."""
-        plain = _plain(text)
+        plain = _normalize(text)
         ordered = sorted(self.patterns, key=lambda pattern: -pattern.weight)
-        return tuple(found[0] for pattern in ordered if (found := _bounded(pattern.match).search(plain)))
+        return tuple(found[0] for pattern in ordered if (found := _compile_whole_words(pattern.match).search(plain)))
 
 
 def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
@@ -158,25 +158,25 @@ def load_frames(extra: Path | None = None, profiles: Iterable[str] | None = None
 
     Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
     """
-    frames = read_folder(shipped("frames"), Frame, _context(profiles))
-    return frames if extra is None else overlaid(frames, extra.expanduser(), profiles)
+    frames = read_folder(data_folder("frames"), Frame, _validation_context(profiles))
+    return frames if extra is None else overlay_frames(frames, extra.expanduser(), profiles)
 
 
-def overlaid(frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
+def overlay_frames(frames: Mapping[str, Frame], folder: Path, profiles: Iterable[str] | None = None) -> dict[str, Frame]:
     """The frames with those of the folder: a new name adds one, a known one takes its place.
 
     A frame that says `extends` has all of the frame it names, but for what it says itself. Raises ConfigError as
     `load_frames` does.
     """
-    files, context = contents(folder, apart=PACK_FILE), _context(profiles)
-    return {**frames, **{path.stem: built(_extended(load(path), frames), Frame, context) for path in files}}
+    files, context = list_content_files(folder, exclude=PACK_FILE), _validation_context(profiles)
+    return {**frames, **{path.stem: build_model(_apply_extends(load_yaml(path), frames), Frame, context) for path in files}}
 
 
-def _context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
-    return {"profiles": set(profiles or (path.stem for path in shipped("profiles").glob("*.yaml")))}
+def _validation_context(profiles: Iterable[str] | None) -> dict[str, set[str]]:
+    return {"profiles": set(profiles or (path.stem for path in data_folder("profiles").glob("*.yaml")))}
 
 
-def _extended(document: Document, known: Mapping[str, Frame]) -> Document:
+def _apply_extends(document: YamlDocument, known: Mapping[str, Frame]) -> YamlDocument:
     """What the document says on top of the frame it extends: mappings field by field, patterns and examples added."""
     given = document.value
     own = dict(cast("dict[str, object]", given)) if isinstance(given, dict) else dict[str, object]()
@@ -187,18 +187,18 @@ def _extended(document: Document, known: Mapping[str, Frame]) -> Document:
         what = f"extends no frame: {name!r} is not one of {', '.join(sorted(known))}."
         raise document.error(("extends",), what, "Name one of them, or leave the line out.")
     base: dict[str, object] = known[name].model_dump(exclude_unset=True)
-    joined = {field: _joined(field, base.get(field), value) for field, value in own.items()}
+    joined = {field: _merge_field(field, base.get(field), value) for field, value in own.items()}
     return replace(document, value={**base, "name": document.path.stem, **joined})
 
 
-def _joined(field: str, base: object, own: object) -> object:
+def _merge_field(field: str, base: object, own: object) -> object:
     if isinstance(base, dict) and isinstance(own, dict):
         return {**cast("dict[str, object]", base), **cast("dict[str, object]", own)}
-    if field in ADDED and isinstance(base, tuple) and isinstance(own, tuple):
+    if field in EXTENDED_LISTS and isinstance(base, tuple) and isinstance(own, tuple):
         return (*cast("tuple[object, ...]", base), *cast("tuple[object, ...]", own))
     return own
 
 
-def frame_named(frames: dict[str, Frame], name: str) -> Frame:
+def get_frame(frames: dict[str, Frame], name: str) -> Frame:
     """The frame of that name. Raises NotFoundError naming the nearest one and all of them."""
-    return pick(frames, name, "frame")
+    return get_by_name(frames, name, "frame")

@@ -6,16 +6,16 @@ from typing import Annotated, Literal, cast
 
 from pydantic import Field, ValidationInfo, field_validator
 
-from newton.content.shipped import shipped
-from newton.content.yamlfile import Named, read_folder
+from newton.content.shipped import data_folder
+from newton.content.yamlfile import NamedModel, read_folder
 from newton.errors import InputError
 
 Text = Annotated[str, Field(min_length=1, max_length=500, pattern=r"\S")]
-Check = Callable[[str], None]
+ExpressionCheck = Callable[[str], None]
 Severity = Literal["warn", "block"]
 
 
-class Guardrail(Named):
+class Guardrail(NamedModel):
     """A rule that is checked before a decision is recorded."""
 
     description: Text = Field(description="Why there is such a rule.")
@@ -25,7 +25,7 @@ class Guardrail(Named):
 
     @field_validator("expression")
     @classmethod
-    def _can_be_judged(cls, expression: str, info: ValidationInfo) -> str:
+    def _check_expression(cls, expression: str, info: ValidationInfo) -> str:
         try:
             cast("dict[str, Check]", info.context)["check"](expression)
         except InputError as error:
@@ -33,12 +33,12 @@ class Guardrail(Named):
         return expression
 
 
-def load_guardrails(check: Check, extra: Path | None = None) -> dict[str, Guardrail]:
+def load_guardrails(check: ExpressionCheck, extra: Path | None = None) -> dict[str, Guardrail]:
     """The guardrails that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
 
     `check` raises InputError for an expression that cannot be one. Raises ConfigError naming file and line for the
     first mistake; then nothing is loaded.
     """
     context = {"check": check}
-    known = read_folder(shipped("guardrails"), Guardrail, context)
+    known = read_folder(data_folder("guardrails"), Guardrail, context)
     return known if extra is None else {**known, **read_folder(extra.expanduser(), Guardrail, context)}

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from newton.content.sections import Outline, Reading, folded
+from newton.content.sections import SectionBuilder, ParsedDocument, collapse_whitespace
 from newton.errors import InputError
 
 # Only blocks are parsed: what stands inside a paragraph stays as its author wrote it, addresses of links included.
@@ -19,7 +19,7 @@ _FRONT_MATTER = re.compile(
 )
 _TITLE = re.compile(r"^title[ \t]*:[ \t]*(.+)$", re.MULTILINE)
 _TAG = re.compile(r"<(/?)([a-zA-Z][a-zA-Z0-9]*)[^<>]*>")
-_UNSPOKEN = ("<script", "<style")
+_SKIPPED_TAGS = ("<script", "<style")
 
 # reStructuredText, and many a plain text, underlines its headings.
 _RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
@@ -27,44 +27,44 @@ _RULE = re.compile(r"([=\-~^\"'`#*+:.<>_])\1{2,}")
 _OWN_LINE = re.compile(r"[\s\-*+•>|#\[\d]")
 
 
-def markdown(text: str) -> Reading:
+def parse_markdown(text: str) -> ParsedDocument:
     """Headings, paragraphs, items, rows and code of CommonMark with tables; front matter is a paragraph too.
 
     Raises InputError when lists or quotes are nested too deep to be read.
     """
-    outline, title = Outline(), ""
+    outline, title = SectionBuilder(), ""
     if front := _FRONT_MATTER.match(text):
-        outline.paragraph(front[1])
-        title = _unquoted(found[1]) if (found := _TITLE.search(front[1])) else ""
+        outline.add_paragraph(front[1])
+        title = _strip_quotes(found[1]) if (found := _TITLE.search(front[1])) else ""
         text = text[front.end() :]
-    _Blocks(outline).take(_BLOCKS.parse(text))
-    return outline.reading(title=title)
+    _BlockWalker(outline).walk(_BLOCKS.parse(text))
+    return outline.build(title=title)
 
 
-def plain(text: str) -> Reading:
+def parse_plain_text(text: str) -> ParsedDocument:
     """Blank lines part paragraphs; a line underlined at least as long as itself is a heading."""
-    outline, ranks = Outline(), list[str]()
-    for block in _blocks(text):
+    outline, ranks = SectionBuilder(), list[str]()
+    for block in _split_blocks(text):
         lines = block
-        while heading := _underlined(lines):
+        while heading := _parse_underlined_heading(lines):
             style, title, lines = heading
             if style not in ranks:
                 ranks.append(style)
-            outline.heading(ranks.index(style) + 1, title)
+            outline.add_heading(ranks.index(style) + 1, title)
         if lines and not (len(lines) == 1 and _RULE.fullmatch(lines[0].strip())):
-            outline.paragraph("\n".join(lines) if _structured(lines) else folded(" ".join(lines)))
-    return outline.reading()
+            outline.add_paragraph("\n".join(lines) if _is_structured(lines) else collapse_whitespace(" ".join(lines)))
+    return outline.build()
 
 
-class _Blocks:
+class _BlockWalker:
     """From markdown-it's stream of blocks to an outline."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
         self._level = 0  # of the heading that is open
         self._mark = ""  # of the item that has said nothing yet
         self._row: list[str] | None = None
-        self._takes: dict[str, Callable[[Token], None]] = {
+        self._handlers: dict[str, Callable[[Token], None]] = {
             "heading_open": self._heading,
             "list_item_open": self._item,
             "list_item_close": self._item_end,
@@ -76,11 +76,11 @@ class _Blocks:
             "html_block": self._html,
         }
 
-    def take(self, tokens: list[Token]) -> None:
+    def walk(self, tokens: list[Token]) -> None:
         for token in tokens:
             if token.nesting == 1 and token.level >= _DEEPEST - 1:
                 raise InputError("nests its lists and quotes too deep to be read.", hint="Flatten them.")
-            if take := self._takes.get(token.type):
+            if take := self._handlers.get(token.type):
                 take(token)
 
     def _heading(self, token: Token) -> None:
@@ -97,44 +97,44 @@ class _Blocks:
         self._row = []
 
     def _row_end(self, _: Token) -> None:
-        self._outline.paragraph(" | ".join(self._row or []))
+        self._outline.add_paragraph(" | ".join(self._row or []))
         self._row = None
 
     def _inline(self, token: Token) -> None:
         if self._level:
-            self._outline.heading(self._level, _spoken(token.content))
+            self._outline.add_heading(self._level, _strip_inline_markup(token.content))
             self._level = 0
         elif self._row is not None:
-            self._row.append(folded(token.content))
+            self._row.append(collapse_whitespace(token.content))
         else:
-            self._outline.paragraph(self._mark + folded(token.content))
+            self._outline.add_paragraph(self._mark + collapse_whitespace(token.content))
             self._mark = ""
 
     def _code(self, token: Token) -> None:
-        self._outline.paragraph(token.content)
+        self._outline.add_paragraph(token.content)
 
     def _html(self, token: Token) -> None:
         """The words between the tags; a heading among them is one."""
-        if token.content.lstrip().lower().startswith(_UNSPOKEN):
+        if token.content.lstrip().lower().startswith(_SKIPPED_TAGS):
             return
-        level, said, start, source = 0, list[str](), 0, _uncommented(token.content)
+        level, said, start, source = 0, list[str](), 0, _strip_comments(token.content)
         for tag in _TAG.finditer(source):
             said.append(source[start : tag.start()])
             start = tag.end()
             if re.fullmatch(r"h[1-6]", tag[2].lower()):
-                self._say(level, said)
+                self._add_text(level, said)
                 level, said = (0 if tag[1] else int(tag[2][1])), []
-        self._say(level, [*said, source[start:]])
+        self._add_text(level, [*said, source[start:]])
 
-    def _say(self, level: int, said: list[str]) -> None:
-        text = folded(html.unescape(" ".join(said)))
+    def _add_text(self, level: int, parts: list[str]) -> None:
+        text = collapse_whitespace(html.unescape(" ".join(parts)))
         if level:
-            self._outline.heading(level, text)
+            self._outline.add_heading(level, text)
         else:
-            self._outline.paragraph(text)
+            self._outline.add_paragraph(text)
 
 
-def _spoken(source: str) -> str:
+def _strip_inline_markup(source: str) -> str:
     """A heading without the marks of its emphasis, code and links."""
     if len(source) > 1_000:  # the parser of what is inside a line is not linear, and no heading is that long
         return source
@@ -143,17 +143,17 @@ def _spoken(source: str) -> str:
     return "".join(token.content if token.type != "softbreak" else " " for token in tokens)
 
 
-def _uncommented(source: str) -> str:
+def _strip_comments(source: str) -> str:
     first, *others = source.split("<!--")
     return first + "".join(other.partition("-->")[2] for other in others)
 
 
-def _unquoted(value: str) -> str:
+def _strip_quotes(value: str) -> str:
     value = value.strip()
     return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
 
 
-def _blocks(text: str) -> Iterator[list[str]]:
+def _split_blocks(text: str) -> Iterator[list[str]]:
     """Lines that no blank line parts."""
     block: list[str] = []
     for line in [*text.split("\n"), ""]:
@@ -164,7 +164,7 @@ def _blocks(text: str) -> Iterator[list[str]]:
             block = []
 
 
-def _underlined(lines: list[str]) -> tuple[str, str, list[str]] | None:
+def _parse_underlined_heading(lines: list[str]) -> tuple[str, str, list[str]] | None:
     """The style of the heading that the lines begin with, its text, and the lines after it."""
     over = len(lines) > 2 and lines[0] == lines[2] and _RULE.fullmatch(lines[0]) is not None
     title, *rest = lines[1:] if over else lines or [""]
@@ -173,5 +173,5 @@ def _underlined(lines: list[str]) -> tuple[str, str, list[str]] | None:
     return rest[0][0] * (1 + over), title, rest[1:]
 
 
-def _structured(lines: list[str]) -> bool:
+def _is_structured(lines: list[str]) -> bool:
     return any(_OWN_LINE.match(line) for line in lines[1:]) or lines[0][0].isspace()

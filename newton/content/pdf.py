@@ -7,14 +7,14 @@ from collections.abc import Iterator
 from pypdf import PdfReader
 from pypdf.errors import DependencyError, FileNotDecryptedError
 
-from newton.content.sections import LONGEST_HEADING, Reading, Section, folded
+from newton.content.sections import MAX_HEADING_CHARS, ParsedDocument, DocumentSection, collapse_whitespace
 from newton.errors import InputError
 
-MOST_TEXT = 50_000_000  # characters; a small file can hold as many pages of one text as it likes
+MAX_CHARS = 50_000_000  # characters; a small file can hold as many pages of one text as it likes
 _BLANK_LINES = re.compile(r"\n[ \t]*\n")
 
 
-def read(raw: bytes) -> Reading:
+def read(raw: bytes) -> ParsedDocument:
     """Raises InputError when it is encrypted, or has no text or too much.
 
     To be called in a process with limits, where an exception harms nobody: pypdf raises all kinds when a file is
@@ -25,30 +25,30 @@ def read(raw: bytes) -> Reading:
     """
     try:
         reader = PdfReader(io.BytesIO(raw))
-        pages = list(_texts(reader))
+        pages = list(_iter_page_texts(reader))
     except (FileNotDecryptedError, DependencyError):
         raise InputError("is encrypted.", hint="Save a copy without a password, or print it to a new PDF.") from None
     sections = [
-        Section(f"page {number}", paragraphs)
+        DocumentSection(f"page {number}", paragraphs)
         for number, page in enumerate(pages, start=1)
-        if (paragraphs := tuple(folded(part) for part in _BLANK_LINES.split(page) if part.strip()))
+        if (paragraphs := tuple(collapse_whitespace(part) for part in _BLANK_LINES.split(page) if part.strip()))
     ]
     if not sections:
         raise InputError(f"has no text on any page (of {len(pages)}).", hint="Is it scanned? Run OCR over it first.")
     title = reader.metadata.title if reader.metadata else None
-    return Reading(folded(_mended(title))[:LONGEST_HEADING] if isinstance(title, str) else "", tuple(sections))
+    return ParsedDocument(collapse_whitespace(_clean_text(title))[:MAX_HEADING_CHARS] if isinstance(title, str) else "", tuple(sections))
 
 
-def _texts(reader: PdfReader) -> Iterator[str]:
+def _iter_page_texts(reader: PdfReader) -> Iterator[str]:
     characters = 0
     for page in reader.pages:
-        text = _mended(page.extract_text())
+        text = _clean_text(page.extract_text())
         characters += len(text)
-        if characters > MOST_TEXT:
-            raise InputError(f"holds more than {MOST_TEXT:,} characters of text.", hint="Split it.")
+        if characters > MAX_CHARS:
+            raise InputError(f"holds more than {MAX_CHARS:,} characters of text.", hint="Split it.")
         yield text
 
 
-def _mended(text: str) -> str:
+def _clean_text(text: str) -> str:
     """A PDF cannot be mended by who reads it: halves of characters are joined or replaced, NUL bytes dropped."""
     return text.replace("\0", "").encode("utf-16", "surrogatepass").decode("utf-16", "replace")

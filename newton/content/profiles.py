@@ -10,15 +10,15 @@ from typing import Annotated, Literal, cast
 import yaml
 from pydantic import Field, ValidationError, ValidationInfo, field_validator, model_validator
 
-from newton.content.shipped import shipped
-from newton.content.yamlfile import Content, Named, pick, read_folder
+from newton.content.shipped import data_folder
+from newton.content.yamlfile import StrictModel, NamedModel, get_by_name, read_folder
 from newton.errors import ConfigError, ConflictError, InputError
 
-Clock = Literal["created", "accessed", "occurred", "confirmed"]
-Order = Literal["best_first", "best_last", "edges", "chronological", "clustered"]
-Fill = Literal["stop", "skip", "downgrade"]
-Preset = Literal["session", "daily_tau24", "daily", "monthly"]
-Check = Callable[[str], None]
+DecayClock = Literal["created", "accessed", "occurred", "confirmed"]
+ItemOrder = Literal["best_first", "best_last", "edges", "chronological", "clustered"]
+OverflowMode = Literal["stop", "skip", "downgrade"]
+DecayPreset = Literal["session", "daily_tau24", "daily", "monthly"]
+ExpressionCheck = Callable[[str], None]
 
 Weight = Annotated[float, Field(ge=0, le=100)]
 Share = Annotated[float, Field(ge=0, le=1)]
@@ -28,7 +28,7 @@ _HOURS_A_DAY = 24
 _SECONDS_AN_HOUR = 3_600
 
 
-class Weights(Content):
+class FeatureWeights(StrictModel):
     """What each feature of a memory counts; only the relation between them matters."""
 
     similarity: Weight = 0
@@ -44,22 +44,22 @@ class Weights(Content):
     depth: Weight = 0
 
     @model_validator(mode="after")
-    def _weigh_something(self) -> "Weights":
-        if not self.given:
+    def _weigh_something(self) -> "FeatureWeights":
+        if not self.nonzero:
             raise ValueError("weigh no feature")
         return self
 
     @functools.cached_property
-    def given(self) -> dict[str, float]:
+    def nonzero(self) -> dict[str, float]:
         """The features that count, with their weights."""
         features: dict[str, float] = dict(self)
         return {feature: weight for feature, weight in features.items() if weight}
 
 
-FEATURES = tuple(Weights.model_fields)
+FEATURES = tuple(FeatureWeights.model_fields)
 
 # How the known decays are said in full; each is called after what it is good for.
-PRESETS: Mapping[Preset, Mapping[str, str | float]] = {
+DECAY_PRESETS: Mapping[DecayPreset, Mapping[str, str | float]] = {
     "session": {"kind": "hyperbolic", "time_constant_hours": 1},
     "daily_tau24": {"kind": "exponential", "time_constant_hours": 24},
     "daily": {"kind": "exponential", "half_life_days": 1},
@@ -67,33 +67,33 @@ PRESETS: Mapping[Preset, Mapping[str, str | float]] = {
 }
 
 
-class Decay(Content):
+class Decay(StrictModel):
     """How fast age takes away from recency, and which clock tells the age. Its speed is said in exactly one way.
 
     In a file `preset` stands for a kind with its speed.
     """
 
     kind: Literal["exponential", "hyperbolic", "none"]
-    clock: Clock = "created"
+    clock: DecayClock = "created"
     half_life_days: float | None = Field(default=None, gt=0, description="The age at which half is left.")
     time_constant_hours: float | None = Field(default=None, gt=0, description="exp(-age/this) or 1/(1 + age/this).")
     rate_per_day: float | None = Field(default=None, gt=0, description="exp(-this x days) or 1/(1 + this x days).")
 
     @model_validator(mode="before")
     @classmethod
-    def _spelt_out(cls, given: object) -> object:
-        if not isinstance(given, dict):
-            return given
-        said = cast("dict[str, object]", given)
+    def _expand_preset(cls, data: object) -> object:
+        if not isinstance(data, dict):
+            return data
+        said = cast("dict[str, object]", data)
         if "preset" not in said:
             return said
         preset = said["preset"]
-        if not set(said) <= {"preset", "clock"} or preset not in PRESETS:
-            raise ValueError(f"takes one preset of {', '.join(PRESETS)}, and beside it only a clock")
-        return {**{name: value for name, value in said.items() if name != "preset"}, **PRESETS[cast("Preset", preset)]}
+        if not set(said) <= {"preset", "clock"} or preset not in DECAY_PRESETS:
+            raise ValueError(f"takes one preset of {', '.join(DECAY_PRESETS)}, and beside it only a clock")
+        return {**{name: value for name, value in said.items() if name != "preset"}, **DECAY_PRESETS[cast("DecayPreset", preset)]}
 
     @model_validator(mode="after")
-    def _has_one_speed(self) -> "Decay":
+    def _check_single_rate(self) -> "Decay":
         speeds = (self.half_life_days, self.time_constant_hours, self.rate_per_day)
         given = sum(speed is not None for speed in speeds)
         if given != (self.kind != "none"):
@@ -117,16 +117,16 @@ class Decay(Content):
             return None
         return timedelta(days=(math.log(2) if self.kind == "exponential" else 1) / self.rate)
 
-    def left(self, age: timedelta) -> float:
+    def remaining(self, age: timedelta) -> float:
         """What remains at that age, 1 for the present; a memory from the future counts as present."""
-        return self.left_after(age.total_seconds() / _SECONDS_AN_HOUR)
+        return self.remaining_after_hours(age.total_seconds() / _SECONDS_AN_HOUR)
 
-    def left_after(self, hours: float) -> float:
+    def remaining_after_hours(self, hours: float) -> float:
         """The same for an age in hours."""
         worn = self.rate * max(hours, 0.0) / _HOURS_A_DAY
         return math.exp(-worn) if self.kind == "exponential" else 1 / (1 + worn)
 
-    def paced(self, hours: float) -> "Decay":
+    def with_time_constant(self, hours: float) -> "Decay":
         """The same decay with this time constant. Raises InputError for one that is not above 0, or when nothing
         decays."""
         if self.kind == "none":
@@ -136,7 +136,7 @@ class Decay(Content):
         return Decay(kind=self.kind, clock=self.clock, time_constant_hours=hours)
 
 
-class Outcomes(Content):
+class OutcomeFactors(StrictModel):
     """What a memory's outcome makes of it."""
 
     success: Multiplier = 1.2
@@ -145,25 +145,25 @@ class Outcomes(Content):
     pending: Multiplier = 0.9
     none: Multiplier = 1.0
 
-    def of(self, outcome: str | None) -> float:
-        return getattr(self, outcome) if outcome in OUTCOMES else self.none
+    def factor_for(self, outcome: str | None) -> float:
+        return getattr(self, outcome) if outcome in OUTCOME_NAMES else self.none
 
 
-OUTCOMES = frozenset(Outcomes.model_fields)
+OUTCOME_NAMES = frozenset(OutcomeFactors.model_fields)
 
 
-class Usage(Content):
+class UsageBoost(StrictModel):
     """What use makes of a memory: a little more with each power of ten, up to a cap."""
 
     per_tenfold: float = Field(default=0.1, ge=0, le=10, description="What each tenfold use adds.")
     cap: float = Field(default=1.5, ge=1, le=10, description="The most that use can make of it.")
     unused: float = Field(default=1.0, ge=0, le=1, description="What a memory that was never used counts.")
 
-    def of(self, activations: int) -> float:
+    def factor_for(self, activations: int) -> float:
         return min(1 + self.per_tenfold * math.log10(activations), self.cap) if activations > 0 else self.unused
 
 
-class Boosts(Content):
+class ScoreBoosts(StrictModel):
     """What makes a memory count for more than it does alone: factors, 1 for none."""
 
     keyword: float = Field(default=0, ge=0, le=1, description="What each word of the input adds to similarity.")
@@ -172,7 +172,7 @@ class Boosts(Content):
     mentioned: Multiplier = Field(default=1.0, description="The factor on the salience of what the input names.")
 
 
-class Reach(Content):
+class GatherOptions(StrictModel):
     """How far it is looked beside what is searched for. What the input names is always looked up."""
 
     depth: int = Field(default=1, ge=0, le=5, description="Steps along relations from what the input names.")
@@ -182,10 +182,10 @@ class Reach(Content):
     failures: bool = Field(default=True, description="Whether what has failed may be in the context.")
 
 
-def widest(reaches: Iterable[Reach]) -> Reach:
+def merge_gather_options(options: Iterable[GatherOptions]) -> GatherOptions:
     """As far as any of them."""
-    every = list(reaches) or [Reach()]
-    return Reach(
+    every = list(options) or [GatherOptions()]
+    return GatherOptions(
         depth=max(reach.depth for reach in every),
         salient=max(reach.salient for reach in every),
         events=max(reach.events for reach in every),
@@ -194,14 +194,14 @@ def widest(reaches: Iterable[Reach]) -> Reach:
     )
 
 
-class Profile(Named):
+class Profile(NamedModel):
     """A named way to turn a memory's features into a score, and scores into a context.
 
     It scores by weights, by an expression, or by another profile that it chooses by the frame.
     """
 
     description: str = Field(min_length=1, max_length=500, description="One sentence: when to choose it.")
-    weights: Weights = Field(default=Weights.model_construct(), description="A weight for each feature that counts.")
+    weights: FeatureWeights = Field(default=FeatureWeights.model_construct(), description="A weight for each feature that counts.")
     combine: Literal["sum", "product"] = Field(
         default="sum", description="sum adds weight x feature; product multiplies feature ** weight."
     )
@@ -209,10 +209,10 @@ class Profile(Named):
     by_frame: dict[str, str] = Field(default={}, description="In place of weights: the profile for each frame.")
     otherwise: str = Field(default="balanced", description="The profile for a frame that by_frame does not name.")
     recency: Decay = Field(default=Decay(kind="none"), description="How age counts.")
-    outcome: Outcomes = Field(default=Outcomes(), description="A factor for each outcome.")
-    usage: Usage = Field(default=Usage(), description="How use counts.")
-    boosts: Boosts = Field(default=Boosts(), description="Factors for words, freshness and names.")
-    reach: Reach = Field(default=Reach(), description="How far it is looked beside what is searched for.")
+    outcome: OutcomeFactors = Field(default=OutcomeFactors(), description="A factor for each outcome.")
+    usage: UsageBoost = Field(default=UsageBoost(), description="How use counts.")
+    boosts: ScoreBoosts = Field(default=ScoreBoosts(), description="Factors for words, freshness and names.")
+    reach: GatherOptions = Field(default=GatherOptions(), description="How far it is looked beside what is searched for.")
     floor: Share = Field(
         default=0.0,
         description="What has less than this part of the best one's evidence stays out, but for lines of dialogue.",
@@ -222,10 +222,10 @@ class Profile(Named):
         description="Where a context is as large as its input needs: a line of dialogue that has less than this part of"
         " the best one's relevance stays out.",
     )
-    fill: Fill = Field(
+    fill: OverflowMode = Field(
         default="downgrade", description="What to do with a memory that does not fit: stop, skip or downgrade."
     )
-    order: Order = Field(
+    order: ItemOrder = Field(
         default="best_first",
         description="The order within a layer: best_first, best_last, edges, chronological or clustered.",
     )
@@ -233,8 +233,8 @@ class Profile(Named):
 
     @field_validator("expression")
     @classmethod
-    def _can_be_computed(cls, expression: str | None, info: ValidationInfo) -> str | None:
-        check = cast("dict[str, Check]", info.context or {}).get("check")
+    def _check_expression(cls, expression: str | None, info: ValidationInfo) -> str | None:
+        check = cast("dict[str, ExpressionCheck]", info.context or {}).get("check")
         if expression is not None and check is not None:
             try:
                 check(expression)
@@ -250,22 +250,22 @@ class Profile(Named):
             raise ValueError(f"scores by one of weights, expression and by_frame, not by {said}")
         return self
 
-    def paced(self, hours: float) -> "Profile":
+    def with_time_constant(self, hours: float) -> "Profile":
         """The same profile with another time constant of its decay. Raises InputError when nothing decays."""
-        return self.model_copy(update={"recency": self.recency.paced(hours)})
+        return self.model_copy(update={"recency": self.recency.with_time_constant(hours)})
 
 
-def load_profiles(extra: Path | None = None, check: Check | None = None) -> dict[str, Profile]:
+def load_profiles(extra: Path | None = None, check: ExpressionCheck | None = None) -> dict[str, Profile]:
     """The profiles that ship with Newton, overlaid by a person's own folder: the same name wins, a new one is added.
 
     `check` raises InputError for an expression of the person's that cannot be computed. Raises ConfigError naming file
     and line for the first mistake; then nothing is loaded.
     """
-    known = read_folder(shipped("profiles"), Profile)
+    known = read_folder(data_folder("profiles"), Profile)
     if extra is not None:
         known = {**known, **read_folder(extra.expanduser(), Profile, {"check": check} if check else None)}
     for profile in known.values():
-        _must_choose(profile, known)
+        _check_references(profile, known)
     return known
 
 
@@ -287,7 +287,7 @@ def write_profile(profile: Profile, folder: Path) -> Path:
     return path
 
 
-def _must_choose(profile: Profile, known: Mapping[str, Profile]) -> None:
+def _check_references(profile: Profile, known: Mapping[str, Profile]) -> None:
     for named in {profile.otherwise, *profile.by_frame.values()} if profile.by_frame else ():
         if named not in known or known[named].by_frame:
             raise ConfigError(
@@ -296,12 +296,12 @@ def _must_choose(profile: Profile, known: Mapping[str, Profile]) -> None:
             )
 
 
-def profile_named(profiles: Mapping[str, Profile], name: str) -> Profile:
+def get_profile(profiles: Mapping[str, Profile], name: str) -> Profile:
     """The profile of that name. Raises NotFoundError naming the nearest one and all of them."""
-    return pick(profiles, name, "profile")
+    return get_by_name(profiles, name, "profile")
 
 
-def profile_for(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
+def select_profile(profiles: Mapping[str, Profile], name: str, *, frame: str | None) -> Profile:
     """The profile of that name, or the one that it chooses for the frame. Raises NotFoundError."""
-    profile = profile_named(profiles, name)
+    profile = get_profile(profiles, name)
     return profiles[profile.by_frame.get(frame or "", profile.otherwise)] if profile.by_frame else profile

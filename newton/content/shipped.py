@@ -8,7 +8,7 @@ from newton.errors import ConfigError
 _PACKAGE = Path(__file__).parents[1]
 
 
-def shipped(folder: Literal["frames", "guardrails", "procedures", "profiles", "schema"]) -> Path:
+def data_folder(folder: Literal["frames", "guardrails", "procedures", "profiles", "schema"]) -> Path:
     """The folder of that name. Raises ConfigError when the installation lacks it."""
     # The wheel's own copy comes first: beside an installed package lies site-packages, which may hold anything.
     for home in (_PACKAGE / "_shipped", _PACKAGE.parent):

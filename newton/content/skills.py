@@ -10,20 +10,20 @@ from markdown_it import MarkdownIt
 from markdown_it.tree import SyntaxTreeNode
 from pydantic import BeforeValidator, Field
 
-from newton.content.marked import Document, Place, load_front, mistake
-from newton.content.shipped import shipped
-from newton.content.yamlfile import Named, checked, did_you_mean, within
+from newton.content.marked import YamlDocument, YamlLocation, load_front_matter, file_error
+from newton.content.shipped import data_folder
+from newton.content.yamlfile import NamedModel, validate_model, did_you_mean, list_folder
 from newton.errors import ConfigError
 
-FILE = "SKILL.md"
-MOST_CHARACTERS = 200_000
+SKILL_FILE = "SKILL.md"
+MAX_CHARS = 200_000
 
 _GOALS, _STEPS = "goals", "steps"
 _BANDS = ("goals", "core", "details")
 _LISTS = ("ordered_list", "bullet_list")
 
 # What the convention and the programs that follow it put into front matter beside what is read here.
-_FOREIGN = frozenset({
+_IGNORED_FIELDS = frozenset({
     *("allowed-tools", "compatibility", "license", "metadata", "version"),
     *("agent", "argument-hint", "arguments", "author", "context", "disable-model-invocation", "disallowed-tools"),
     *("effort", "hooks", "model", "paths", "shell", "tags", "user-invocable", "when_to_use"),
@@ -33,7 +33,7 @@ _FOREIGN = frozenset({
 _BLOCKS = MarkdownIt("commonmark").disable(["inline", "reference"])
 
 
-def _on_one_line(value: object) -> object:
+def _to_single_line(value: object) -> object:
     if not isinstance(value, str):
         return value
     line = " ".join(value.split())
@@ -44,11 +44,11 @@ def _on_one_line(value: object) -> object:
     return line
 
 
-Line = Annotated[str, Field(max_length=500), BeforeValidator(_on_one_line)]
-Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_on_one_line)]
+Line = Annotated[str, Field(max_length=500), BeforeValidator(_to_single_line)]
+Phrase = Annotated[str, Field(max_length=100), BeforeValidator(_to_single_line)]
 
 
-class Skill(Named):
+class Skill(NamedModel):
     """How to do something: when it applies (triggers, goals), the steps, and what helps with them."""
 
     name: str = Field(
@@ -68,7 +68,7 @@ class Skill(Named):
     core: tuple[Line, ...] = Field(
         min_length=1, max_length=50, description="The steps are at most 50 list items, each up to 500 characters."
     )
-    details: str = Field(default="", max_length=MOST_CHARACTERS)
+    details: str = Field(default="", max_length=MAX_CHARS)
 
     @property
     def content_hash(self) -> bytes:
@@ -76,7 +76,7 @@ class Skill(Named):
         return hashlib.sha256(self.model_dump_json().encode()).digest()
 
 
-def slug(title: str) -> str:
+def make_slug(title: str) -> str:
     """A title as the name of a skill; "" when nothing of it can be in one.
 
     >>> slug("Roll back: a release (v2)")
@@ -90,14 +90,14 @@ def load_skills(own: Path | None = None) -> dict[str, Skill]:
 
     Raises ConfigError naming file and line for the first mistake; then nothing is loaded.
     """
-    skills = _read_folders(shipped("procedures"))
+    skills = _read_folders(data_folder("procedures"))
     return skills if own is None else {**skills, **_read_folders(own.expanduser())}
 
 
 def read_skill(path: Path) -> Skill:
     """The SKILL.md as a skill. Raises ConfigError with file, line and remedy for its first mistake."""
-    front, text = load_front(path)
-    skill = checked(_with_bands(front, _own_fields(front), _Body(path, text)), Skill)
+    front, text = load_front_matter(path)
+    skill = validate_model(_add_bands(front, _select_fields(front), _SkillBody(path, text)), Skill)
     if skill.name != path.parent.name:
         what = f"the skill is named {skill.name!r} but its folder {path.parent.name!r}."
         raise front.error(("name",), what, "Rename one of them.")
@@ -105,21 +105,21 @@ def read_skill(path: Path) -> Skill:
 
 
 def _read_folders(folder: Path) -> dict[str, Skill]:
-    return {path.parent.name: read_skill(path) for path in _files(folder)}
+    return {path.parent.name: read_skill(path) for path in _iter_skill_files(folder)}
 
 
-def _files(folder: Path) -> Iterator[Path]:
-    for inner in within(folder):
+def _iter_skill_files(folder: Path) -> Iterator[Path]:
+    for inner in list_folder(folder):
         if inner.name.startswith(".") or not inner.is_dir():
             continue
         names = {path.name for path in inner.iterdir()}
-        if FILE in names:
-            yield inner / FILE
-        elif other := next((name for name in sorted(names) if name.lower() == FILE.lower()), None):
-            raise ConfigError(f"{inner / other} would be overlooked.", hint=f"Only {FILE} is read: rename it.")
+        if SKILL_FILE in names:
+            yield inner / SKILL_FILE
+        elif other := next((name for name in sorted(names) if name.lower() == SKILL_FILE.lower()), None):
+            raise ConfigError(f"{inner / other} would be overlooked.", hint=f"Only {SKILL_FILE} is read: rename it.")
 
 
-def _own_fields(front: Document) -> dict[str, object]:
+def _select_fields(front: YamlDocument) -> dict[str, object]:
     """The front matter's fields without the foreign ones. Raises ConfigError for one that nobody knows."""
     value = front.value
     if not isinstance(value, dict):
@@ -128,17 +128,17 @@ def _own_fields(front: Document) -> dict[str, object]:
     fields = cast("dict[str, object]", value)
     known = [name for name in Skill.model_fields if name not in _BANDS]
     for name in fields:
-        if name not in known and name not in _FOREIGN:
-            hint = did_you_mean(name, {*known, *_FOREIGN}) or f"Its fields are {', '.join(known)}."
+        if name not in known and name not in _IGNORED_FIELDS:
+            hint = did_you_mean(name, {*known, *_IGNORED_FIELDS}) or f"Its fields are {', '.join(known)}."
             raise front.error((name,), f"{name!r} is not a field of a skill's front matter.", hint)
     return {name: fields[name] for name in known if name in fields}
 
 
-def _with_bands(front: Document, fields: dict[str, object], body: "_Body") -> Document:
+def _add_bands(front: YamlDocument, fields: dict[str, object], body: "_SkillBody") -> YamlDocument:
     """The fields and the three bands of the body as one document, each with its line."""
     bands = {"goals": _texts(body.goals), "core": _texts(body.steps), "details": body.details()}
-    lines = {**front.lines, **_places("goals", body.goals), **_places("core", body.steps)}
-    return Document(front.path, {**fields, **bands}, lines)
+    lines = {**front.lines, **_item_lines("goals", body.goals), **_item_lines("core", body.steps)}
+    return YamlDocument(front.path, {**fields, **bands}, lines)
 
 
 class _Item(NamedTuple):
@@ -149,8 +149,8 @@ class _Item(NamedTuple):
     plain: bool
 
 
-def _places(band: str, items: Sequence[_Item]) -> dict[Place, int]:
-    places: dict[Place, int] = {(band, index): item.lines.start + 1 for index, item in enumerate(items)}
+def _item_lines(band: str, items: Sequence[_Item]) -> dict[YamlLocation, int]:
+    places: dict[YamlLocation, int] = {(band, index): item.lines.start + 1 for index, item in enumerate(items)}
     return {(band,): places[band, 0], **places} if places else {}
 
 
@@ -163,21 +163,21 @@ class _Section(NamedTuple):
     blocks: list[SyntaxTreeNode]
 
 
-class _Body:
+class _SkillBody:
     """The Markdown of a skill, sorted into goals, steps and the rest."""
 
     def __init__(self, path: Path, text: str) -> None:
         self._path, self._lines = path, text.split("\n")
         self._first = len(text) - len(text.lstrip("\n")) + 1
-        if (length := len(text.strip())) > MOST_CHARACTERS:
-            what = f"the text has {length:,} characters; {MOST_CHARACTERS:,} are the most."
-            raise mistake(path, self._first, what, "Move what is long into files beside it.")
+        if (length := len(text.strip())) > MAX_CHARS:
+            what = f"the text has {length:,} characters; {MAX_CHARS:,} are the most."
+            raise file_error(path, self._first, what, "Move what is long into files beside it.")
         self._root = SyntaxTreeNode(_BLOCKS.parse(text))
-        self._sections = self._sorted()
+        self._sections = self._split_sections()
         self.goals = _items(self._lists(_GOALS)) if _GOALS in self._sections else []
-        self.steps = self._found_steps()
+        self.steps = self._find_steps()
 
-    def _sorted(self) -> dict[str, _Section]:
+    def _split_sections(self) -> dict[str, _Section]:
         """The sections of goals and of steps; each goes on to the next heading of its level or above."""
         sections: dict[str, _Section] = {}
         blocks: list[SyntaxTreeNode] = []
@@ -188,9 +188,9 @@ class _Body:
             blocks = []
             title = node.children[0].content.strip(" *_:").lower() if node.tag == "h2" else ""
             if title in sections:
-                first = _line(sections[title].heading)
+                first = _line_number(sections[title].heading)
                 what = f"the heading {title.capitalize()!r} is given twice, first in line {first}."
-                raise mistake(self._path, _line(node), what, "Make one section of them.")
+                raise file_error(self._path, _line_number(node), what, "Make one section of them.")
             if title in (_GOALS, _STEPS):
                 sections[title] = _Section(node, blocks)
         return sections
@@ -198,30 +198,30 @@ class _Body:
     def _lists(self, title: str) -> list[SyntaxTreeNode]:
         return [node for node in self._sections[title].blocks if node.type in _LISTS]
 
-    def _found_steps(self) -> list[_Item]:
+    def _find_steps(self) -> list[_Item]:
         """The items under '## Steps'; without that heading, of the first ordered list, or else of the first list."""
         if section := self._sections.get(_STEPS):
             if items := _items(self._lists(_STEPS)):
                 return items
             what, hint = "there is no list under '## Steps'.", "List the steps there: '1. ...', a line for each."
-            raise mistake(self._path, _line(section.heading), what, hint)
+            raise file_error(self._path, _line_number(section.heading), what, hint)
         aims = set(self._sections[_GOALS].blocks) if _GOALS in self._sections else set[SyntaxTreeNode]()
         nodes = [node for block in self._root.children if block not in aims for node in block.walk()]
         for kind in _LISTS:
             if first := next((node for node in nodes if node.type == kind), None):
                 return _items([first])
         hint = "Add a heading '## Steps' and under it '1. ...', a line for each step."
-        raise mistake(self._path, self._first, "there is no list to take the steps from.", hint)
+        raise file_error(self._path, self._first, "there is no list to take the steps from.", hint)
 
     def details(self) -> str:
         """The text without the lines of goals and steps. An item that says more than a line stays, whole."""
         taken = {line for item in (*self.goals, *self.steps) if item.plain for line in item.lines}
         for heading, blocks in self._sections.values():
-            if all(line in taken or not self._lines[line].strip() for node in blocks for line in _lines(node)):
-                taken.update(_lines(heading))
-        return "\n".join(self._left(taken)).strip("\n").rstrip()
+            if all(line in taken or not self._lines[line].strip() for node in blocks for line in _line_range(node)):
+                taken.update(_line_range(heading))
+        return "\n".join(self._remaining_lines(taken)).strip("\n").rstrip()
 
-    def _left(self, taken: set[int]) -> list[str]:
+    def _remaining_lines(self, taken: set[int]) -> list[str]:
         """The other lines. One blank line stays for what was taken, so that paragraphs do not run together."""
         left, beside = [""], False
         for number, line in enumerate(self._lines):
@@ -239,12 +239,12 @@ def _items(lists: Iterable[SyntaxTreeNode]) -> list[_Item]:
 def _item(node: SyntaxTreeNode) -> _Item:
     first = node.children[0] if node.children else None
     said = first.children[0].content if first and first.type in ("paragraph", "heading") else ""
-    return _Item(said, _lines(node), plain=bool(said) and len(node.children) == 1)
+    return _Item(said, _line_range(node), plain=bool(said) and len(node.children) == 1)
 
 
-def _lines(node: SyntaxTreeNode) -> range:
+def _line_range(node: SyntaxTreeNode) -> range:
     return range(*(node.map or (0, 0)))
 
 
-def _line(node: SyntaxTreeNode) -> int:
-    return _lines(node).start + 1
+def _line_number(node: SyntaxTreeNode) -> int:
+    return _line_range(node).start + 1

@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from selectolax.lexbor import LexborHTMLParser, LexborNode
 
-from newton.content.sections import Outline, Reading, folded
+from newton.content.sections import SectionBuilder, ParsedDocument, collapse_whitespace
 
-_UNSPOKEN = frozenset({"script", "style", "nav", "template", "noscript", "svg", "iframe", "head"})
+_SKIPPED_TAGS = frozenset({"script", "style", "nav", "template", "noscript", "svg", "iframe", "head"})
 _HEADINGS = {f"h{level}": level for level in range(1, 7)}
 _BLOCK_NAMES = (
     "address article aside blockquote body caption center dd details dialog dir div dl dt fieldset figcaption figure "
@@ -16,27 +16,27 @@ _BLOCK_NAMES = (
 )
 _BLOCKS = frozenset(_BLOCK_NAMES.split())
 # A row that holds any of these lays out a page; it is no row of data.
-_NO_CELL = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
+_LAYOUT_SELECTOR = "table, h1, h2, h3, h4, h5, h6, pre, ul, ol"
 
 
-def read(raw: bytes) -> Reading:
+def read(raw: bytes) -> ParsedDocument:
     """Headings, paragraphs, items, rows and preformatted text, in the order of the source, which is UTF-8.
 
     To be called in a process with limits: the time that the parser takes grows with the square of a page's depth, and
     the tree of some short pages has billions of nodes.
     """
     page = LexborHTMLParser(raw.decode("utf-8"))
-    outline = Outline()
+    outline = SectionBuilder()
     if page.body is not None:
-        _Page(outline).take(page.body)
+        _HtmlWalker(outline).walk(page.body)
     title = page.head.css_first("title") if page.head is not None else None
-    return outline.reading(title=title.text() if title is not None else "")
+    return outline.build(title=title.text() if title is not None else "")
 
 
-class _Page:
+class _HtmlWalker:
     """From the events of a walk through the tree to an outline."""
 
-    def __init__(self, outline: Outline) -> None:
+    def __init__(self, outline: SectionBuilder) -> None:
         self._outline = outline
         self._lines: list[list[str]] = [[]]  # of the block that is open; <br> begins another
         self._mark = ""  # of the item that has said nothing yet
@@ -44,7 +44,7 @@ class _Page:
         self._headings = 0  # how many are open
         self._verbatim = 0  # how many <pre> are open
 
-    def take(self, root: LexborNode) -> None:
+    def walk(self, root: LexborNode) -> None:
         for node, opens in _walk(root):
             tag = node.tag or ""
             if tag == "-text" and opens:
@@ -71,7 +71,7 @@ class _Page:
             self._flush()
         self._verbatim += 1 if opens else -1
         if not opens and not self._verbatim:
-            self._outline.paragraph("".join(part for line in self._lines for part in line))
+            self._outline.add_paragraph("".join(part for line in self._lines for part in line))
             self._lines = [[]]
 
     def _heading(self, level: int, *, opens: bool) -> None:
@@ -80,19 +80,19 @@ class _Page:
         self._headings += 1 if opens else -1
         if not opens and not self._headings:
             # Sphinx ends its headings with a sign that links to them.
-            self._outline.heading(level, " ".join(self._said()).removesuffix("¶"))
+            self._outline.add_heading(level, " ".join(self._take_lines()).removesuffix("¶"))
 
     def _tr(self, node: LexborNode, *, opens: bool) -> None:
         if self._row is not None and not opens:
-            self._outline.paragraph(" | ".join(self._row))
+            self._outline.add_paragraph(" | ".join(self._row))
             self._row = None
             return
         self._flush()
-        self._row = [] if opens and node.css_first(_NO_CELL) is None else None
+        self._row = [] if opens and node.css_first(_LAYOUT_SELECTOR) is None else None
 
     def _block(self, tag: str, *, opens: bool) -> None:
         if self._row is not None and tag in ("td", "th") and not opens:
-            self._row.append(folded(" ".join(self._said())))
+            self._row.append(collapse_whitespace(" ".join(self._take_lines())))
         elif self._row is not None or self._headings:
             self._lines[-1].append(" ")
         else:
@@ -103,14 +103,14 @@ class _Page:
     def _flush(self) -> None:
         if self._verbatim:
             return
-        for paragraph in re.split(r"\n{2,}", "\n".join(self._said())):
+        for paragraph in re.split(r"\n{2,}", "\n".join(self._take_lines())):
             if paragraph.strip():
-                self._outline.paragraph(self._mark + paragraph.strip())
+                self._outline.add_paragraph(self._mark + paragraph.strip())
                 self._mark = ""
 
-    def _said(self) -> list[str]:
+    def _take_lines(self) -> list[str]:
         """The lines of the block that ends here."""
-        said = [folded("".join(line)) for line in self._lines]
+        said = [collapse_whitespace("".join(line)) for line in self._lines]
         self._lines = [[]]
         return said
 
@@ -123,7 +123,7 @@ def _walk(root: LexborNode) -> Iterator[tuple[LexborNode, bool]]:
     node = root
     while True:
         yield node, True
-        child = None if node.tag in _UNSPOKEN else node.first_child
+        child = None if node.tag in _SKIPPED_TAGS else node.first_child
         if child is not None:
             node = child
             continue

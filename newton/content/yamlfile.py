@@ -10,32 +10,32 @@ from typing import TypeVar, get_args
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from newton.content.marked import Document, Place, load
+from newton.content.marked import YamlDocument, YamlLocation, load_yaml
 from newton.errors import ConfigError, NotFoundError
 
 
-class Content(BaseModel):
+class StrictModel(BaseModel):
     """What a person writes in a file: frozen, strict about types, and without unknown fields."""
 
     model_config = ConfigDict(frozen=True, extra="forbid", strict=True, allow_inf_nan=False)
 
 
-class Named(Content):
+class NamedModel(StrictModel):
     """A file's whole content; the file is called after it."""
 
     name: str = Field(pattern=r"^[a-z][a-z0-9_-]*$", max_length=60, description="The file's name, in lower case.")
 
     @functools.cached_property
-    def edition(self) -> str:
+    def version_hash(self) -> str:
         """Tells it from another one of the same name: eight letters that follow from all it says."""
         return hashlib.sha256(self.model_dump_json().encode()).hexdigest()[:8]
 
 
-C = TypeVar("C", bound=Content)
-M = TypeVar("M", bound=Named)
+C = TypeVar("C", bound=StrictModel)
+M = TypeVar("M", bound=NamedModel)
 
 # Pydantic speaks to programmers; these are its words for what a person writes in YAML.
-_WORDS = {
+_MESSAGES = {
     "model_type": "should be a mapping of fields",
     "tuple_type": "should be a list",
     "string_type": "should be a text",
@@ -46,44 +46,44 @@ _WORDS = {
 
 def read_folder(folder: Path, model: type[M], context: Mapping[str, object] | None = None) -> dict[str, M]:
     """Each `*.yaml` of the folder by its name, or ConfigError for the first mistake: all of them or none."""
-    return {path.stem: read(path, model, context) for path in contents(folder)}
+    return {path.stem: read_model(path, model, context) for path in list_content_files(folder)}
 
 
-def contents(folder: Path, *, apart: str = "") -> list[Path]:
+def list_content_files(folder: Path, *, exclude: str = "") -> list[Path]:
     """The files of the folder that are to be read, but for the one of that name."""
-    return [path for path in within(folder) if _is_content(path) and path.name != apart]
+    return [path for path in list_folder(folder) if _is_content(path) and path.name != exclude]
 
 
-def within(folder: Path) -> list[Path]:
+def list_folder(folder: Path) -> list[Path]:
     """What the folder holds, by name. Raises ConfigError when there is no such folder."""
     if not folder.is_dir():
         raise ConfigError(f"{folder} is not a folder.", hint="Make it or name another.")
     return sorted(folder.iterdir())
 
 
-def read(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
+def read_model(path: Path, model: type[M], context: Mapping[str, object] | None = None) -> M:
     """The file as a model. `context` reaches the model's validators."""
-    return built(load(path), model, context)
+    return build_model(load_yaml(path), model, context)
 
 
-def built(document: Document, model: type[M], context: Mapping[str, object] | None = None) -> M:
+def build_model(document: YamlDocument, model: type[M], context: Mapping[str, object] | None = None) -> M:
     """The document as a model that is named as its file."""
-    made, stem = checked(document, model, context), document.path.stem
+    made, stem = validate_model(document, model, context), document.path.stem
     if made.name != stem:
-        what = f"the {_noun(model)} is named {made.name!r} but its file {stem!r}."
+        what = f"the {_model_label(model)} is named {made.name!r} but its file {stem!r}."
         raise document.error(("name",), what, "Rename one of them.")
     return made
 
 
-def checked(document: Document, model: type[C], context: Mapping[str, object] | None = None) -> C:
+def validate_model(document: YamlDocument, model: type[C], context: Mapping[str, object] | None = None) -> C:
     """The document's value as a model, or ConfigError with the line of its first mistake."""
     try:
         return model.model_validate(document.value, context=dict(context or {}))
     except ValidationError as error:
-        raise _explained(document, model, error) from None
+        raise _to_config_error(document, model, error) from None
 
 
-def pick(items: Mapping[str, M], name: str, noun: str) -> M:
+def get_by_name(items: Mapping[str, M], name: str, noun: str) -> M:
     """The item of that name. Raises NotFoundError naming the nearest name and all of them."""
     if name in items:
         return items[name]
@@ -105,26 +105,26 @@ def _is_content(path: Path) -> bool:
     return True
 
 
-def _explained(document: Document, model: type[BaseModel], error: ValidationError) -> ConfigError:
+def _to_config_error(document: YamlDocument, model: type[BaseModel], error: ValidationError) -> ConfigError:
     # A misspelt field is also a missing one; the misspelling is the news.
     first = min(error.errors(), key=lambda e: (e["type"] == "missing", document.line(e["loc"])))
     place = first["loc"]
     if first["type"] == "extra_forbidden":
-        return _unknown_field(document, model, place)
-    hint = _description(model, place) or "Mend that line."
-    return document.error(place, f"{_shown(place) or _noun(model)} {_complaint(first)}.", hint)
+        return _unknown_field_error(document, model, place)
+    hint = _find_description(model, place) or "Mend that line."
+    return document.error(place, f"{_format_location(place) or _model_label(model)} {_describe_error(first)}.", hint)
 
 
-def _unknown_field(document: Document, model: type[BaseModel], place: Place) -> ConfigError:
-    owner, name = _model_at(model, place[:-1]), str(place[-1])
-    what = f"{name!r} is not a field of {_shown(place[:-1]) or 'a ' + _noun(model)}."
+def _unknown_field_error(document: YamlDocument, model: type[BaseModel], location: YamlLocation) -> ConfigError:
+    owner, name = _model_at(model, location[:-1]), str(location[-1])
+    what = f"{name!r} is not a field of {_format_location(location[:-1]) or 'a ' + _model_label(model)}."
     known = ", ".join(owner.model_fields)
-    return document.error(place, what, did_you_mean(name, owner.model_fields) or f"Its fields are {known}.")
+    return document.error(location, what, did_you_mean(name, owner.model_fields) or f"Its fields are {known}.")
 
 
-def _complaint(error: ErrorDetails) -> str:
-    if error["type"] in _WORDS:
-        return _WORDS[error["type"]]
+def _describe_error(error: ErrorDetails) -> str:
+    if error["type"] in _MESSAGES:
+        return _MESSAGES[error["type"]]
     said = error["msg"].replace(" after validation", "")
     for subject in ("Input ", "String ", "Tuple ", "Value error, "):
         said = said.removeprefix(subject)
@@ -135,36 +135,36 @@ def _complaint(error: ErrorDetails) -> str:
     return said if tells else f"{said}, not {given!r}"
 
 
-def _shown(place: Place) -> str:
-    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in place).removeprefix(".")
+def _format_location(location: YamlLocation) -> str:
+    return "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in location).removeprefix(".")
 
 
-def _noun(model: type[BaseModel]) -> str:
+def _model_label(model: type[BaseModel]) -> str:
     return model.__name__.lower()
 
 
-def _description(model: type[BaseModel], place: Place) -> str:
+def _find_description(model: type[BaseModel], location: YamlLocation) -> str:
     """What the field at that place is for, or the nearest described one around it."""
-    while place:
-        *around, name = place
+    while location:
+        *around, name = location
         if isinstance(name, str):
             described = _model_at(model, tuple(around)).model_fields[name].description
             if described:
                 return described
-        place = tuple(around)
+        location = tuple(around)
     return ""
 
 
-def _model_at(model: type[BaseModel], place: Place) -> type[BaseModel]:
+def _model_at(model: type[BaseModel], location: YamlLocation) -> type[BaseModel]:
     """The model whose fields stand at that place."""
-    for part in place:
+    for part in location:
         if isinstance(part, str):
-            model = _nested(model.model_fields[part].annotation, model)
+            model = _find_nested_model(model.model_fields[part].annotation, model)
     return model
 
 
-def _nested(annotation: object, otherwise: type[BaseModel]) -> type[BaseModel]:
+def _find_nested_model(annotation: object, default: type[BaseModel]) -> type[BaseModel]:
     for found in (annotation, *get_args(annotation)):
         if isinstance(found, type) and issubclass(found, BaseModel):
             return found
-    return otherwise
+    return default

@@ -18,19 +18,19 @@ import asyncpg
 
 from newton import __version__
 from newton.db import manifest
-from newton.db.door import prepare
-from newton.db.embedded import ENVIRONMENT, EmbeddedServer, unused
-from newton.db.manifest import Manifest
-from newton.db.place import Place, binaries
-from newton.db.pool import APP_ROLE, WORKER_ROLE, connecting, working
+from newton.db.door import prepare_database
+from newton.db.embedded import ENVIRONMENT, EmbeddedServer, exclusive_access
+from newton.db.manifest import BackupManifest
+from newton.db.place import ServerPaths, binaries
+from newton.db.pool import APP_ROLE, WORKER_ROLE, translate_connect_errors, translate_errors
 from newton.errors import ConflictError, DatabaseError, InputError, NewtonError
 from newton.settings import Settings
 
-BASE, NOTES, DUMP = "base", "ledger", "dump"
-CENSUS = "select table_name, row_count from runtime.row_counts()"
-HAS_CENSUS = "select to_regprocedure('runtime.row_counts()') is not null"
+BASE_FOLDER, LEDGER_FOLDER, DUMP_FILE = "base", "ledger", "dump"
+ROW_COUNTS_SQL = "select table_name, row_count from runtime.row_counts()"
+HAS_ROW_COUNTS_SQL = "select to_regprocedure('runtime.row_counts()') is not null"
 # A dump names them, and they belong to the server. The migrations make them in the same words.
-ROLE = """
+CREATE_ROLE_SQL = """
 do $$
 begin
     create role %s login nosuperuser nocreatedb nocreaterole nobypassrls noinherit;
@@ -39,51 +39,51 @@ exception
 end
 $$
 """
-HAS_SCHEMA = "select to_regclass('runtime.schema_migrations') is not null"
+HAS_SCHEMA_SQL = "select to_regclass('runtime.schema_migrations') is not null"
 
 
-REVOKE = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
+REVOKE_TOKENS_SQL = "update runtime.tokens set revoked_at = now() where revoked_at is null returning 1"
 
 
-class Counted(NamedTuple):
+class RowCounts(NamedTuple):
     """The version of the server, and how many rows each table has."""
 
     version: str
     rows: dict[str, int]
 
 
-class Restored(NamedTuple):
+class RestoreResult(NamedTuple):
     """What was brought back, the rows there are now, how many tokens were revoked with that, and where what was there
     before lies, if anything was."""
 
-    manifest: Manifest
+    manifest: BackupManifest
     rows: Mapping[str, int]
     revoked: int
-    replaced: Path | None
+    previous_data: Path | None
 
 
-async def backup(settings: Settings, folder: Path, *, now: datetime) -> Manifest:
+async def create_backup(settings: Settings, folder: Path, *, now: datetime) -> BackupManifest:
     """Copies everything into a folder that is not there yet. The folder appears once it is whole and verified.
 
     Others may write meanwhile; it holds what was committed by the time it ended. Raises ConflictError for a folder that
     is there, and DatabaseError when the copy cannot be made.
     """
-    with _appearing(folder) as partial:
-        version, rows = await (_dump(settings, partial) if settings.database_url else _base(settings, partial))
-        written = Manifest(
+    with _atomic_folder(folder) as partial:
+        version, rows = await (_dump_database(settings, partial) if settings.database_url else _copy_server(settings, partial))
+        written = BackupManifest(
             kind="dump" if settings.database_url else "base",
             made_at=now,
             newton=__version__,
             postgres=version,
             rows=rows,
-            files=await asyncio.to_thread(manifest.hashes, partial),
+            files=await asyncio.to_thread(manifest.hash_files, partial),
         )
-        manifest.write(partial, written)
+        manifest.write_manifest(partial, written)
     return written
 
 
 @contextmanager
-def _appearing(folder: Path) -> Generator[Path]:
+def _atomic_folder(folder: Path) -> Generator[Path]:
     """A folder that is there once all is in it."""
     if folder.exists():
         raise ConflictError(f"{folder} is there already.", hint="Name a folder that is not.")
@@ -101,14 +101,14 @@ def _appearing(folder: Path) -> Generator[Path]:
 
 async def restore(
     settings: Settings, folder: Path, *, schema: Path, replace: bool, keep_tokens: bool = False
-) -> Restored:
+) -> RestoreResult:
     """Puts a backup in the place of the data. Nothing is touched before all of the backup is verified.
 
     What was there is kept beside. A copy knows nothing of what was revoked since it was made, so all of its tokens are
     revoked unless they are to be kept. Raises ConflictError when there is data and it is not to be replaced, and
     DatabaseError when the backup does not start; then everything is as it was.
     """
-    found = await asyncio.to_thread(manifest.verified, folder)
+    found = await asyncio.to_thread(manifest.verify_backup, folder)
     if (found.kind == "dump") != (settings.database_url is not None):
         raise InputError(
             f"It is a backup of {'an external' if found.kind == 'dump' else 'the embedded'} database.",
@@ -116,72 +116,72 @@ async def restore(
         )
     if settings.database_url:
         url = settings.database_url.get_secret_value()
-        await _load(url, folder, replace=replace)
-        return Restored(found, *await _readied(url, schema, keep_tokens=keep_tokens), None)
-    return await _unpack(settings.home, folder, found, schema=schema, replace=replace, keep_tokens=keep_tokens)
+        await _restore_dump(url, folder, replace=replace)
+        return RestoreResult(found, *await _prepare_and_count(url, schema, keep_tokens=keep_tokens), None)
+    return await _restore_base(settings.home, folder, found, schema=schema, replace=replace, keep_tokens=keep_tokens)
 
 
-async def census(dsn: str) -> Counted:
+async def count_rows(dsn: str) -> RowCounts:
     """What the role of that connection string sees of its database."""
-    with connecting():
+    with translate_connect_errors():
         conn = await asyncpg.connect(dsn, timeout=10)
     try:
-        with working(conn):
-            rows = await conn.fetch(CENSUS) if await conn.fetchval(HAS_CENSUS) else []
+        with translate_errors(conn):
+            rows = await conn.fetch(ROW_COUNTS_SQL) if await conn.fetchval(HAS_ROW_COUNTS_SQL) else []
             version = await conn.fetchval("show server_version")
-            return Counted(version, {row["table_name"]: row["row_count"] for row in rows})
+            return RowCounts(version, {row["table_name"]: row["row_count"] for row in rows})
     finally:
         await conn.close()
 
 
-async def _base(settings: Settings, into: Path) -> Counted:
+async def _copy_server(settings: Settings, target: Path) -> RowCounts:
     server = await asyncio.to_thread(EmbeddedServer.start, settings.home)
     try:
         # the noted ends of the ledgers first: the ledgers that are copied go on from them
-        if (settings.home / NOTES).is_dir():
-            shutil.copytree(settings.home / NOTES, into / NOTES)
-        version, rows = await census(server.dsn("postgres"))
+        if (settings.home / LEDGER_FOLDER).is_dir():
+            shutil.copytree(settings.home / LEDGER_FOLDER, target / LEDGER_FOLDER)
+        version, rows = await count_rows(server.dsn("postgres"))
         flags = ("-X", "stream", "--checkpoint=fast", "--manifest-checksums=SHA256")
-        where = ("-h", str(server.place.sockets), "-U", "postgres", "-D", str(into / BASE))
-        await _ran(server.place.binaries / "pg_basebackup", *where, *flags)
-        await _sound(server.place.binaries, into / BASE)
+        where = ("-h", str(server.paths.sockets), "-U", "postgres", "-D", str(target / BASE_FOLDER))
+        await _run_program(server.paths.binaries / "pg_basebackup", *where, *flags)
+        await _verify_base(server.paths.binaries, target / BASE_FOLDER)
     finally:
         await asyncio.to_thread(server.stop)
-    return Counted(version, rows)
+    return RowCounts(version, rows)
 
 
-async def _sound(programs: Path, base: Path) -> None:
+async def _verify_base(programs: Path, base: Path) -> None:
     """Holds the copy against the list that the server sent with it, and reads its log from end to end."""
     listed = json.loads((base / "backup_manifest").read_text(encoding="utf-8"))
-    here = await asyncio.to_thread(manifest.hashes, base)
+    here = await asyncio.to_thread(manifest.hash_files, base)
     if wrong := [file["Path"] for file in listed["Files"] if here.get(file["Path"]) != file["Checksum"]]:
         raise DatabaseError(f"The copy of {wrong[0]} is not what the server sent.", hint="Check the disk.")
     for part in listed["WAL-Ranges"]:
         ends = ("-s", part["Start-LSN"], "-e", part["End-LSN"], "-t", str(part["Timeline"]))
-        await _ran(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
+        await _run_program(programs / "pg_waldump", "--quiet", "-p", str(base / "pg_wal"), *ends)
 
 
-async def _unpack(
-    home: Path, folder: Path, found: Manifest, *, schema: Path, replace: bool, keep_tokens: bool
-) -> Restored:
-    with unused(home) as place:
+async def _restore_base(
+    home: Path, folder: Path, backup_manifest: BackupManifest, *, schema: Path, replace: bool, keep_tokens: bool
+) -> RestoreResult:
+    with exclusive_access(home) as place:
         here = place.data.exists()
         if here and not replace:
             raise ConflictError(f"There is data under {place.base}.", hint="Give --replace; it is kept beside.")
-        aside = place.base / f"postgres.replaced-{found.made_at:%Y%m%d}-{uuid.uuid4().hex[:8]}"
-        fresh = await asyncio.to_thread(_copied, folder / BASE, place)
-        swaps = [(place.data, fresh, aside), (home / NOTES, _notes(folder, home), home / aside.name)]
+        aside = place.base / f"postgres.replaced-{backup_manifest.made_at:%Y%m%d}-{uuid.uuid4().hex[:8]}"
+        fresh = await asyncio.to_thread(_copy_base, folder / BASE_FOLDER, place)
+        swaps = [(place.data, fresh, aside), (home / LEDGER_FOLDER, _copy_ledger(folder, home), home / aside.name)]
         _swap(swaps)
     try:
-        rows, revoked = await _tried(home, schema, keep_tokens=keep_tokens)
+        rows, revoked = await _start_and_prepare(home, schema, keep_tokens=keep_tokens)
     except (NewtonError, asyncio.CancelledError):
-        with unused(home):
+        with exclusive_access(home):
             failed = [(now, then, now.with_name(f"{aside.name}.failed")) for now, _, then in swaps]
             _swap(failed)
             for _, _, useless in failed:
                 shutil.rmtree(useless, ignore_errors=True)
         raise
-    return Restored(found, rows, revoked, aside if here else None)
+    return RestoreResult(backup_manifest, rows, revoked, aside if here else None)
 
 
 def _swap(places: list[tuple[Path, Path, Path]]) -> None:
@@ -193,11 +193,11 @@ def _swap(places: list[tuple[Path, Path, Path]]) -> None:
             fresh.rename(place)
 
 
-def _copied(base: Path, place: Place) -> Path:
+def _copy_base(base: Path, paths: ServerPaths) -> Path:
     """A copy of the server's files beside its place, which belongs to whoever runs it."""
-    partial = place.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
+    partial = paths.base / f"postgres.{uuid.uuid4().hex[:8]}.part"
     shutil.copytree(base, partial)
-    owner = pwd.getpwnam(place.user) if place.user else None
+    owner = pwd.getpwnam(paths.user) if paths.user else None
     for path in (partial, *partial.rglob("*")):
         path.chmod(0o700 if path.is_dir() else 0o600)
         if owner:
@@ -205,36 +205,36 @@ def _copied(base: Path, place: Place) -> Path:
     return partial
 
 
-def _notes(folder: Path, home: Path) -> Path:
-    fresh = home / f"{NOTES}.{uuid.uuid4().hex[:8]}.part"
-    if (folder / NOTES).is_dir():
-        shutil.copytree(folder / NOTES, fresh)
+def _copy_ledger(folder: Path, home: Path) -> Path:
+    fresh = home / f"{LEDGER_FOLDER}.{uuid.uuid4().hex[:8]}.part"
+    if (folder / LEDGER_FOLDER).is_dir():
+        shutil.copytree(folder / LEDGER_FOLDER, fresh)
     return fresh
 
 
-async def _tried(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
+async def _start_and_prepare(home: Path, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
     """The same of a database that has started."""
     server = await asyncio.to_thread(EmbeddedServer.start, home)
     try:
-        return await _readied(server.dsn("postgres"), schema, keep_tokens=keep_tokens)
+        return await _prepare_and_count(server.dsn("postgres"), schema, keep_tokens=keep_tokens)
     finally:
         await asyncio.to_thread(server.stop)
 
 
-async def _readied(dsn: str, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
+async def _prepare_and_count(dsn: str, schema: Path, *, keep_tokens: bool) -> tuple[dict[str, int], int]:
     """Brings it to this version; the rows of it, and how many tokens were revoked."""
-    await prepare(dsn, schema=schema)
-    revoked = 0 if keep_tokens else await _revoked(dsn)
-    return (await census(dsn)).rows, revoked
+    await prepare_database(dsn, schema=schema)
+    revoked = 0 if keep_tokens else await _revoke_tokens(dsn)
+    return (await count_rows(dsn)).rows, revoked
 
 
-async def _revoked(dsn: str) -> int:
-    with connecting():
+async def _revoke_tokens(dsn: str) -> int:
+    with translate_connect_errors():
         conn = await asyncpg.connect(dsn, timeout=10)
     try:
-        with working(conn):
+        with translate_errors(conn):
             await conn.execute("set row_security = off")  # else who is bound by it would revoke none, and hear nothing
-            return len(await conn.fetch(REVOKE))
+            return len(await conn.fetch(REVOKE_TOKENS_SQL))
     except asyncpg.InsufficientPrivilegeError:
         raise DatabaseError(
             "All is restored, but its tokens could not be revoked.", hint="Restore as a superuser, or --keep-tokens."
@@ -243,31 +243,31 @@ async def _revoked(dsn: str) -> int:
         await conn.close()
 
 
-async def _dump(settings: Settings, into: Path) -> Counted:
+async def _dump_database(settings: Settings, target: Path) -> RowCounts:
     assert settings.database_url
     url = settings.database_url.get_secret_value()
-    version, rows = await census(url)
-    await _client(url, "pg_dump", "--format=custom", "--no-owner", f"--file={into / DUMP}")
-    return Counted(version, rows)
+    version, rows = await count_rows(url)
+    await _run_client(url, "pg_dump", "--format=custom", "--no-owner", f"--file={target / DUMP_FILE}")
+    return RowCounts(version, rows)
 
 
-async def _load(url: str, folder: Path, *, replace: bool) -> None:
+async def _restore_dump(url: str, folder: Path, *, replace: bool) -> None:
     """All of it in one transaction, so that what was there stays until it works."""
-    with connecting():
+    with translate_connect_errors():
         conn = await asyncpg.connect(url, timeout=10)
     try:
-        with working(conn):
-            if await conn.fetchval(HAS_SCHEMA) and not replace:
+        with translate_errors(conn):
+            if await conn.fetchval(HAS_SCHEMA_SQL) and not replace:
                 raise ConflictError("There is data in the database.", hint="Give --replace; then it is gone.")
             for role in (APP_ROLE, WORKER_ROLE):
-                await conn.execute(ROLE % role)
+                await conn.execute(CREATE_ROLE_SQL % role)
     finally:
         await conn.close()
     flags = ("--clean", "--if-exists", "--single-transaction", "--exit-on-error", "--no-owner")
-    await _client(url, "pg_restore", *flags, str(folder / DUMP))
+    await _run_client(url, "pg_restore", *flags, str(folder / DUMP_FILE))
 
 
-async def _client(url: str, program: str, *flags: str) -> None:
+async def _run_client(url: str, program: str, *flags: str) -> None:
     """A program of PostgreSQL's on an external database. The password goes by its environment, which others of the
     machine do not see."""
     parts = urlsplit(url)
@@ -276,17 +276,17 @@ async def _client(url: str, program: str, *flags: str) -> None:
     plain = urlunsplit((parts.scheme, f"{name}{at}{host}", parts.path, parts.query, ""))
     secret = {"PGPASSWORD": unquote(password)} if password else {}
     try:
-        await _ran(binaries() / program, f"--dbname={plain}", *flags, **secret)
+        await _run_program(binaries() / program, f"--dbname={plain}", *flags, **secret)
     except DatabaseError as error:
         own = f"{program} {' '.join(flags)}"
         raise DatabaseError(error.what, hint=f"Run `{own}` of the server's own version, as a superuser.") from None
 
 
-async def _ran(program: Path, *words: str, **more: str) -> None:
+async def _run_program(program: Path, *args: str, **env: str) -> None:
     done = await asyncio.to_thread(
         subprocess.run,
-        [str(program), *words],
-        env={**ENVIRONMENT, **more},
+        [str(program), *args],
+        env={**ENVIRONMENT, **env},
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,

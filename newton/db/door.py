@@ -8,32 +8,32 @@ from pathlib import Path
 
 import asyncpg
 
-from newton.concurrency import together
+from newton.concurrency import task_group
 from newton.db.embedded import EmbeddedServer
-from newton.db.migrate import migrate, read
-from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, connecting, working
+from newton.db.migrate import migrate, read_migrations
+from newton.db.pool import APP_ROLE, WORKER_ROLE, Database, translate_connect_errors, translate_errors
 from newton.errors import DatabaseError
 from newton.settings import Settings
 
-LOOKED_EVERY, LONGEST_PAUSE = 0.5, 10.0  # seconds between looks whether an embedded server lives
+CHECK_SECONDS, MAX_CHECK_SECONDS = 0.5, 10.0  # seconds between looks whether an embedded server lives
 
 
 @asynccontextmanager
-async def open_database(settings: Settings, *, schema: Path, for_long: bool = False) -> AsyncGenerator[Database]:
+async def open_database(settings: Settings, *, schema: Path, keep_alive: bool = False) -> AsyncGenerator[Database]:
     """A migrated database, ready to work. A configured one that does not answer is an error, never a fallback. An
     embedded server that dies is started again by whoever has it `for_long`."""
     if settings.database_url is not None:
         url = settings.database_url.get_secret_value()
-        await prepare(url, schema=schema)
-        async with _pool(url, worker=url) as database:
+        await prepare_database(url, schema=schema)
+        async with _open_pool(url, worker=url) as database:
             yield database
         return
-    server = await _started(settings.home)
+    server = await _start_server(settings.home)
     try:
-        await prepare(server.dsn("postgres"), schema=schema)
-        async with _pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
-            if for_long:
-                async with _kept_alive(server):
+        await prepare_database(server.dsn("postgres"), schema=schema)
+        async with _open_pool(server.dsn(APP_ROLE), worker=server.dsn(WORKER_ROLE)) as database:
+            if keep_alive:
+                async with _supervise(server):
                     yield database
             else:
                 yield database
@@ -42,27 +42,27 @@ async def open_database(settings: Settings, *, schema: Path, for_long: bool = Fa
 
 
 @asynccontextmanager
-async def _kept_alive(server: EmbeddedServer) -> AsyncGenerator[None]:
-    async with together() as tasks:
-        keeping = tasks.create_task(_keep(server))
+async def _supervise(server: EmbeddedServer) -> AsyncGenerator[None]:
+    async with task_group() as tasks:
+        keeping = tasks.create_task(_revive_forever(server))
         try:
             yield
         finally:
             keeping.cancel()
 
 
-async def _keep(server: EmbeddedServer) -> None:
-    pause = LOOKED_EVERY
+async def _revive_forever(server: EmbeddedServer) -> None:
+    pause = CHECK_SECONDS
     while True:
         await asyncio.sleep(pause)
         try:
             await asyncio.to_thread(server.revive)
-            pause = LOOKED_EVERY
+            pause = CHECK_SECONDS
         except DatabaseError:  # as when the disk is full; whoever asks the database meanwhile is told
-            pause = min(2 * pause, LONGEST_PAUSE)
+            pause = min(2 * pause, MAX_CHECK_SECONDS)
 
 
-async def _started(home: Path) -> EmbeddedServer:
+async def _start_server(home: Path) -> EmbeddedServer:
     """The server of that home. Who is cancelled meanwhile has left: then the thread that starts it stops it again,
     for the start itself cannot be called off half way."""
     starter = ThreadPoolExecutor(1)
@@ -71,17 +71,17 @@ async def _started(home: Path) -> EmbeddedServer:
     try:
         return await asyncio.wrap_future(starting)
     except asyncio.CancelledError:
-        starting.add_done_callback(_stop)
+        starting.add_done_callback(_stop_when_started)
         raise
 
 
-def _stop(starting: "Future[EmbeddedServer]") -> None:
+def _stop_when_started(starting: "Future[EmbeddedServer]") -> None:
     if not starting.cancelled() and starting.exception() is None:
         starting.result().stop()
 
 
 @asynccontextmanager
-async def _pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
+async def _open_pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
     database = await Database.open(app, worker=worker)
     try:
         yield database
@@ -89,12 +89,12 @@ async def _pool(app: str, *, worker: str) -> AsyncGenerator[Database]:
         await database.close()
 
 
-async def prepare(owner: str, *, schema: Path) -> list[str]:
+async def prepare_database(owner: str, *, schema: Path) -> list[str]:
     """Migrates the database behind `owner`, the connection string of a role that may change the schema."""
-    with connecting():
+    with translate_connect_errors():
         conn = await asyncpg.connect(owner, timeout=10)
     try:
-        with working(conn):
-            return await migrate(conn, read(schema))
+        with translate_errors(conn):
+            return await migrate(conn, read_migrations(schema))
     finally:
         await conn.close()

@@ -9,20 +9,20 @@ SQL = load("newton.db", "health.sql")
 
 
 @dataclass(frozen=True, slots=True)
-class Server:
+class ServerInfo:
     """`durable`: a commit survives a power cut. `literate`: it knows letters beyond ASCII from other characters, and
     large from small. `confined`: the application's role cannot pass row level security."""
 
     version: str
     pgvector: str | None
     durable: bool
-    literate: bool
-    confined: bool
+    utf8: bool
+    rls_enforced: bool
     tables: int
     isolated: int
 
 
-async def server(tx: Tx) -> Server:
-    row = await SQL["describe_server"].one(tx, role=APP_ROLE)
+async def read_server_info(tx: Tx) -> ServerInfo:
+    row = await SQL["describe_server"].fetch_one(tx, role=APP_ROLE)
     assert row is not None
-    return Server(**row)
+    return ServerInfo(**row)

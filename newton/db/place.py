@@ -27,7 +27,7 @@ SOCKET_PATH_LIMIT = 100  # bytes; the kernel allows 107 with the file's own name
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ServerPaths:
     """Where one person's server lives and who runs it. `user` is None when that is whoever runs Newton."""
 
     home: Path
@@ -53,7 +53,7 @@ class Place:
         return Path(tempfile.gettempdir()) / f"newton-{name}"
 
 
-def private_folder(folder: Path) -> None:
+def ensure_private_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
     except OSError as error:
@@ -65,27 +65,27 @@ def private_folder(folder: Path) -> None:
         raise DatabaseError(f"The data folder {folder} may not be written.", hint="Set NEWTON_DATA_DIR to another.")
 
 
-def placed(home: Path) -> Place:
+def resolve_paths(home: Path) -> ServerPaths:
     """PostgreSQL refuses to run as root; then its files live where another user may reach them, named in the home."""
     if os.geteuid() != 0:
-        return Place(home=home, base=home, binaries=binaries(), user=None)
-    _server_user()
-    return Place(home=home, base=_root_base(home), binaries=_root_binaries(_shipped()), user=SERVER_USER)
+        return ServerPaths(home=home, base=home, binaries=binaries(), user=None)
+    _ensure_server_user()
+    return ServerPaths(home=home, base=_resolve_root_base(home), binaries=_copy_root_binaries(_find_package()), user=SERVER_USER)
 
 
 def binaries() -> Path:
     """Where PostgreSQL's own programs lie, for those that anybody may run."""
-    return _shipped() / PACKAGE / f"pginstall{MAJOR}" / "bin"
+    return _find_package() / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
-def _shipped() -> Path:
+def _find_package() -> Path:
     found = importlib.util.find_spec(PACKAGE)
     if found is None or found.origin is None:
         raise DatabaseError("The embedded PostgreSQL is not installed.", hint="Install Newton again.")
     return Path(found.origin).parents[1]
 
 
-def _server_user() -> None:
+def _ensure_server_user() -> None:
     with contextlib.suppress(KeyError):
         pwd.getpwnam(SERVER_USER)
         return
@@ -99,7 +99,7 @@ def _server_user() -> None:
         ) from None
 
 
-def _root_base(home: Path) -> Path:
+def _resolve_root_base(home: Path) -> Path:
     """The folder this home points to. A new home is a new database, whatever older homes have left."""
     pointer = home / "server.place"
     if pointer.is_file():
@@ -121,7 +121,7 @@ def _root_base(home: Path) -> Path:
     return base
 
 
-def _root_binaries(shipped: Path) -> Path:
+def _copy_root_binaries(package: Path) -> Path:
     """A copy that the server's user can reach: the original may lie in a closed home, and that stays closed."""
     version = importlib.metadata.version(PACKAGE)
     target = ROOT_HOME / f"server-{version}"
@@ -129,17 +129,17 @@ def _root_binaries(shipped: Path) -> Path:
         partial = ROOT_HOME / f"server-{version}-{uuid.uuid4().hex[:8]}.part"
         for part in ("bin", "lib", "share"):
             folder = Path(PACKAGE) / f"pginstall{MAJOR}" / part
-            shutil.copytree(shipped / folder, partial / folder, symlinks=True)
+            shutil.copytree(package / folder, partial / folder, symlinks=True)
         # The binaries look for their libraries at this place beside them.
-        shutil.copytree(shipped / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
-        _readable(partial)
+        shutil.copytree(package / f"{PACKAGE}.libs", partial / f"{PACKAGE}.libs", symlinks=True)
+        _make_readable(partial)
         with contextlib.suppress(OSError):  # another process was faster
             partial.rename(target)
         shutil.rmtree(partial, ignore_errors=True)
     return target / PACKAGE / f"pginstall{MAJOR}" / "bin"
 
 
-def _readable(tree: Path) -> None:
+def _make_readable(tree: Path) -> None:
     for folder, _, files in os.walk(tree):
         Path(folder).chmod(0o755)
         for file in (Path(folder) / name for name in files):
@@ -147,7 +147,7 @@ def _readable(tree: Path) -> None:
                 file.chmod(0o755 if file.stat().st_mode & stat.S_IXUSR else 0o644)
 
 
-def socket_folder(folder: Path) -> None:
+def ensure_socket_folder(folder: Path) -> None:
     """It lies where anybody could have made one of this name before."""
     with contextlib.suppress(FileExistsError):
         folder.mkdir(mode=0o700)

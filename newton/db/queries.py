@@ -9,42 +9,42 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 
-STREAMED = 200  # rows that are fetched at a time
+PREFETCH_ROWS = 200  # rows that are fetched at a time
 
-HEAD = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
+NAME_PATTERN = re.compile(r"^-- name: (\w+)\(([^)]*)\)\s*$", re.MULTILINE)
 
 
 @dataclass(frozen=True, slots=True)
-class Query:
+class SqlQuery:
     name: str
     args: tuple[str, ...]
     sql: str
 
-    def bind(self, **given: object) -> list[object]:
-        if given.keys() != set(self.args):
-            raise TypeError(f"{self.name} takes {self.args}, not {tuple(given)}")
-        return [given[name] for name in self.args]
+    def bind(self, **arguments: object) -> list[object]:
+        if arguments.keys() != set(self.args):
+            raise TypeError(f"{self.name} takes {self.args}, not {tuple(arguments)}")
+        return [arguments[name] for name in self.args]
 
-    async def all(self, tx: Tx, **given: object) -> list[Record]:
-        return await tx.fetch(self.sql, *self.bind(**given))
+    async def fetch_all(self, tx: Tx, **arguments: object) -> list[Record]:
+        return await tx.fetch(self.sql, *self.bind(**arguments))
 
-    async def one(self, tx: Tx, **given: object) -> Record | None:
-        return await tx.fetchrow(self.sql, *self.bind(**given))
+    async def fetch_one(self, tx: Tx, **arguments: object) -> Record | None:
+        return await tx.fetchrow(self.sql, *self.bind(**arguments))
 
-    async def stream(self, tx: Tx, **given: object) -> AsyncGenerator[Record]:
+    async def stream(self, tx: Tx, **arguments: object) -> AsyncGenerator[Record]:
         """Row by row, so that no more than a few are ever held."""
-        async for row in tx.cursor(self.sql, *self.bind(**given), prefetch=STREAMED):
+        async for row in tx.cursor(self.sql, *self.bind(**arguments), prefetch=PREFETCH_ROWS):
             yield row
 
-    async def run(self, tx: Tx, **given: object) -> None:
-        await tx.execute(self.sql, *self.bind(**given))
+    async def execute(self, tx: Tx, **arguments: object) -> None:
+        await tx.execute(self.sql, *self.bind(**arguments))
 
 
-def parse(text: str) -> dict[str, Query]:
+def parse_queries(text: str) -> dict[str, SqlQuery]:
     """The statements of one .sql file by name. Raises ValueError when a name stands twice."""
-    parts = HEAD.split(text)[1:]
+    parts = NAME_PATTERN.split(text)[1:]
     found = [
-        Query(name, tuple(arg.strip() for arg in args.split(",") if arg.strip()), sql.strip())
+        SqlQuery(name, tuple(arg.strip() for arg in args.split(",") if arg.strip()), sql.strip())
         for name, args, sql in zip(parts[::3], parts[1::3], parts[2::3], strict=True)
     ]
     names = [query.name for query in found]
@@ -53,5 +53,5 @@ def parse(text: str) -> dict[str, Query]:
     return {query.name: query for query in found}
 
 
-def load(package: str, file: str) -> dict[str, Query]:
-    return parse((resources.files(package) / file).read_text(encoding="utf-8"))
+def load(package: str, file: str) -> dict[str, SqlQuery]:
+    return parse_queries((resources.files(package) / file).read_text(encoding="utf-8"))

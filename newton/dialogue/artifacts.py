@@ -10,26 +10,26 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.condensing import USUAL, Sizes, bullets, due, pieces, spoken, summarised
-from newton.dialogue.lines import TRUST_OF_ROLE, Line, Placed, Role, named
+from newton.dialogue.condensing import DEFAULT_SIZES, SummarySizes, lasting_sentences, is_due, chunk_output, speaker_sentences, summarize
+from newton.dialogue.lines import TRUST_OF_ROLE, Message, StoredMessage, Role, describe_call
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Teller, Trust, digest, least
-from newton.memory.representations import SUMMARY_TOKENS, bullet, forms, one_line
-from newton.memory.transitions import Step, move
-from newton.providers.chat import Call
+from newton.memory.memory import NewMemory, WriteContext, Trust, digest, lowest_trust
+from newton.memory.representations import SUMMARY_TOKENS, to_bullet, make_short_forms, one_line
+from newton.memory.transitions import PlannedTransition, apply_transitions
+from newton.providers.chat import ToolCall
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Vector
 
 SQL = load("newton.dialogue", "artifacts.sql")
 
-Type = Literal["summary", "facts", "tools"]
+ArtifactType = Literal["summary", "facts", "tools"]
 
-MOST_LINES = 200  # that are read at once; of a longer session without a summary, its last ones
+MAX_MESSAGES = 200  # that are read at once; of a longer session without a summary, its last ones
 
 # What was said in short before, and what is said since, into as much of it as fits. A model may do it instead.
-Summarise = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
+Summarizer = Callable[[Sequence[str], Callable[[Sequence[str]], bool]], Sequence[str]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,34 +37,34 @@ class Artifact:
     """One about to be kept. `said` stands in front of its words and says what it is; `most` is what all of it may cost
     once rendered. `lines` are the first and the last one that it covers; `sources` the memories it was made of."""
 
-    type: Type
-    said: str
+    type: ArtifactType
+    prefix: str
     text: str
-    most: int
-    at: datetime
+    max_tokens: int
+    occurred_at: datetime
     trust: Trust
     key: tuple[str, ...]
     index: int = 0
-    lines: tuple[int, int] | None = None
+    positions: tuple[int, int] | None = None
     source: str | None = None
     sources: tuple[UUID, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heard:
+class MessageMemory:
     """A line of the session with the memory that it became, if it became one."""
 
-    placed: Placed
+    stored: StoredMessage
     memory_id: UUID | None
     trust: Trust | None
 
     @property
-    def tells(self) -> bool:
+    def is_spoken(self) -> bool:
         """Whether it was said by one of the two, and is neither recalled nor forgotten."""
-        return self.memory_id is not None and self.placed.line.role in ("user", "assistant")
+        return self.memory_id is not None and self.stored.message.role in ("user", "assistant")
 
 
-class _Summary(NamedTuple):
+class _CurrentSummary(NamedTuple):
     """The current summary of a session: what it says, one who says what a line, and the lines that it covers.
 
     It is not the session's `own` when a branch has it from what it begins with.
@@ -75,25 +75,25 @@ class _Summary(NamedTuple):
     trust: Trust
     first: int
     last: int
-    own: bool
+    is_own: bool
 
     @property
-    def units(self) -> list[str]:
+    def sentences(self) -> list[str]:
         return self.text.split("\n")
 
 
-class Near(NamedTuple):
+class ArtifactMatch(NamedTuple):
     """An artifact with how close it is to an input: its cosine, 0 without one, and the share of the input's words."""
 
     memory_id: UUID
-    first: int | None
-    last: int | None
+    first_position: int | None
+    last_position: int | None
     similarity: float
     lexical: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Enquiry:
+class ArtifactQuery:
     """What is looked for in a session; with a `moment`, as it was then."""
 
     agent_id: UUID
@@ -102,95 +102,95 @@ class Enquiry:
     vector: "Vector | None"
     model_id: UUID | None
     moment: datetime | None
-    hidden: Sequence[UUID]
-    most: int
+    excluded: Sequence[UUID]
+    limit: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Writer:
+class ArtifactWriter:
     """Who condenses a session, and how."""
 
     session_id: UUID
-    ctx: Teller
-    sizes: Sizes = USUAL
+    ctx: WriteContext
+    sizes: SummarySizes = DEFAULT_SIZES
 
-    async def keep_outputs(
-        self, tx: Tx, placed: Sequence[Placed], memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]
+    async def add_tool_outputs(
+        self, tx: Tx, messages: Sequence[StoredMessage], memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]
     ) -> None:
         """Keeps what tools put out in pieces. The caller holds the lock of the session; `memory_ids` are those of the
         lines that became memories, and `calls` what was called, by its id."""
-        outputs = [line for line in placed if line.line.role == "tool"]
-        await self._keep(tx, [one for line in outputs for one in self._outputs(line, memory_ids, calls)])
+        outputs = [line for line in messages if line.message.role == "tool"]
+        await self._store(tx, [one for line in outputs for one in self._tool_artifacts(line, memory_ids, calls)])
 
-    async def keep_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
+    async def add_excerpts(self, tx: Tx, excerpts: Sequence[Artifact]) -> None:
         """Keeps what was found elsewhere for the session."""
-        await log.lock(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        await self._keep(tx, excerpts)
+        await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        await self._store(tx, excerpts)
 
-    async def note(self, tx: Tx, *, summarise: Summarise = summarised) -> None:
+    async def update(self, tx: Tx, *, summarizer: Summarizer = summarize) -> None:
         """Keeps what was said since that lasts, and the summary of all of it when it is due. Done twice it changes
         nothing more."""
-        await log.lock(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        await self._note_facts(tx)
-        await self._summarise(tx, summarise)
+        await log.lock_session(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        await self._update_facts(tx)
+        await self._update_summary(tx, summarizer)
 
-    async def _note_facts(self, tx: Tx) -> None:
+    async def _update_facts(self, tx: Tx) -> None:
         """Each line is read once for them, so one that was forgotten stays so."""
         where = {"agent_id": self.ctx.agent_id, "session_id": self.session_id}
-        row = await SQL["get_fact_watermark"].one(tx, **where)
+        row = await SQL["get_fact_watermark"].fetch_one(tx, **where)
         assert row is not None
-        if heard := await self._after(tx, row["position"]):
-            await self._keep(tx, [one for line in heard if line.tells for one in self._facts(line)])
-            await SQL["set_fact_watermark"].run(tx, **where, position=heard[-1].placed.position)
+        if heard := await self._load_after(tx, row["position"]):
+            await self._store(tx, [one for line in heard if line.is_spoken for one in self._fact_artifacts(line)])
+            await SQL["set_fact_watermark"].execute(tx, **where, position=heard[-1].stored.position)
 
-    async def _summarise(self, tx: Tx, summarise: Summarise) -> None:
-        before = await self._current(tx)
-        heard = await self._after(tx, before.last if before else -1)
-        telling = [line for line in heard if line.tells]
-        if not telling or not due(len(heard), sum(line.placed.tokens for line in heard), self.sizes):
+    async def _update_summary(self, tx: Tx, summarizer: Summarizer) -> None:
+        before = await self._load_summary(tx)
+        heard = await self._load_after(tx, before.last if before else -1)
+        telling = [line for line in heard if line.is_spoken]
+        if not telling or not is_due(len(heard), sum(line.stored.tokens for line in heard), self.sizes):
             return
-        last = heard[-1].placed
-        said = f"[{last.line.said_at:%Y-%m-%d}] this session so far, in short: "
-        units = [unit for line in telling for unit in spoken(line.placed.line.speaker, line.placed.line.content)]
-        taken = summarise(
-            [*(before.units if before else ()), *units],
-            lambda some: self.ctx.count_tokens(bullet(said + " ".join(some))) <= self.sizes.summary,
+        last = heard[-1].stored
+        said = f"[{last.message.said_at:%Y-%m-%d}] this session so far, in short: "
+        units = [unit for line in telling for unit in speaker_sentences(line.stored.message.speaker, line.stored.message.content)]
+        taken = summarizer(
+            [*(before.sentences if before else ()), *units],
+            lambda some: self.ctx.count_tokens(to_bullet(said + " ".join(some))) <= self.sizes.summary_tokens,
         )
         summary = Artifact(
             type="summary",
-            said=said,
+            prefix=said,
             text="\n".join(taken),
-            most=self.sizes.summary,
-            at=last.line.said_at,
-            trust=least([*(line.trust for line in heard if line.trust), *((before.trust,) if before else ())]),
+            max_tokens=self.sizes.summary_tokens,
+            occurred_at=last.message.said_at,
+            trust=lowest_trust([*(line.trust for line in heard if line.trust), *((before.trust,) if before else ())]),
             key=("summary", str(last.position), *taken),
-            lines=(before.first if before else heard[0].placed.position, last.position),
+            positions=(before.first if before else heard[0].stored.position, last.position),
             sources=(*(line.memory_id for line in telling if line.memory_id), *((before.memory_id,) if before else ())),
         )
         if taken:
-            await self._replace(tx, before, summary)
+            await self._replace_summary(tx, before, summary)
 
-    async def _replace(self, tx: Tx, before: _Summary | None, summary: Artifact) -> None:
-        if before and before.own:
+    async def _replace_summary(self, tx: Tx, before: _CurrentSummary | None, summary: Artifact) -> None:
+        if before and before.is_own:
             why = "a summary of more of the session took its place"
-            await move(tx, [Step(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx)
-        await self._keep(tx, [summary])
+            await apply_transitions(tx, [PlannedTransition(before.memory_id, "replaced", "ACTIVE", "SUPERSEDED", why)], ctx=self.ctx)
+        await self._store(tx, [summary])
 
-    async def _current(self, tx: Tx) -> _Summary | None:
-        row = await SQL["get_current_summary"].one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
-        return _Summary(*row) if row else None
+    async def _load_summary(self, tx: Tx) -> _CurrentSummary | None:
+        row = await SQL["get_current_summary"].fetch_one(tx, agent_id=self.ctx.agent_id, session_id=self.session_id)
+        return _CurrentSummary(*row) if row else None
 
-    async def _after(self, tx: Tx, position: int) -> list[Heard]:
-        rows = await SQL["list_messages_after"].all(
-            tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, max_rows=MOST_LINES
+    async def _load_after(self, tx: Tx, position: int) -> list[MessageMemory]:
+        rows = await SQL["list_messages_after"].fetch_all(
+            tx, agent_id=self.ctx.agent_id, session_id=self.session_id, position=position, max_rows=MAX_MESSAGES
         )
         return [
-            Heard(
-                placed=Placed(
+            MessageMemory(
+                stored=StoredMessage(
                     session_id=self.session_id,
                     position=row["position"],
                     tokens=row["tokens"],
-                    line=Line(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
+                    message=Message(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
                 ),
                 memory_id=row["memory_id"],
                 trust=row["trust"],
@@ -198,116 +198,116 @@ class Writer:
             for row in reversed(rows)
         ]
 
-    def _facts(self, heard: Heard) -> list[Artifact]:
-        placed, line = heard.placed, heard.placed.line
+    def _fact_artifacts(self, item: MessageMemory) -> list[Artifact]:
+        placed, line = item.stored, item.stored.message
         return [
             Artifact(
                 type="facts",
-                said=f"[{line.said_at:%Y-%m-%d}] {line.speaker}: ",
+                prefix=f"[{line.said_at:%Y-%m-%d}] {line.speaker}: ",
                 text=sentence,
-                most=SUMMARY_TOKENS,
-                at=line.said_at,
-                trust=heard.trust or _trust(line.role),
+                max_tokens=SUMMARY_TOKENS,
+                occurred_at=line.said_at,
+                trust=item.trust or _trust_for_role(line.role),
                 key=("facts", str(placed.position), sentence),
                 index=index,
-                lines=(placed.position, placed.position),
-                sources=(heard.memory_id,) if heard.memory_id else (),
+                positions=(placed.position, placed.position),
+                sources=(item.memory_id,) if item.memory_id else (),
             )
-            for index, sentence in enumerate(bullets(line.content))
+            for index, sentence in enumerate(lasting_sentences(line.content))
         ]
 
-    def _outputs(self, placed: Placed, memory_ids: Mapping[int, UUID], calls: Mapping[str, Call]) -> list[Artifact]:
-        line, memory_id = placed.line, memory_ids.get(placed.position)
-        call = calls.get(line.answers or "")
-        tool = named(call or Call("", line.name or "no name", ""))
+    def _tool_artifacts(self, stored: StoredMessage, memory_ids: Mapping[int, UUID], calls: Mapping[str, ToolCall]) -> list[Artifact]:
+        line, memory_id = stored.message, memory_ids.get(stored.position)
+        call = calls.get(line.tool_call_id or "")
+        tool = describe_call(call or ToolCall("", line.name or "no name", ""))
         said = f"[{line.said_at:%Y-%m-%d}] output of a tool ({tool}): "
-        size = max(self.sizes.chunk - self.ctx.count_tokens(bullet(said)), 8)
-        cut = pieces(line.content, size=size, overlap=self.sizes.overlap, count=self.ctx.count_tokens)
+        size = max(self.sizes.chunk_tokens - self.ctx.count_tokens(to_bullet(said)), 8)
+        cut = chunk_output(line.content, max_tokens=size, overlap=self.sizes.overlap_tokens, count_tokens=self.ctx.count_tokens)
         return [
             Artifact(
                 type="tools",
-                said=said,
+                prefix=said,
                 text=text,
-                most=self.sizes.chunk,
-                at=line.said_at,
-                trust=_trust(line.role),
-                key=("tools", str(placed.position), str(index), text),
+                max_tokens=self.sizes.chunk_tokens,
+                occurred_at=line.said_at,
+                trust=_trust_for_role(line.role),
+                key=("tools", str(stored.position), str(index), text),
                 index=index,
-                lines=(placed.position, placed.position),
+                positions=(stored.position, stored.position),
                 source=tool,
                 sources=(memory_id,) if memory_id else (),
             )
             for index, text in enumerate(cut)
         ]
 
-    async def _keep(self, tx: Tx, made: Sequence[Artifact]) -> None:
-        if not made:
+    async def _store(self, tx: Tx, artifacts: Sequence[Artifact]) -> None:
+        if not artifacts:
             return
         agent_id = self.ctx.agent_id
-        row = await SQL["next_position"].one(tx, agent_id=agent_id, session_id=self.session_id)
+        row = await SQL["next_position"].fetch_one(tx, agent_id=agent_id, session_id=self.session_id)
         assert row is not None
-        drafts = [self._draft(one, place) for place, one in enumerate(made, row["place"])]
-        new = await store.remember(tx, agent_id=agent_id, drafts=drafts)
-        kept = [_row(one, draft) for one, draft in zip(made, drafts, strict=True) if draft.memory_id in new]
-        await SQL["insert_artifacts"].run(
+        drafts = [self._to_memory(one, place) for place, one in enumerate(artifacts, row["place"])]
+        new = await store.remember(tx, agent_id=agent_id, memories=drafts)
+        kept = [_to_row(one, draft) for one, draft in zip(artifacts, drafts, strict=True) if draft.memory_id in new]
+        await SQL["insert_artifacts"].execute(
             tx, agent_id=agent_id, session_id=self.session_id, artifacts=json.dumps(kept), now=self.ctx.now
         )
 
-    def _draft(self, one: Artifact, place: int) -> Draft:
-        return Draft(
+    def _to_memory(self, artifact: Artifact, position: int) -> NewMemory:
+        return NewMemory(
             memory_id=new_id(),
             kind="artifact",
             state="ACTIVE",
-            forms=forms(one.text, count=self.ctx.count_tokens, prefix=one.said, most=one.most),
-            full_text=one.text,
-            indexed=f"{one.source or ''}\n{one.text}",
-            cue=one_line(f"{one.source or ''} {one.text}"),
-            occurred_at=one.at,
+            forms=make_short_forms(artifact.text, count_tokens=self.ctx.count_tokens, prefix=artifact.prefix, max_tokens=artifact.max_tokens),
+            full_text=artifact.text,
+            indexed_text=f"{artifact.source or ''}\n{artifact.text}",
+            embedding_text=one_line(f"{artifact.source or ''} {artifact.text}"),
+            occurred_at=artifact.occurred_at,
             created_at=self.ctx.now,
             origin=self.ctx.origin,
-            trust=one.trust,
-            content_hash=digest(str(self.session_id), *one.key),
-            thread=self.session_id,
-            place=place,
-            sources=one.sources,
+            trust=artifact.trust,
+            content_hash=digest(str(self.session_id), *artifact.key),
+            thread_id=self.session_id,
+            position=position,
+            sources=artifact.sources,
         )
 
 
-async def behind(tx: Tx, *, agent_id: UUID, sizes: Sizes, most: int) -> list[UUID]:
+async def find_sessions_due(tx: Tx, *, agent_id: UUID, sizes: SummarySizes, limit: int) -> list[UUID]:
     """Sessions that want a summary of what was said since the last one, at most so many."""
-    rows = await SQL["find_stale_sessions"].all(
-        tx, agent_id=agent_id, lines=sizes.every, tokens=sizes.tail, max_rows=most
+    rows = await SQL["find_stale_sessions"].fetch_all(
+        tx, agent_id=agent_id, lines=sizes.max_new_messages, tokens=sizes.max_new_tokens, max_rows=limit
     )
     return [row["session_id"] for row in rows]
 
 
-async def near(tx: Tx, enquiry: Enquiry) -> list[Near]:
+async def find_matches(tx: Tx, query: ArtifactQuery) -> list[ArtifactMatch]:
     """The artifacts of a session closest to what is looked for, by meaning or by words, in no order."""
-    rows = await SQL["search_artifacts"].all(
+    rows = await SQL["search_artifacts"].fetch_all(
         tx,
-        agent_id=enquiry.agent_id,
-        session_id=enquiry.session_id,
-        model_id=enquiry.model_id,
-        embedding=enquiry.vector,
-        input=enquiry.text,
-        moment=enquiry.moment,
-        excluded_ids=enquiry.hidden,
-        max_rows=enquiry.most,
+        agent_id=query.agent_id,
+        session_id=query.session_id,
+        model_id=query.model_id,
+        embedding=query.vector,
+        input=query.text,
+        moment=query.moment,
+        excluded_ids=query.excluded,
+        max_rows=query.limit,
     )
-    return [Near(*row) for row in rows]
+    return [ArtifactMatch(*row) for row in rows]
 
 
-def _trust(role: Role) -> Trust:
+def _trust_for_role(role: Role) -> Trust:
     return TRUST_OF_ROLE[role]
 
 
-def _row(one: Artifact, draft: Draft) -> dict[str, object]:
-    first, last = one.lines or (None, None)
+def _to_row(artifact: Artifact, draft: NewMemory) -> dict[str, object]:
+    first, last = artifact.positions or (None, None)
     return {
         "memory_id": str(draft.memory_id),
-        "type": one.type,
-        "chunk_index": one.index,
+        "type": artifact.type,
+        "chunk_index": artifact.index,
         "first_position": first,
         "last_position": last,
-        "source": one.source,
+        "source": artifact.source,
     }

@@ -11,15 +11,15 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.log import Injection
+from newton.dialogue.log import InjectedRange
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 
 SQL = load("newton.dialogue", "branches.sql")
 
 
-class Checkpoint(NamedTuple):
+class SessionCheckpoint(NamedTuple):
     """A place of a session with a name: behind that line."""
 
     name: str
@@ -27,7 +27,7 @@ class Checkpoint(NamedTuple):
     at: datetime
 
 
-class Branch(NamedTuple):
+class BranchSummary(NamedTuple):
     """A session, and where it leaves its parent when it has one; its lines, those of its ancestors included, when the
     last one was added, and the first words of a person in it."""
 
@@ -42,7 +42,7 @@ class Branch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Excerpt:
+class SessionExcerpt:
     """Lines of a session, both ends included."""
 
     ref: str
@@ -51,69 +51,69 @@ class Excerpt:
     last: int
 
 
-async def checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: Teller) -> Checkpoint:
+async def create_checkpoint(tx: Tx, name: str, *, session_id: UUID, ctx: WriteContext) -> SessionCheckpoint:
     """Names the place behind the last line.
 
     Raises ConflictError for a name that the session has, and InputError when it has no line.
     """
-    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
-    position = await _end(tx, session_id=session_id, ctx=ctx)
-    made = await SQL["insert_checkpoint"].one(
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+    position = await _last_position(tx, session_id=session_id, ctx=ctx)
+    made = await SQL["insert_checkpoint"].fetch_one(
         tx, agent_id=ctx.agent_id, session_id=session_id, name=name, position=position, now=ctx.now
     )
     if made is None:
         raise ConflictError(f"The session has a checkpoint {name!r} already.", hint="Give another name.")
-    return Checkpoint(name, position, ctx.now)
+    return SessionCheckpoint(name, position, ctx.now)
 
 
-async def checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Checkpoint]:
-    rows = await SQL["list_checkpoints"].all(tx, agent_id=agent_id, session_id=session_id)
-    return [Checkpoint(*row) for row in rows]
+async def list_checkpoints(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[SessionCheckpoint]:
+    rows = await SQL["list_checkpoints"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [SessionCheckpoint(*row) for row in rows]
 
 
-async def branch(tx: Tx, ref: str, *, parent_id: UUID, at: str | int | None, ctx: Teller) -> UUID:
+async def create_branch(tx: Tx, ref: str, *, parent_id: UUID, from_position: str | int | None, ctx: WriteContext) -> UUID:
     """Begins a session that goes on from a place of another: a checkpoint, a position (as text too), or its end.
 
     Raises ConflictError when there is a session of that name, NotFoundError for a place that is not there, and
     InputError when the other has no line.
     """
-    await log.lock(tx, agent_id=ctx.agent_id, session_id=parent_id)
-    position = await _place(tx, at, session_id=parent_id, ctx=ctx)
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=parent_id)
+    position = await _resolve_position(tx, from_position, session_id=parent_id, ctx=ctx)
     session_id = new_id()
-    begun = await SQL["insert_branch"].one(
+    begun = await SQL["insert_branch"].fetch_one(
         tx, agent_id=ctx.agent_id, session_id=session_id, ref=ref, parent_id=parent_id, position=position, now=ctx.now
     )
     if begun is None:
         raise ConflictError(f"There is a session {ref!r} already.", hint="Give the branch another name.")
     own = {"agent_id": ctx.agent_id, "session_id": session_id, "parent_id": parent_id, "position": position}
-    await SQL["insert_lineage"].run(tx, **own)
-    await SQL["inherit_injections"].run(tx, **own)
-    await SQL["inherit_entries"].run(tx, **own)
-    await SQL["inherit_restorations"].run(tx, **own)
+    await SQL["insert_lineage"].execute(tx, **own)
+    await SQL["inherit_injections"].execute(tx, **own)
+    await SQL["inherit_entries"].execute(tx, **own)
+    await SQL["inherit_restorations"].execute(tx, **own)
     return session_id
 
 
-async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, ctx: Teller, most: int = log.END) -> Injection:
+async def inject(tx: Tx, excerpt: SessionExcerpt, *, session_id: UUID, ctx: WriteContext, max_tokens: int = log.MAX_POSITION) -> InjectedRange:
     """Shows lines of another session behind the last line of this one. All that is shown so may cost `most` tokens.
 
     Raises NotFoundError for lines that are not there, and InputError for the session's own, for what costs more, and
     when this session has no line to show them behind.
     """
-    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
-    place = await _end(tx, session_id=session_id, ctx=ctx)
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+    place = await _last_position(tx, session_id=session_id, ctx=ctx)
     if excerpt.session_id == session_id:
         raise InputError(
             f"{excerpt.ref} shows its own lines already.",
             hint="`newton sessions restore` brings back those that were made shorter.",
         )
-    await _ensure_there(tx, excerpt, ctx=ctx)
-    part = log.Stretch(excerpt.first, excerpt.last)
-    lines = await log.lines(tx, [part], agent_id=ctx.agent_id, session_id=excerpt.session_id)
-    tokens = ctx.count_tokens(log.told(excerpt.ref, lines))
-    shown = await log.injections(tx, agent_id=ctx.agent_id, session_id=session_id)
-    _ensure_fits(tokens, sum(one.tokens for one in shown), most=most)
-    made = Injection(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, ctx.now, excerpt.session_id)
-    await SQL["insert_injection"].run(
+    await _check_range(tx, excerpt, ctx=ctx)
+    part = log.MessageRange(excerpt.first, excerpt.last)
+    lines = await log.load_messages(tx, [part], agent_id=ctx.agent_id, session_id=excerpt.session_id)
+    tokens = ctx.count_tokens(log.render_injection(excerpt.ref, lines))
+    shown = await log.list_injections(tx, agent_id=ctx.agent_id, session_id=session_id)
+    _check_budget(tokens, sum(one.tokens for one in shown), max_tokens=max_tokens)
+    made = InjectedRange(new_id(), place, excerpt.ref, excerpt.first, excerpt.last, tokens, ctx.now, excerpt.session_id)
+    await SQL["insert_injection"].execute(
         tx,
         agent_id=ctx.agent_id,
         session_id=session_id,
@@ -128,15 +128,15 @@ async def inject(tx: Tx, excerpt: Excerpt, *, session_id: UUID, ctx: Teller, mos
     return made
 
 
-async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: Teller) -> None:
+async def eject(tx: Tx, injection_id: UUID, *, session_id: UUID, ctx: WriteContext) -> None:
     """Shows these lines in the session no more. Branches that began with them keep theirs."""
-    await SQL["remove_injection"].run(
+    await SQL["remove_injection"].execute(
         tx, agent_id=ctx.agent_id, session_id=session_id, injection_id=injection_id, now=ctx.now, origin=ctx.origin
     )
 
 
-async def _ensure_there(tx: Tx, excerpt: Excerpt, *, ctx: Teller) -> None:
-    end = await log.end(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
+async def _check_range(tx: Tx, excerpt: SessionExcerpt, *, ctx: WriteContext) -> None:
+    end = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=excerpt.session_id)
     if not 0 <= excerpt.first <= excerpt.last <= end:
         has = f"they are numbered 0 to {end}" if end >= 0 else "it is empty"
         raise NotFoundError(
@@ -145,35 +145,35 @@ async def _ensure_there(tx: Tx, excerpt: Excerpt, *, ctx: Teller) -> None:
         )
 
 
-def _ensure_fits(tokens: int, shown: int, *, most: int) -> None:
-    if shown + tokens > most:
-        beside = f", beside {shown:,} that are injected already" if shown else ""
+def _check_budget(tokens: int, injected_tokens: int, *, max_tokens: int) -> None:
+    if injected_tokens + tokens > max_tokens:
+        beside = f", beside {injected_tokens:,} that are injected already" if injected_tokens else ""
         raise InputError(
-            f"These lines cost {tokens:,} tokens{beside}; {most:,} is the most, a part of the room for a conversation.",
+            f"These lines cost {tokens:,} tokens{beside}; {max_tokens:,} is the most, a part of the room for a conversation.",
             hint="Give fewer lines, or take others out with `newton sessions eject`.",
         )
 
 
-async def branches(tx: Tx, *, agent_id: UUID) -> list[Branch]:
+async def list_branches(tx: Tx, *, agent_id: UUID) -> list[BranchSummary]:
     """Every session, the one that was used last comes last."""
-    return [Branch(*row) for row in await SQL["list_sessions"].all(tx, agent_id=agent_id)]
+    return [BranchSummary(*row) for row in await SQL["list_sessions"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def _place(tx: Tx, at: str | int | None, *, session_id: UUID, ctx: Teller) -> int:
-    end = await _end(tx, session_id=session_id, ctx=ctx)
-    if isinstance(at, str):
-        known = {one.name: one.position for one in await checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)}
-        if at not in known and not at.isdecimal():
-            raise NotFoundError(f"The session has no checkpoint {at!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
-        at = known[at] if at in known else int(at)
-    position = end if at is None else at
+async def _resolve_position(tx: Tx, from_position: str | int | None, *, session_id: UUID, ctx: WriteContext) -> int:
+    end = await _last_position(tx, session_id=session_id, ctx=ctx)
+    if isinstance(from_position, str):
+        known = {one.name: one.position for one in await list_checkpoints(tx, agent_id=ctx.agent_id, session_id=session_id)}
+        if from_position not in known and not from_position.isdecimal():
+            raise NotFoundError(f"The session has no checkpoint {from_position!r}.", hint=f"It has: {', '.join(known) or 'none'}.")
+        from_position = known[from_position] if from_position in known else int(from_position)
+    position = end if from_position is None else from_position
     if not 0 <= position <= end:
         raise NotFoundError(f"The session has no line {position}.", hint=f"Its last one is {end}.")
     return position
 
 
-async def _end(tx: Tx, *, session_id: UUID, ctx: Teller) -> int:
-    end = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id)
+async def _last_position(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
+    end = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id)
     if end < 0:
         raise InputError("The session has no line yet.", hint="Say something first.")
     return end

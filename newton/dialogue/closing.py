@@ -6,60 +6,60 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.gist import central
-from newton.dialogue.lines import Line
+from newton.dialogue.gist import central_sentences
+from newton.dialogue.lines import Message
 from newton.heart import episodes
-from newton.heart.episodes import Experience, Span
-from newton.memory.memory import Teller, Trust, least
-from newton.memory.questions import only_asks
+from newton.heart.episodes import NewEpisode, EpisodeRange
+from newton.memory.memory import WriteContext, Trust, lowest_trust
+from newton.memory.questions import is_only_question
 from newton.memory.representations import one_line
 
 SQL = load("newton.dialogue", "closing.sql")
 
 # Fewer lines are no experience to tell of, and neither are questions alone; they wait until the session has more.
-FEWEST_LINES = 4
+MIN_MESSAGES = 4
 # More are more than one experience.
-MOST_LINES = 200
-TITLE_CHARACTERS = 60
-GIST_SENTENCES = 3
+MAX_MESSAGES = 200
+MAX_TITLE_CHARS = 60
+SUMMARY_SENTENCES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Lived:
+class UncoveredMessage:
     """A line that no episode covers, and the memory it became, if it became one."""
 
     position: int
-    line: Line
+    message: Message
     memory_id: UUID | None
     trust: Trust | None
 
 
-async def close(tx: Tx, *, session_id: UUID, ctx: Teller) -> int:
+async def close_session(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> int:
     """Makes the episodes of the lines said since the last one and returns how many: none if there is little to tell."""
     made = 0
-    while await _made_next(tx, session_id=session_id, ctx=ctx):
+    while await _create_next_episode(tx, session_id=session_id, ctx=ctx):
         made += 1
     return made
 
 
-async def _made_next(tx: Tx, *, session_id: UUID, ctx: Teller) -> bool:
-    lived = await _uncovered(tx, session_id=session_id, ctx=ctx)
-    if len(lived) < FEWEST_LINES:
+async def _create_next_episode(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> bool:
+    lived = await _load_uncovered(tx, session_id=session_id, ctx=ctx)
+    if len(lived) < MIN_MESSAGES:
         return False
     told = [item for item in lived if item.memory_id] or lived
-    if len(lived) < MOST_LINES and all(only_asks(item.line.content) for item in told):
+    if len(lived) < MAX_MESSAGES and all(is_only_question(item.message.content) for item in told):
         return False
-    lowest = least([item.trust for item in told if item.trust] or ["agent"])
-    experience = experienced(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
-    return await episodes.keep(tx, [experience], ctx=replace(ctx, trust=lowest)) == 1
+    lowest = lowest_trust([item.trust for item in told if item.trust] or ["agent"])
+    experience = to_episode(told, session_id=session_id, first=lived[0].position, last=lived[-1].position)
+    return await episodes.add_episodes(tx, [experience], ctx=replace(ctx, trust=lowest)) == 1
 
 
-async def _uncovered(tx: Tx, *, session_id: UUID, ctx: Teller) -> list[Lived]:
-    rows = await SQL["list_uncovered"].all(tx, agent_id=ctx.agent_id, session_id=session_id, max_rows=MOST_LINES)
+async def _load_uncovered(tx: Tx, *, session_id: UUID, ctx: WriteContext) -> list[UncoveredMessage]:
+    rows = await SQL["list_uncovered"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, max_rows=MAX_MESSAGES)
     return [
-        Lived(
+        UncoveredMessage(
             position=row["position"],
-            line=Line(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
+            message=Message(role=row["role"], name=row["name"], content=row["content"], said_at=row["said_at"]),
             memory_id=row["memory_id"],
             trust=row["trust"],
         )
@@ -67,24 +67,24 @@ async def _uncovered(tx: Tx, *, session_id: UUID, ctx: Teller) -> list[Lived]:
     ]
 
 
-def experienced(lived: Sequence[Lived], *, session_id: UUID, first: int, last: int) -> Experience:
+def to_episode(messages: Sequence[UncoveredMessage], *, session_id: UUID, first: int, last: int) -> NewEpisode:
     """The template: what began it, what it came back to and what ended it, in the speakers' own words. Pure."""
-    begin, end = lived[0], lived[-1]
-    people = tuple(dict.fromkeys(item.line.speaker for item in lived))
-    times = sorted(item.line.said_at for item in lived)
-    words = one_line(begin.line.content)
-    title = words if len(words) <= TITLE_CHARACTERS else words[:TITLE_CHARACTERS].rsplit(" ", 1)[0] + " …"
-    between = [item.line.content for item in lived[1:-1]]
-    gist = " ".join(one_line(sentence) for sentence in central(between, most=GIST_SENTENCES))
+    begin, end = messages[0], messages[-1]
+    people = tuple(dict.fromkeys(item.message.speaker for item in messages))
+    times = sorted(item.message.said_at for item in messages)
+    words = one_line(begin.message.content)
+    title = words if len(words) <= MAX_TITLE_CHARS else words[:MAX_TITLE_CHARS].rsplit(" ", 1)[0] + " …"
+    between = [item.message.content for item in messages[1:-1]]
+    gist = " ".join(one_line(sentence) for sentence in central_sentences(between, limit=SUMMARY_SENTENCES))
     came_back = f" They came back to this: {gist}" if gist else ""
-    ended = f"{end.line.speaker}: {one_line(end.line.content)}"
-    return Experience(
+    ended = f"{end.message.speaker}: {one_line(end.message.content)}"
+    return NewEpisode(
         ref=f"{session_id}:{first}",
         title=title,
         content=f"{' and '.join(people)} talked, {last - first + 1} lines.{came_back} It ended with {ended}",
         started_at=times[0],
         ended_at=times[-1],
         participants=people,
-        span=Span(session_id=session_id, first=first, last=last),
+        message_range=EpisodeRange(session_id=session_id, first=first, last=last),
         sources=tuple(item.memory_id for item in (begin, end) if item.memory_id),
     )

@@ -9,26 +9,26 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import log
-from newton.dialogue.view import Entry
+from newton.dialogue.view import CompactionEntry
 from newton.errors import NotFoundError
 from newton.ids import new_id
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 
 SQL = load("newton.dialogue", "entries.sql")
 
 
-class Run(NamedTuple):
+class CompactionRun(NamedTuple):
     """How a strategy's run went: its milliseconds, the tokens of the view before and after, and what went wrong."""
 
     strategy: str
     at: datetime
     duration_ms: float
-    before: int
-    after: int
+    tokens_before: int
+    tokens_after: int
     error: str | None = None
 
 
-class Tally(NamedTuple):
+class CompactionStats(NamedTuple):
     """How the runs of a strategy went: how many, how many changed nothing, the tokens that they saved, and their time
     in milliseconds; in how many sessions, and when last."""
 
@@ -42,62 +42,62 @@ class Tally(NamedTuple):
     last_at: datetime
 
 
-class Listed(NamedTuple):
+class EntryStatus(NamedTuple):
     """An entry, and when it was dropped, if it was."""
 
-    entry: Entry
+    entry: CompactionEntry
     restored_at: datetime | None
 
 
-async def keep(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID, seen: log.Seen) -> bool:
+async def save_if_unchanged(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID, sources: log.ViewSources) -> bool:
     """Writes the entries, unless others have come or gone there since `seen` was read, or something was forgotten: then
     nothing, and False."""
-    await log.lock(tx, agent_id=agent_id, session_id=session_id)
+    await log.lock_session(tx, agent_id=agent_id, session_id=session_id)
     end = max(entry.last for entry in entries)
-    now = await log.seen(tx, agent_id=agent_id, session_id=session_id)
-    if now.forgotten != seen.forgotten or _until(end, now) != _until(end, seen):
+    now = await log.load_sources(tx, agent_id=agent_id, session_id=session_id)
+    if now.forgotten_count != sources.forgotten_count or _entries_until(end, now) != _entries_until(end, sources):
         return False
     await insert(tx, entries, agent_id=agent_id, session_id=session_id)
     return True
 
 
-def _until(end: int, seen: log.Seen) -> set[UUID]:
-    return {one.entry_id for one in seen.entries if one.first <= end}
+def _entries_until(end: int, sources: log.ViewSources) -> set[UUID]:
+    return {one.entry_id for one in sources.entries if one.first <= end}
 
 
-async def insert(tx: Tx, entries: Sequence[Entry], *, agent_id: UUID, session_id: UUID) -> None:
+async def insert(tx: Tx, entries: Sequence[CompactionEntry], *, agent_id: UUID, session_id: UUID) -> None:
     """Writes entries for whoever holds the session's lock."""
     if entries:
-        rows = json.dumps([_row(entry) for entry in entries])
-        await SQL["insert_entries"].run(tx, agent_id=agent_id, session_id=session_id, entries=rows)
+        rows = json.dumps([_to_row(entry) for entry in entries])
+        await SQL["insert_entries"].execute(tx, agent_id=agent_id, session_id=session_id, entries=rows)
 
 
-async def listed(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Listed]:
+async def list_entries(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[EntryStatus]:
     """Every entry of a session by its place, the outer ones first."""
-    rows = await SQL["list_entries"].all(tx, agent_id=agent_id, session_id=session_id)
-    return [Listed(log.entry(row), row["restored_at"]) for row in rows]
+    rows = await SQL["list_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [EntryStatus(log.to_entry(row), row["restored_at"]) for row in rows]
 
 
-async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: Teller) -> list[UUID]:
+async def restore(tx: Tx, entry_id: UUID, *, session_id: UUID, ctx: WriteContext) -> list[UUID]:
     """Drops an entry and those that cover it, so that its lines are shown again, and stay; returns what was dropped.
 
     Raises NotFoundError when the session has no such entry.
     """
-    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
-    known = await listed(tx, agent_id=ctx.agent_id, session_id=session_id)
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+    known = await list_entries(tx, agent_id=ctx.agent_id, session_id=session_id)
     if entry_id not in {one.entry.entry_id for one in known}:
         raise NotFoundError(
             f"The session has no entry {entry_id}.", hint="`newton sessions entries SESSION` lists them."
         )
-    rows = await SQL["restore_entry"].all(
+    rows = await SQL["restore_entry"].fetch_all(
         tx, agent_id=ctx.agent_id, session_id=session_id, entry_id=entry_id, now=ctx.now, origin=ctx.origin
     )
     return [row["entry_id"] for row in rows]
 
 
-async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
+async def record_run(tx: Tx, run: CompactionRun, *, agent_id: UUID, session_id: UUID) -> None:
     """Notes how a run went."""
-    await SQL["record_run"].run(
+    await SQL["record_run"].execute(
         tx,
         agent_id=agent_id,
         session_id=session_id,
@@ -105,18 +105,18 @@ async def record(tx: Tx, run: Run, *, agent_id: UUID, session_id: UUID) -> None:
         strategy=run.strategy,
         started_at=run.at,
         duration_ms=run.duration_ms,
-        tokens_before=run.before,
-        tokens_after=run.after,
+        tokens_before=run.tokens_before,
+        tokens_after=run.tokens_after,
         error=run.error,
     )
 
 
-async def tallies(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[Tally]:
+async def list_run_stats(tx: Tx, *, agent_id: UUID, session_id: UUID | None) -> list[CompactionStats]:
     """How compactions went, by strategy; of one session, or of all."""
-    return [Tally(*row) for row in await SQL["summarize_runs"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [CompactionStats(*row) for row in await SQL["summarize_runs"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
-def _row(entry: Entry) -> dict[str, object]:
+def _to_row(entry: CompactionEntry) -> dict[str, object]:
     return {
         "entry_id": str(entry.entry_id),
         "kind": entry.kind,

@@ -7,49 +7,49 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "holding.sql")
 
-Right = Literal["turn", "compaction"]
+LeasePurpose = Literal["turn", "compaction"]
 
 
-class Signed(NamedTuple):
+class MessageFingerprint(NamedTuple):
     """A line that was found by its sign."""
 
     session_id: UUID
     position: int
-    sign: str
+    fingerprint: str
 
 
-async def hold(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
+async def acquire(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
     """Whether the holder alone may do it, from now on for so many seconds; asking again keeps the right."""
     of = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["acquire"].one(tx, **of, purpose=right_to, holder=holder, seconds=seconds)
+    row = await SQL["acquire"].fetch_one(tx, **of, purpose=purpose, holder=holder, seconds=seconds)
     return row is not None
 
 
-async def keep(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
+async def renew(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID, seconds: float) -> bool:
     """Whether the holder has the right still, from now on for so many seconds: it was neither released, nor taken by
     another."""
     of = {"agent_id": agent_id, "session_id": session_id}
-    row = await SQL["renew"].one(tx, **of, purpose=right_to, holder=holder, seconds=seconds)
+    row = await SQL["renew"].fetch_one(tx, **of, purpose=purpose, holder=holder, seconds=seconds)
     return row is not None
 
 
-async def release(tx: Tx, holder: UUID, right_to: Right, *, agent_id: UUID, session_id: UUID) -> None:
+async def release(tx: Tx, holder: UUID, purpose: LeasePurpose, *, agent_id: UUID, session_id: UUID) -> None:
     of = {"agent_id": agent_id, "session_id": session_id}
-    await SQL["release"].run(tx, **of, purpose=right_to, holder=holder)
+    await SQL["release"].execute(tx, **of, purpose=purpose, holder=holder)
 
 
-async def open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Call]:
+async def list_open_calls(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[ToolCall]:
     """The calls of a session that nobody has answered, in their order."""
-    return [Call(*row) for row in await SQL["list_open_calls"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [ToolCall(*row) for row in await SQL["list_open_calls"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
-async def signed(tx: Tx, signs: Sequence[str], *, agent_id: UUID, ref: str) -> list[Signed]:
+async def find_by_fingerprint(tx: Tx, fingerprints: Sequence[str], *, agent_id: UUID, ref: str) -> list[MessageFingerprint]:
     """The lines with these signs in the session `ref` and in those whose names begin with it and `~`."""
     return [
-        Signed(*row)
-        for row in await SQL["find_by_fingerprint"].all(tx, agent_id=agent_id, ref=ref, fingerprints=list(signs))
+        MessageFingerprint(*row)
+        for row in await SQL["find_by_fingerprint"].fetch_all(tx, agent_id=agent_id, ref=ref, fingerprints=list(fingerprints))
     ]

@@ -11,25 +11,25 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import MESSAGE_TOKENS, Entry, Injected, Shown, shown
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.view import MESSAGE_TOKENS, CompactionEntry, InjectedText, ViewMessage, build_view
 from newton.memory.memory import Trust
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "log.sql")
 
-END = 2**31 - 1
+MAX_POSITION = 2**31 - 1
 
 
-class Stretch(NamedTuple):
+class MessageRange(NamedTuple):
     """Lines from a place to a place; `bare` without their words."""
 
     first: int
     last: int
-    bare: bool = False
+    without_text: bool = False
 
 
-class Origin(NamedTuple):
+class AncestorRange(NamedTuple):
     """A session that a branch descends from, and the lines of it that the branch begins with."""
 
     session_id: UUID
@@ -37,7 +37,7 @@ class Origin(NamedTuple):
     last: int
 
 
-class Injection(NamedTuple):
+class InjectedRange(NamedTuple):
     """Lines of the session `ref`, both ends included, that are shown behind a place of another; and their tokens."""
 
     injection_id: UUID
@@ -50,78 +50,78 @@ class Injection(NamedTuple):
     other_id: UUID
 
 
-class Seen(NamedTuple):
+class ViewSources(NamedTuple):
     """What a view was made of: the entries that are shown, and how many memories the agent had been told to forget."""
 
-    entries: Sequence[Entry]
-    forgotten: int
+    entries: Sequence[CompactionEntry]
+    forgotten_count: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Read:
+class LoadedView:
     """A view as it was read, with what it was made of, and the lines that were restored."""
 
-    view: Sequence[Shown]
-    seen: Seen
+    view: Sequence[ViewMessage]
+    sources: ViewSources
     pinned: frozenset[int]
 
 
-async def lock(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
+async def lock_session(tx: Tx, *, agent_id: UUID, session_id: UUID) -> None:
     """Until the end of the unit of work nobody else appends to the session, makes it shorter or branches off."""
-    await SQL["lock_session"].run(tx, agent_id=agent_id, session_id=session_id)
+    await SQL["lock_session"].execute(tx, agent_id=agent_id, session_id=session_id)
 
 
-async def read(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Read:
+async def load_view(tx: Tx, *, agent_id: UUID, session_id: UUID) -> LoadedView:
     """The view of a session. Reads no line that an entry covers."""
-    about, entries = await _about(tx, agent_id, session_id), await _outermost(tx, agent_id, session_id)
-    log = await lines(tx, _uncovered(entries), agent_id=agent_id, session_id=session_id)
-    injected = await _injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
-    return Read(
-        view=shown(log, entries, injected),
-        seen=Seen(entries, about["forgotten"]),
-        pinned=await _restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
+    about, entries = await _load_flags(tx, agent_id, session_id), await _load_outermost(tx, agent_id, session_id)
+    log = await load_messages(tx, _uncovered_ranges(entries), agent_id=agent_id, session_id=session_id)
+    injected = await _load_injected(tx, agent_id=agent_id, session_id=session_id) if about["injected"] else ()
+    return LoadedView(
+        view=build_view(log, entries, injected),
+        sources=ViewSources(entries, about["forgotten"]),
+        pinned=await _load_restored(tx, agent_id=agent_id, session_id=session_id) if about["restored"] else frozenset(),
     )
 
 
-async def seen(tx: Tx, *, agent_id: UUID, session_id: UUID) -> Seen:
+async def load_sources(tx: Tx, *, agent_id: UUID, session_id: UUID) -> ViewSources:
     """What a view of now is made of."""
-    about = await _about(tx, agent_id, session_id)
-    return Seen(await _outermost(tx, agent_id, session_id), about["forgotten"])
+    about = await _load_flags(tx, agent_id, session_id)
+    return ViewSources(await _load_outermost(tx, agent_id, session_id), about["forgotten"])
 
 
-async def _about(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
-    row = await SQL["describe_session"].one(tx, agent_id=agent_id, session_id=session_id)
+async def _load_flags(tx: Tx, agent_id: UUID, session_id: UUID) -> Record:
+    row = await SQL["describe_session"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row
 
 
-async def _outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[Entry]:
-    return [entry(row) for row in await SQL["list_outermost_entries"].all(tx, agent_id=agent_id, session_id=session_id)]
+async def _load_outermost(tx: Tx, agent_id: UUID, session_id: UUID) -> list[CompactionEntry]:
+    return [to_entry(row) for row in await SQL["list_outermost_entries"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
-async def lines(tx: Tx, parts: Sequence[Stretch], *, agent_id: UUID, session_id: UUID) -> list[Placed]:
+async def load_messages(tx: Tx, ranges: Sequence[MessageRange], *, agent_id: UUID, session_id: UUID) -> list[StoredMessage]:
     """The lines between places of a conversation, in their order; of the bare ones all but the words."""
-    rows = await SQL["list_message_ranges"].all(
+    rows = await SQL["list_message_ranges"].fetch_all(
         tx,
         agent_id=agent_id,
         session_id=session_id,
-        firsts=[part.first for part in parts],
-        lasts=[part.last for part in parts],
-        bare=[part.bare for part in parts],
+        firsts=[part.first for part in ranges],
+        lasts=[part.last for part in ranges],
+        bare=[part.without_text for part in ranges],
     )
-    return [placed(row, session_id) for row in rows]
+    return [to_stored_message(row, session_id) for row in rows]
 
 
-async def origins(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Origin]:
+async def list_ancestors(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[AncestorRange]:
     """The sessions that a branch descends from; none of one that is no branch."""
-    rows = await SQL["list_ancestors"].all(tx, agent_id=agent_id, session_id=session_id)
-    return [Origin(*row) for row in rows]
+    rows = await SQL["list_ancestors"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
+    return [AncestorRange(*row) for row in rows]
 
 
-async def outside(tx: Tx, view: Sequence[Shown], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
+async def find_quarantined_trust(tx: Tx, view: Sequence[ViewMessage], *, agent_id: UUID, session_id: UUID) -> set[Trust]:
     """How far those lines behind a view are to be believed that are quarantined elsewhere; empty when none is."""
     own = [item for item in view if item.kind != "injected"]
-    rows = await SQL["list_quarantined_trusts"].all(
+    rows = await SQL["list_quarantined_trusts"].fetch_all(
         tx,
         agent_id=agent_id,
         session_id=session_id,
@@ -132,43 +132,43 @@ async def outside(tx: Tx, view: Sequence[Shown], *, agent_id: UUID, session_id: 
     return {row["trust"] for row in rows}
 
 
-async def end(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
+async def get_last_position(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """The place of its last line; -1 when it has none."""
-    row = await SQL["get_last_position"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["get_last_position"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return -1 if row["position"] is None else row["position"]
 
 
-async def size(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
+async def get_token_count(tx: Tx, *, agent_id: UUID, session_id: UUID) -> int:
     """What all its lines would cost, with the marks around messages."""
-    row = await SQL["measure_conversation"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["measure_conversation"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["tokens"] + MESSAGE_TOKENS * row["lines"]
 
 
-def placed(row: Record, session_id: UUID) -> Placed:
+def to_stored_message(row: Record, session_id: UUID) -> StoredMessage:
     """A line as the database has it."""
     calls = row["calls"]
-    return Placed(
+    return StoredMessage(
         session_id=session_id,
         position=row["position"],
         tokens=row["tokens"],
-        line=Line(
+        message=Message(
             role=row["role"],
             name=row["name"],
             content=row["content"],
             said_at=row["said_at"],
             ref=row["ref"],
-            aside=row["aside"],
-            calls=tuple(Call(**call) for call in json.loads(calls)) if calls else (),
-            answers=row["answers"],
+            is_notice=row["aside"],
+            calls=tuple(ToolCall(**call) for call in json.loads(calls)) if calls else (),
+            tool_call_id=row["answers"],
         ),
     )
 
 
-def entry(row: Record) -> Entry:
+def to_entry(row: Record) -> CompactionEntry:
     """An entry as the database has it."""
-    return Entry(
+    return CompactionEntry(
         entry_id=row["entry_id"],
         kind=row["kind"],
         first=row["first_position"],
@@ -183,41 +183,41 @@ def entry(row: Record) -> Entry:
     )
 
 
-def _uncovered(chosen: Sequence[Entry]) -> list[Stretch]:
+def _uncovered_ranges(entries: Sequence[CompactionEntry]) -> list[MessageRange]:
     """What has to be read: the lines between the entries, and of a masked line all but its words."""
-    parts: list[Stretch] = []
+    parts: list[MessageRange] = []
     start = 0
-    for one in chosen:
+    for one in entries:
         if one.first > start:
-            parts.append(Stretch(start, one.first - 1))
-        parts.append(Stretch(one.first, one.first, bare=True))
+            parts.append(MessageRange(start, one.first - 1))
+        parts.append(MessageRange(one.first, one.first, without_text=True))
         start = one.last + 1
-    return [*parts, Stretch(start, END)]
+    return [*parts, MessageRange(start, MAX_POSITION)]
 
 
-async def _restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
-    rows = await SQL["list_restored_ranges"].all(tx, agent_id=agent_id, session_id=session_id)
+async def _load_restored(tx: Tx, *, agent_id: UUID, session_id: UUID) -> frozenset[int]:
+    rows = await SQL["list_restored_ranges"].fetch_all(tx, agent_id=agent_id, session_id=session_id)
     return frozenset(place for row in rows for place in range(row[0], row[1] + 1))
 
 
-async def injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injection]:
+async def list_injections(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedRange]:
     """Those that are shown in a session."""
-    return [Injection(*row) for row in await SQL["list_injections"].all(tx, agent_id=agent_id, session_id=session_id)]
+    return [InjectedRange(*row) for row in await SQL["list_injections"].fetch_all(tx, agent_id=agent_id, session_id=session_id)]
 
 
-async def _injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[Injected]:
-    injected: list[Injected] = []
-    for one in await injections(tx, agent_id=agent_id, session_id=session_id):
-        other = await lines(tx, [Stretch(one.first, one.last)], agent_id=agent_id, session_id=one.other_id)
-        injected.append(Injected(one.place, told(one.ref, other), one.tokens))
+async def _load_injected(tx: Tx, *, agent_id: UUID, session_id: UUID) -> list[InjectedText]:
+    injected: list[InjectedText] = []
+    for one in await list_injections(tx, agent_id=agent_id, session_id=session_id):
+        other = await load_messages(tx, [MessageRange(one.first, one.last)], agent_id=agent_id, session_id=one.other_id)
+        injected.append(InjectedText(one.place, render_injection(one.ref, other), one.tokens))
     return injected
 
 
-def told(ref: str, other: Sequence[Placed]) -> str:
+def render_injection(ref: str, messages: Sequence[StoredMessage]) -> str:
     """Lines of another branch as they are shown in one. Pure."""
-    said = [f"{p.line.speaker}: {' '.join(filter(None, (p.line.content, *map(_called, p.line.calls))))}" for p in other]
+    said = [f"{p.message.speaker}: {' '.join(filter(None, (p.message.content, *map(_render_call, p.message.calls))))}" for p in messages]
     return "\n".join([f"[From {ref}]", *said])
 
 
-def _called(call: Call) -> str:
+def _render_call(call: ToolCall) -> str:
     return f"→ {call.name} {call.arguments}"

@@ -8,19 +8,19 @@ The words for it are English; paths, addresses, names and errors are found in an
 import re
 from typing import Literal
 
-Sense = Literal["error", "decision", "constraint", "task", "path"]
+CueKind = Literal["error", "decision", "constraint", "task", "path"]
 
-MOST_SENTENCE = 4_000  # characters: nobody says more in one
-MOST_NAME = 400  # characters of a path or an address; what is longer is none
+MAX_SENTENCE_CHARS = 4_000  # characters: nobody says more in one
+MAX_NAME_CHARS = 400  # characters of a path or an address; what is longer is none
 
 # What an error looks like in an output.
-ERROR = re.compile(
+ERROR_PATTERN = re.compile(
     r"\b(?:\w++(?:(?<=Error)|(?<=Exception)|(?<=Warning))"
     r"|(?:Traceback|FAILED|panic|fatal|errno|not found|denied|timed out)\b"
     r"|(?:error|ERROR)[\[: ]|exit(?:ed)? (?:with )?(?:code|status) [1-9])"
 )
 # How people say it, by the first that a sentence shows.
-_SAID: tuple[tuple[Sense, str], ...] = (
+_SAID: tuple[tuple[CueKind, str], ...] = (
     (
         "error",
         r"\b(?:dead end|did(?:n't| not) (?:work|help|fix)|does(?:n't| not) (?:work|help)|fail(?:s|ed|ing|ures?)?|"
@@ -46,7 +46,7 @@ _SAID: tuple[tuple[Sense, str], ...] = (
         r"has yet to|not yet|follow[- ]up|pending|unclear)\b",
     ),
 )
-_CUES: tuple[tuple[Sense, re.Pattern[str]], ...] = tuple(
+_CUES: tuple[tuple[CueKind, re.Pattern[str]], ...] = tuple(
     (sense, re.compile(words, re.IGNORECASE)) for sense, words in _SAID
 )
 
@@ -76,47 +76,47 @@ _SURE = re.compile(r"[/~.]|[A-Za-z]:\\|https?:")
 _ENDING = re.compile(r"\.[A-Za-z]\w{0,4}\Z")
 
 
-def recognised(sentence: str) -> Sense | None:
+def classify_sentence(sentence: str) -> CueKind | None:
     """What a sentence tells of, or None.
 
     >>> [recognised(said) for said in ("We chose Redis.", "It raised a KeyError.", "It is in src/a.py", "And/or not.")]
     ['decision', 'error', 'path', None]
     """
-    sentence = sentence[:MOST_SENTENCE]
-    if ERROR.search(sentence):
+    sentence = sentence[:MAX_SENTENCE_CHARS]
+    if ERROR_PATTERN.search(sentence):
         return "error"
     for sense, cue in _CUES:
         if cue.search(sentence):
             return sense
-    return "path" if any(map(_sure, names(sentence))) else None
+    return "path" if any(map(_is_path_or_url, find_names(sentence))) else None
 
 
-def asks(sentence: str) -> bool:
+def is_request(sentence: str) -> bool:
     """Whether somebody asks with it for something to be done.
 
     >>> [asks(said) for said in ("Please look at failure 0.", "Fix the KeyError.", "Run 5 failed.", "It failed.")]
     [True, True, False, False]
     """
-    return _ASKS.match(sentence[:MOST_SENTENCE]) is not None
+    return _ASKS.match(sentence[:MAX_SENTENCE_CHARS]) is not None
 
 
-def telling(output: str) -> int:
+def count_cues(output: str) -> int:
     """How many errors, paths and addresses an output names."""
-    return sum(1 for _ in ERROR.finditer(output)) + sum(map(_sure, names(output)))
+    return sum(1 for _ in ERROR_PATTERN.finditer(output)) + sum(map(_is_path_or_url, find_names(output)))
 
 
-def names(text: str) -> list[str]:
+def find_names(text: str) -> list[str]:
     """The addresses and the paths that a text names, exactly as they are written.
 
     >>> names("see src/app.py:12, notes.txt, then https://example.org/a.")
     ['https://example.org/a', 'src/app.py', 'notes.txt']
     """
     urls = [url.rstrip(".,;:!?") for url in _URL.findall(text)]
-    paths = [_named(hit) for hit in _NAME.finditer(_URL.sub(" ", text))]
-    return [name for name in (*urls, *paths) if 0 < len(name) <= MOST_NAME]
+    paths = [_trim_name(hit) for hit in _NAME.finditer(_URL.sub(" ", text))]
+    return [name for name in (*urls, *paths) if 0 < len(name) <= MAX_NAME_CHARS]
 
 
-def _named(hit: re.Match[str]) -> str:
+def _trim_name(hit: re.Match[str]) -> str:
     """Without the marks of the sentence around it; empty when nothing but a beginning is left."""
     if hit.lastgroup is None and "/" not in hit[0] and "\\" not in hit[0]:
         return hit[0]
@@ -125,6 +125,6 @@ def _named(hit: re.Match[str]) -> str:
     return name if "/" in inner or "\\" in inner else ""
 
 
-def _sure(name: str) -> bool:
+def _is_path_or_url(name: str) -> bool:
     """Whether it can be nothing but a path or an address, as `and/or` may."""
     return bool(_SURE.match(name) or _ENDING.search(name[-6:]))

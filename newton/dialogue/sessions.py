@@ -9,175 +9,175 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.dialogue import entries, log
-from newton.dialogue.artifacts import Writer
-from newton.dialogue.compaction.telling import RULES, trimmed
-from newton.dialogue.condensing import USUAL, Sizes
-from newton.dialogue.lines import Line, Placed, exchange, in_short, written
-from newton.dialogue.view import Entry
+from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.compaction.telling import RULES_VERSION, truncate_middle
+from newton.dialogue.condensing import DEFAULT_SIZES, SummarySizes
+from newton.dialogue.lines import Message, StoredMessage, to_memory, shorten_calls, dump_calls
+from newton.dialogue.view import CompactionEntry
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Count, Teller
-from newton.providers.chat import Call
+from newton.memory.memory import TokenCounter, WriteContext
+from newton.providers.chat import ToolCall
 
 SQL = load("newton.dialogue", "sessions.sql")
 
 # From so many tokens on a line is shown in so many at most, its beginning and its end: what a tool gave or was given,
 # what was said.
-TRIMMED_TOOL = (5_000, 2_000)
-TRIMMED = (20_000, 8_000)
-CALLED = "[What I gave to the tool is shown in short.]"
+TRIM_TOOL_TOKENS = (5_000, 2_000)
+TRIM_TOKENS = (20_000, 8_000)
+SHORTENED_CALL_NOTE = "[What I gave to the tool is shown in short.]"
 
 
-async def session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
+async def ensure_session(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> UUID:
     """The session the caller calls `ref`; begun if there is none yet."""
-    return (await begun(tx, agent_id=agent_id, ref=ref, now=now))[0]
+    return (await get_or_create(tx, agent_id=agent_id, ref=ref, now=now))[0]
 
 
-async def begun(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
+async def get_or_create(tx: Tx, *, agent_id: UUID, ref: str, now: datetime) -> tuple[UUID, bool]:
     """The session the caller calls `ref`, and whether it has just begun."""
     session_id = new_id()
-    await SQL["insert_session"].run(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
-    row = await SQL["find_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    await SQL["insert_session"].execute(tx, agent_id=agent_id, session_id=session_id, ref=ref, now=now)
+    row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     assert row is not None
     return row["session_id"], row["session_id"] == session_id
 
 
-async def known(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
+async def get_session_id(tx: Tx, *, agent_id: UUID, ref: str) -> UUID:
     """The session the caller calls `ref`. Raises NotFoundError when none has begun."""
-    row = await SQL["find_by_ref"].one(tx, agent_id=agent_id, ref=ref)
+    row = await SQL["find_by_ref"].fetch_one(tx, agent_id=agent_id, ref=ref)
     if row is None:
         raise NotFoundError(f"There is no session {ref!r}.", hint=f"`newton chat --session {ref}` begins it.")
     return row["session_id"]
 
 
-async def ref_of(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
+async def get_ref(tx: Tx, *, agent_id: UUID, session_id: UUID) -> str:
     """What the caller calls a session that has begun."""
-    row = await SQL["get_ref"].one(tx, agent_id=agent_id, session_id=session_id)
+    row = await SQL["get_ref"].fetch_one(tx, agent_id=agent_id, session_id=session_id)
     assert row is not None
     return row["ref"]
 
 
-async def append(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Teller, sizes: Sizes = USUAL) -> list[Placed]:
+async def append(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext, sizes: SummarySizes = DEFAULT_SIZES) -> list[StoredMessage]:
     """Adds the lines the session does not have yet, in order, and returns them at their places.
 
     A line sent again (same ref) is left out. Raises ConflictError when a known ref comes with other words, and
     InputError for what a tool answers to a call that nobody made, or that has its answer.
     """
-    await log.lock(tx, agent_id=ctx.agent_id, session_id=session_id)
-    fresh = await _unknown(tx, lines, session_id=session_id, ctx=ctx)
+    await log.lock_session(tx, agent_id=ctx.agent_id, session_id=session_id)
+    fresh = await _filter_new(tx, messages, session_id=session_id, ctx=ctx)
     if not fresh:
         return []
-    calls = await _answered(tx, fresh, session_id=session_id, ctx=ctx)
-    start = await log.end(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
+    calls = await _match_tool_results(tx, fresh, session_id=session_id, ctx=ctx)
+    start = await log.get_last_position(tx, agent_id=ctx.agent_id, session_id=session_id) + 1
     placed = [
-        Placed(session_id=session_id, position=start + i, tokens=_tokens(line, ctx.count_tokens), line=line)
+        StoredMessage(session_id=session_id, position=start + i, tokens=_count_message_tokens(line, ctx.count_tokens), message=line)
         for i, line in enumerate(fresh)
     ]
-    rows = json.dumps([_row(p, ctx.now) for p in placed])
-    await SQL["insert_messages"].run(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
-    memory_ids = {p.position: new_id() for p in placed if p.line.content and not p.line.aside}
+    rows = json.dumps([_to_row(p, ctx.now) for p in placed])
+    await SQL["insert_messages"].execute(tx, agent_id=ctx.agent_id, session_id=session_id, messages=rows)
+    memory_ids = {p.position: new_id() for p in placed if p.message.content and not p.message.is_notice}
     memorable = [p for p in placed if p.position in memory_ids]
     drafts = [
-        exchange(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.line.answers or "")) for p in memorable
+        to_memory(p, memory_id=memory_ids[p.position], ctx=ctx, call=calls.get(p.message.tool_call_id or "")) for p in memorable
     ]
-    new = await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
-    writer = Writer(session_id=session_id, ctx=ctx, sizes=sizes)
-    await writer.keep_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
-    trims = [entry for p in placed if (entry := trim(p, at=ctx.now, count=ctx.count_tokens))]
+    new = await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
+    writer = ArtifactWriter(session_id=session_id, ctx=ctx, sizes=sizes)
+    await writer.add_tool_outputs(tx, memorable, {p: one for p, one in memory_ids.items() if one in new}, calls)
+    trims = [entry for p in placed if (entry := trim_message(p, created_at=ctx.now, count_tokens=ctx.count_tokens))]
     await entries.insert(tx, trims, agent_id=ctx.agent_id, session_id=session_id)
     return placed
 
 
-async def _unknown(tx: Tx, lines: Sequence[Line], *, session_id: UUID, ctx: Teller) -> list[Line]:
-    by_ref: dict[str, Line] = {}
-    for line in lines:
-        _same_words(line, by_ref.setdefault(line.own_ref, line).words)
-    rows = await SQL["find_messages"].all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
+async def _filter_new(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> list[Message]:
+    by_ref: dict[str, Message] = {}
+    for line in messages:
+        _check_unchanged(line, by_ref.setdefault(line.stable_ref, line).immutable_fields)
+    rows = await SQL["find_messages"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, refs=list(by_ref))
     for row in rows:
-        _same_words(by_ref.pop(row["ref"]), log.placed(row, session_id).line.words)
+        _check_unchanged(by_ref.pop(row["ref"]), log.to_stored_message(row, session_id).message.immutable_fields)
     return list(by_ref.values())
 
 
-async def _answered(tx: Tx, fresh: Sequence[Line], *, session_id: UUID, ctx: Teller) -> Mapping[str, Call]:
+async def _match_tool_results(tx: Tx, messages: Sequence[Message], *, session_id: UUID, ctx: WriteContext) -> Mapping[str, ToolCall]:
     """The calls that are answered, by id.
 
     Every answer needs its call before it, once: no model reads a conversation in which they do not match.
     """
-    wanted = [line.answers for line in fresh if line.answers]
+    wanted = [line.tool_call_id for line in messages if line.tool_call_id]
     if not wanted:
         return {}
-    rows = await SQL["find_tool_calls"].all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=wanted)
-    open_ = {row["id"]: Call(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
-    answered: dict[str, Call] = {}
-    for line in fresh:
-        if line.answers:
-            if line.answers not in open_:
+    rows = await SQL["find_tool_calls"].fetch_all(tx, agent_id=ctx.agent_id, session_id=session_id, call_ids=wanted)
+    open_ = {row["id"]: ToolCall(row["id"], row["name"], row["arguments"]) for row in rows if not row["answered"]}
+    answered: dict[str, ToolCall] = {}
+    for line in messages:
+        if line.tool_call_id:
+            if line.tool_call_id not in open_:
                 raise InputError(
-                    f"A tool answers the call {line.answers!r}, which is not open in this session.",
+                    f"A tool answers the call {line.tool_call_id!r}, which is not open in this session.",
                     hint="Send the assistant's message with that call first, and one answer to each call.",
                 )
-            answered[line.answers] = open_.pop(line.answers)
+            answered[line.tool_call_id] = open_.pop(line.tool_call_id)
         open_ |= {call.id: call for call in line.calls}
     return answered
 
 
-def trim(placed: Placed, *, at: datetime, count: Count) -> Entry | None:
+def trim_message(stored: StoredMessage, *, created_at: datetime, count_tokens: TokenCounter) -> CompactionEntry | None:
     """What is shown of a line that is too long to be shown whole; None for one that is not. Pure."""
-    line = placed.line
-    longest, shown = TRIMMED_TOOL if line.role == "tool" else TRIMMED
-    given = _given(line.calls, count)
-    said = placed.tokens - given
-    if said <= longest and given <= TRIMMED_TOOL[0]:
+    line = stored.message
+    longest, shown = TRIM_TOOL_TOKENS if line.role == "tool" else TRIM_TOKENS
+    given = _count_call_tokens(line.calls, count_tokens)
+    said = stored.tokens - given
+    if said <= longest and given <= TRIM_TOOL_TOKENS[0]:
         return None
-    text = trimmed(line.content, most=shown, count=count) if said > longest else line.content or CALLED
-    tokens = count(text) + _given(in_short(line.calls), count)
-    if tokens >= placed.tokens:
+    text = truncate_middle(line.content, max_tokens=shown, count_tokens=count_tokens) if said > longest else line.content or SHORTENED_CALL_NOTE
+    tokens = count_tokens(text) + _count_call_tokens(shorten_calls(line.calls), count_tokens)
+    if tokens >= stored.tokens:
         return None
-    return Entry(
+    return CompactionEntry(
         entry_id=new_id(),
         kind="mask",
-        first=placed.position,
-        last=placed.position,
+        first=stored.position,
+        last=stored.position,
         text=text,
         tokens=tokens,
-        before=placed.tokens,
+        before=stored.tokens,
         strategy="trim",
-        prompt=RULES,
+        prompt=RULES_VERSION,
         model=None,
-        made_at=at,
+        made_at=created_at,
     )
 
 
-def _tokens(line: Line, count: Count) -> int:
-    return max(count(line.content) + _given(line.calls, count), 1)
+def _count_message_tokens(message: Message, count_tokens: TokenCounter) -> int:
+    return max(count_tokens(message.content) + _count_call_tokens(message.calls, count_tokens), 1)
 
 
-def _given(calls: Sequence[Call], count: Count) -> int:
-    text = written(calls)
-    return count(text) if text else 0
+def _count_call_tokens(calls: Sequence[ToolCall], count_tokens: TokenCounter) -> int:
+    text = dump_calls(calls)
+    return count_tokens(text) if text else 0
 
 
-def _same_words(line: Line, known: object) -> None:
-    if line.words != known:
+def _check_unchanged(message: Message, stored_fields: object) -> None:
+    if message.immutable_fields != stored_fields:
         raise ConflictError(
-            f"The line {line.own_ref!r} of this session is there with other words.",
+            f"The line {message.stable_ref!r} of this session is there with other words.",
             hint="Messages are never changed; send the new words under a ref of their own.",
         )
 
 
-def _row(placed: Placed, now: datetime) -> dict[str, object]:
-    line = placed.line
+def _to_row(stored: StoredMessage, now: datetime) -> dict[str, object]:
+    line = stored.message
     return {
-        "position": placed.position,
-        "ref": line.own_ref,
+        "position": stored.position,
+        "ref": line.stable_ref,
         "role": line.role,
         "name": line.name,
         "content": line.content,
-        "aside": line.aside,
+        "aside": line.is_notice,
         "calls": [call._asdict() for call in line.calls] or None,
-        "answers": line.answers,
-        "tokens": placed.tokens,
+        "answers": line.tool_call_id,
+        "tokens": stored.tokens,
         "said_at": line.said_at.isoformat(),
         "recorded_at": now.isoformat(),
     }

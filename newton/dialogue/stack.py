@@ -9,32 +9,32 @@ from uuid import UUID
 
 from newton.errors import InputError
 
-Status = Literal["active", "blocked", "complete", "failed"]
-Event = Literal["completed", "failed", "blocked", "resumed", "abandoned"]
+TaskStatus = Literal["active", "blocked", "complete", "failed"]
+TaskEvent = Literal["completed", "failed", "blocked", "resumed", "abandoned"]
 
 
-class Change(NamedTuple):
+class TaskTransition(NamedTuple):
     """From `before`, `event` leads to `after`."""
 
-    before: Status
-    event: Event
-    after: Status
+    before: TaskStatus
+    event: TaskEvent
+    after: TaskStatus
 
 
 # Every change of status that there is. The database's constraint and docs/lifecycle.md agree with it.
-CHANGES: frozenset[Change] = frozenset(
+TRANSITIONS: frozenset[TaskTransition] = frozenset(
     {
-        Change("active", "completed", "complete"),
-        Change("active", "failed", "failed"),
-        Change("active", "blocked", "blocked"),
-        Change("blocked", "resumed", "active"),
-        Change("blocked", "abandoned", "failed"),
+        TaskTransition("active", "completed", "complete"),
+        TaskTransition("active", "failed", "failed"),
+        TaskTransition("active", "blocked", "blocked"),
+        TaskTransition("blocked", "resumed", "active"),
+        TaskTransition("blocked", "abandoned", "failed"),
     }
 )
-_AFTER: Mapping[tuple[Status, Event], Status] = {(change.before, change.event): change.after for change in CHANGES}
-ENDED: frozenset[Status] = frozenset({"complete", "failed"})
+_STATUS_AFTER: Mapping[tuple[TaskStatus, TaskEvent], TaskStatus] = {(change.before, change.event): change.after for change in TRANSITIONS}
+ENDED_STATUSES: frozenset[TaskStatus] = frozenset({"complete", "failed"})
 
-NOTHING = "There is no current task."
+NO_CURRENT_TASK = "There is no current task."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,7 +51,7 @@ class Task:
     instead_of: UUID | None
     depth: int
     goal: str
-    status: Status
+    status: TaskStatus
     words: str | None
     first: int
     last: int | None
@@ -59,17 +59,17 @@ class Task:
     changed_at: datetime
 
     @property
-    def ended(self) -> bool:
-        return self.status in ENDED
+    def is_ended(self) -> bool:
+        return self.status in ENDED_STATUSES
 
     @property
-    def told(self) -> str:
+    def summary(self) -> str:
         """What is left of it: what came of it when it is complete, else what it is for."""
         return self.words if self.status == "complete" and self.words else self.goal
 
-    def after(self, event: Event) -> Status:
+    def status_after(self, event: TaskEvent) -> TaskStatus:
         """Its status after the event. Raises InputError when there is no such change."""
-        found = _AFTER.get((self.status, event))
+        found = _STATUS_AFTER.get((self.status, event))
         if found is None:
             raise InputError(
                 f"Task {self.number} is {self.status}, so it cannot be {event}.",
@@ -79,23 +79,23 @@ class Task:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stack:
+class TaskStack:
     """Where the work stands: the way from the root to the current task, and what came of those beside it: its own
     subtasks, and those it shares its parent with. Both are empty when no task is active."""
 
     path: tuple[Task, ...] = ()
-    beside: tuple[Task, ...] = ()
+    related: tuple[Task, ...] = ()
 
     @property
     def current(self) -> Task | None:
         return self.path[-1] if self.path else None
 
 
-NO_STACK = Stack()
+EMPTY_STACK = TaskStack()
 
 
 @dataclass(frozen=True)
-class Tree:
+class TaskTree:
     """All tasks of a session by their numbers. The active ones stand one in the other."""
 
     tasks: Sequence[Task]
@@ -117,13 +117,13 @@ class Tree:
         return tuple(reversed(way))
 
     @property
-    def stack(self) -> Stack:
+    def stack(self) -> TaskStack:
         path = self.path
         if not path:
-            return NO_STACK
+            return EMPTY_STACK
         own, around = path[-1].task_id, path[-1].parent_id
         beside = [task for task in self.tasks if task.status != "active" and task.parent_id in (own, around)]
-        return Stack(path=path, beside=tuple(beside))
+        return TaskStack(path=path, related=tuple(beside))
 
     @cached_property
     def _children(self) -> Mapping[UUID | None, Sequence[Task]]:
@@ -132,30 +132,30 @@ class Tree:
             found.setdefault(task.parent_id, []).append(task)
         return found
 
-    def children(self, of: UUID | None) -> Sequence[Task]:
+    def children(self, parent_id: UUID | None) -> Sequence[Task]:
         """Its subtasks, or the roots."""
-        return self._children.get(of, ())
+        return self._children.get(parent_id, ())
 
-    def within(self, of: UUID) -> list[Task]:
+    def descendants(self, task_id: UUID) -> list[Task]:
         """Its subtasks and theirs, each before its own."""
         found: list[Task] = []
-        waiting = list(reversed(self.children(of)))
+        waiting = list(reversed(self.children(task_id)))
         while waiting:
             found.append(waiting.pop())
             waiting += reversed(self.children(found[-1].task_id))
         return found
 
-    def at_hand(self) -> Task:
+    def require_current(self) -> Task:
         """The current task. Raises InputError when there is none."""
         if self.current is None:
             blocked = any(task.status == "blocked" for task in self.tasks)
             hint = "`newton tasks resume TASK` takes up a blocked one, " if blocked else ""
-            raise InputError(NOTHING, hint=f"{hint}`newton tasks push GOAL` begins one.")
+            raise InputError(NO_CURRENT_TASK, hint=f"{hint}`newton tasks push GOAL` begins one.")
         return self.current
 
-    def completable(self) -> Task:
+    def require_completable(self) -> Task:
         """The current task, if nothing in it waits. Raises InputError."""
-        task = self.at_hand()
+        task = self.require_current()
         waiting = [one for one in self.children(task.task_id) if one.status == "blocked"]
         if waiting:
             raise InputError(
@@ -164,11 +164,11 @@ class Tree:
             )
         return task
 
-    def resumable(self, given: str) -> Task:
+    def require_resumable(self, task_ref: str) -> Task:
         """The blocked task that is meant by its number or the end of its id. Raises InputError when it cannot be
         current next: it must be blocked, and in the task that is current, or a root when none is."""
-        task = self.named(given)
-        task.after("resumed")
+        task = self.find(task_ref)
+        task.status_after("resumed")
         parent = next((one for one in self.tasks if one.task_id == task.parent_id), None)
         current = self.current
         if parent and parent.status == "blocked":
@@ -184,12 +184,12 @@ class Tree:
             )
         return task
 
-    def named(self, given: str) -> Task:
+    def find(self, task_ref: str) -> Task:
         """The task that is meant. Raises InputError when there is none or more than one."""
-        word = given.strip().lower().lstrip("#")
+        word = task_ref.strip().lower().lstrip("#")
         found = [one for one in self.tasks if word == str(one.number)] or [
             one for one in self.tasks if len(word) >= 6 and one.task_id.hex.endswith(word.replace("-", ""))
         ]
         if len(found) != 1:
-            raise InputError(f"No task of the session is {given!r}.", hint="`newton tasks` shows their numbers.")
+            raise InputError(f"No task of the session is {task_ref!r}.", hint="`newton tasks` shows their numbers.")
         return found[0]

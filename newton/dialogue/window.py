@@ -2,12 +2,12 @@
 
 from typing import NamedTuple
 
-RESERVE = 16_000  # tokens that a large window keeps for the answer
-RESERVED = 8  # a small one keeps this part of it
-CONVERSATION = 0.8  # of what is usable; the rest is for the context
+REPLY_RESERVE = 16_000  # tokens that a large window keeps for the answer
+REPLY_DIVISOR = 8  # a small one keeps this part of it
+CONVERSATION_SHARE = 0.8  # of what is usable; the rest is for the context
 
 
-class Rooms(NamedTuple):
+class WindowShares(NamedTuple):
     """Tokens of one call as this model counts them: what may go in, and how much of that is whose at most."""
 
     usable: int
@@ -15,7 +15,7 @@ class Rooms(NamedTuple):
     context: int
 
 
-def rooms(window: int, *, reply: int, conversation: int, context: int) -> Rooms:
+def split_window(window: int, *, reply: int, conversation: int, context: int) -> WindowShares:
     """Shares out a window. `reply`, `conversation` and `context` are the most that each may have.
 
     >>> rooms(128_000, reply=1_000, conversation=100_000, context=8_000)
@@ -23,6 +23,6 @@ def rooms(window: int, *, reply: int, conversation: int, context: int) -> Rooms:
     >>> rooms(8_000, reply=500, conversation=100_000, context=8_000)
     Rooms(usable=7000, conversation=5600, context=1400)
     """
-    usable = max(window - max(reply, min(RESERVE, window // RESERVED)), 0)
-    talk = min(conversation, int(usable * CONVERSATION))
-    return Rooms(usable, talk, min(context, usable - talk))
+    usable = max(window - max(reply, min(REPLY_RESERVE, window // REPLY_DIVISOR)), 0)
+    talk = min(conversation, int(usable * CONVERSATION_SHARE))
+    return WindowShares(usable, talk, min(context, usable - talk))

@@ -7,36 +7,36 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import NotFoundError
-from newton.heart.lifecycle.engine import Ground, review
+from newton.heart.lifecycle.engine import LifecycleContext, review
 from newton.ids import new_id
 
 SQL = load("newton.heart", "activations.sql")
 
-Watched = Literal["procedure", "censor"]
-Result = Literal["success", "failure", "neutral", "false_positive"]
+TrackedKind = Literal["procedure", "censor"]
+ActivationResult = Literal["success", "failure", "neutral", "false_positive"]
 
 
-async def activate(tx: Tx, kind: Watched, memory_ids: Sequence[UUID], *, place: str, ctx: Ground) -> list[UUID]:
+async def record_activations(tx: Tx, kind: TrackedKind, memory_ids: Sequence[UUID], *, stage: str, ctx: LifecycleContext) -> list[UUID]:
     """Writes down that these were met or followed, and moves on those whose record now asks for it."""
     if not memory_ids:
         return []
     activation_ids = [new_id() for _ in memory_ids]
-    await SQL["insert_activations"].run(
-        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, stage=place, now=ctx.now
+    await SQL["insert_activations"].execute(
+        tx, agent_id=ctx.agent_id, memory_ids=memory_ids, activation_ids=activation_ids, stage=stage, now=ctx.now
     )
-    await SQL["count_use"].run(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
+    await SQL["count_use"].execute(tx, agent_id=ctx.agent_id, memory_ids=memory_ids, now=ctx.now)
     await review(tx, ctx, kind, memory_ids)
     return activation_ids
 
 
-async def judge(
-    tx: Tx, kind: Watched, memory_id: UUID, result: Result, *, activation: UUID | None = None, ctx: Ground
+async def record_result(
+    tx: Tx, kind: TrackedKind, memory_id: UUID, result: ActivationResult, *, activation: UUID | None = None, ctx: LifecycleContext
 ) -> None:
     """What came of an activation, by default of the last one that was not judged.
 
     Raises NotFoundError when there is none to judge.
     """
-    judged = await SQL["set_result"].all(
+    judged = await SQL["set_result"].fetch_all(
         tx,
         agent_id=ctx.agent_id,
         memory_id=memory_id,

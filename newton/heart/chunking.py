@@ -6,20 +6,20 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from newton.content.sections import Section
-from newton.memory.memory import Count
+from newton.content.sections import DocumentSection
+from newton.memory.memory import TokenCounter
 
-SIZE = 300
-OVERLAP = 50
+CHUNK_TOKENS = 300
+OVERLAP_TOKENS = 50
 
 # No text worth reading has more letters than this in a token, so a longer one need not be counted to be cut.
-_MOST_LETTERS = 8
-_MOST_BETWEEN = 8  # characters of the white space between two sentences
+_MAX_CHARACTERS_PER_TOKEN = 8
+_MAX_SEPARATOR_CHARACTERS = 8  # characters of the white space between two sentences
 _SENTENCE_END = re.compile(r"(?:[.!?…][\"'”’»)\]]*(?=\s)|[。！？][”’」』）]*)(\s*)")
-_BLANK = re.compile(r"\s*")
+_WHITE_SPACE = re.compile(r"\s*")
 
 
-class Chunk(NamedTuple):
+class TextChunk(NamedTuple):
     """`tokens` is the count of the text alone; the heading is where it stands, not a part of it."""
 
     heading: str
@@ -44,16 +44,16 @@ _Block = list[_Unit]
 
 
 @dataclass(frozen=True, slots=True)
-class _Cut:
+class _DraftChunk:
     """One chunk in the making; its first `repeated` units ended the chunk before it."""
 
     units: _Block
-    repeated: int
+    overlap_units: int
     text: str
     tokens: int
 
 
-def passages(sections: Iterable[Section], *, count: Count, size: int = SIZE, overlap: int = OVERLAP) -> list[Chunk]:
+def split_passages(sections: Iterable[DocumentSection], *, count_tokens: TokenCounter, size: int = CHUNK_TOKENS, overlap: int = OVERLAP_TOKENS) -> list[TextChunk]:
     """The sections as chunks of at most `size` tokens, in order. A chunk begins with the sentences that ended the one
     before it in its section, as many as `overlap` tokens hold.
 
@@ -63,126 +63,126 @@ def passages(sections: Iterable[Section], *, count: Count, size: int = SIZE, ove
     """
     if size < 8 or not 0 <= overlap < size:
         raise ValueError("a chunk has at least 8 tokens, and its overlap fewer than it")
-    cutter = _Cutter(count=count, size=size, overlap=overlap)
-    return [Chunk(section.heading, cut.text, cut.tokens) for section in sections for cut in cutter.cut(section)]
+    cutter = _SectionSplitter(count_tokens=count_tokens, size=size, overlap=overlap)
+    return [TextChunk(section.heading, cut.text, cut.tokens) for section in sections for cut in cutter.split(section)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Cutter:
-    count: Count
+class _SectionSplitter:
+    count_tokens: TokenCounter
     size: int
     overlap: int
 
-    def cut(self, section: Section) -> list[_Cut]:
-        blocks = deque(block for paragraph in section.paragraphs for block in self._blocks(paragraph))
-        made: list[_Cut] = []
+    def split(self, section: DocumentSection) -> list[_DraftChunk]:
+        blocks = deque(block for paragraph in section.paragraphs for block in self._to_blocks(paragraph))
+        made: list[_DraftChunk] = []
         while blocks:
-            made.append(self._filled(self._tail(made[-1]) if made else [], blocks))
-        return self._merged(made)
+            made.append(self._fill_chunk(self._overlap_of(made[-1]) if made else [], blocks))
+        return self._merge_last(made)
 
-    def _filled(self, tail: _Block, blocks: deque[_Block]) -> _Cut:
+    def _fill_chunk(self, tail: _Block, blocks: deque[_Block]) -> _DraftChunk:
         """Takes as many blocks as seem to fit, at least one."""
         taken = [blocks.popleft()]
-        room = self.size - _cost(tail) - _cost(taken[0])
-        while blocks and _cost(blocks[0]) <= room:
+        room = self.size - _token_cost(tail) - _token_cost(taken[0])
+        while blocks and _token_cost(blocks[0]) <= room:
             taken.append(blocks.popleft())
-            room -= _cost(taken[-1])
-        return self._checked(tail, taken, blocks)
+            room -= _token_cost(taken[-1])
+        return self._fit_to_size(tail, taken, blocks)
 
-    def _checked(self, tail: _Block, taken: list[_Block], blocks: deque[_Block]) -> _Cut:
+    def _fit_to_size(self, tail: _Block, added: list[_Block], blocks: deque[_Block]) -> _DraftChunk:
         """The chunk of tail and taken, less what its own count forbids; the sum of its parts' counts is no bound."""
         while True:
-            units = [*tail, *(unit for block in taken for unit in block)]
-            text = _joined(units)
-            tokens = self.count(text)
+            units = [*tail, *(unit for block in added for unit in block)]
+            text = _join_units(units)
+            tokens = self.count_tokens(text)
             if tokens <= self.size or len(units) == 1:
-                return _Cut(units, len(tail), text, tokens)
-            if len(taken) > 1:
-                blocks.appendleft(taken.pop())
+                return _DraftChunk(units, len(tail), text, tokens)
+            if len(added) > 1:
+                blocks.appendleft(added.pop())
             elif tail:
                 tail = tail[1:]
             else:
-                blocks.extendleft([unit] for unit in reversed(taken[0][1:]))
-                taken = [taken[0][:1]]
+                blocks.extendleft([unit] for unit in reversed(added[0][1:]))
+                added = [added[0][:1]]
 
-    def _tail(self, cut: _Cut) -> _Block:
+    def _overlap_of(self, chunk: _DraftChunk) -> _Block:
         """The last units that the next chunk repeats, but never all that this one had to say."""
         tail: _Block = []
-        for unit in reversed(cut.units[cut.repeated + 1 :]):
-            if _cost(tail) + unit.cost > self.overlap:
+        for unit in reversed(chunk.units[chunk.overlap_units + 1 :]):
+            if _token_cost(tail) + unit.cost > self.overlap:
                 break
             tail.insert(0, unit)
-        while tail and self.count(_joined(tail)) > self.overlap:
+        while tail and self.count_tokens(_join_units(tail)) > self.overlap:
             tail = tail[1:]
         return tail
 
-    def _merged(self, made: list[_Cut]) -> list[_Cut]:
+    def _merge_last(self, chunks: list[_DraftChunk]) -> list[_DraftChunk]:
         """What is left at the end joins the chunk before it, if there is room by the count of both."""
-        if len(made) < 2:
-            return made
-        *others, before, last = made
-        units = [*before.units, *last.units[last.repeated :]]
-        text = _joined(units)
-        tokens = self.count(text)
-        return made if tokens > self.size else [*others, _Cut(units, before.repeated, text, tokens)]
+        if len(chunks) < 2:
+            return chunks
+        *others, before, last = chunks
+        units = [*before.units, *last.units[last.overlap_units :]]
+        text = _join_units(units)
+        tokens = self.count_tokens(text)
+        return chunks if tokens > self.size else [*others, _DraftChunk(units, before.overlap_units, text, tokens)]
 
-    def _blocks(self, paragraph: str) -> list[_Block]:
-        units = list(self._units(paragraph))
-        return [units] if _cost(units) <= self.size else [[unit] for unit in units]
+    def _to_blocks(self, paragraph: str) -> list[_Block]:
+        units = list(self._iter_units(paragraph))
+        return [units] if _token_cost(units) <= self.size else [[unit] for unit in units]
 
-    def _units(self, paragraph: str) -> Iterator[_Unit]:
+    def _iter_units(self, paragraph: str) -> Iterator[_Unit]:
         before = "\n\n"
         for line in paragraph.split("\n"):
-            for space, sentence in _sentences(line.rstrip()):
-                yield from self._fitting(before or space, sentence)
+            for space, sentence in _split_sentences(line.rstrip()):
+                yield from self._split_to_fit(before or space, sentence)
                 before = ""
-            before = (before + "\n")[:_MOST_BETWEEN]
+            before = (before + "\n")[:_MAX_SEPARATOR_CHARACTERS]
 
-    def _fitting(self, before: str, text: str) -> Iterator[_Unit]:
+    def _split_to_fit(self, before: str, text: str) -> Iterator[_Unit]:
         """The text, or pieces of it that fit. No count sees more than a few chunks of text."""
-        if len(text) <= self.size * _MOST_LETTERS and (tokens := self.count(text)) <= self.size:
+        if len(text) <= self.size * _MAX_CHARACTERS_PER_TOKEN and (tokens := self.count_tokens(text)) <= self.size:
             yield _Unit(before, text, tokens)
             return
         at = len(text) - len(text.lstrip())
         while at < len(text):
-            unit = self._piece(before, text, at)
+            unit = self._take_piece(before, text, at)
             yield unit
             at += len(unit.text)
-            end = _BLANK.match(text, at)
-            before, at = (text[at : end.end()][:_MOST_BETWEEN], end.end()) if end else ("", at)
+            end = _WHITE_SPACE.match(text, at)
+            before, at = (text[at : end.end()][:_MAX_SEPARATOR_CHARACTERS], end.end()) if end else ("", at)
 
-    def _piece(self, before: str, text: str, at: int) -> _Unit:
-        room = self.size * _MOST_LETTERS
+    def _take_piece(self, before: str, text: str, start: int) -> _Unit:
+        room = self.size * _MAX_CHARACTERS_PER_TOKEN
         while True:
-            piece = _up_to_word(text, at, room)
-            tokens = self.count(piece)
+            piece = _cut_at_word(text, start, room)
+            tokens = self.count_tokens(piece)
             if tokens <= self.size or len(piece) == 1:
                 return _Unit(before, piece, tokens)
             room = max(1, min(len(piece) - 1, len(piece) * self.size // tokens))
 
 
-def _up_to_word(text: str, at: int, room: int) -> str:
+def _cut_at_word(text: str, start: int, max_chars: int) -> str:
     """At most so many characters from there on, ended at a word if one ends in the last half."""
-    piece = text[at : at + room]
-    if at + room < len(text) and not text[at + room].isspace():
+    piece = text[start : start + max_chars]
+    if start + max_chars < len(text) and not text[start + max_chars].isspace():
         cut = max(piece.rfind(" "), piece.rfind("\t"))
-        piece = piece[:cut] if cut > room // 2 else piece
+        piece = piece[:cut] if cut > max_chars // 2 else piece
     return piece.rstrip()
 
 
-def _sentences(line: str) -> Iterator[tuple[str, str]]:
+def _split_sentences(line: str) -> Iterator[tuple[str, str]]:
     """Each sentence after the white space that parts it from the one before."""
     before, start = "", 0
     for end in _SENTENCE_END.finditer(line):
         yield before, line[start : end.start(1)]
-        before, start = end[1][:_MOST_BETWEEN], end.end()
+        before, start = end[1][:_MAX_SEPARATOR_CHARACTERS], end.end()
     if start < len(line):
         yield before, line[start:]
 
 
-def _cost(units: _Block) -> int:
+def _token_cost(units: _Block) -> int:
     return sum(unit.cost for unit in units)
 
 
-def _joined(units: _Block) -> str:
+def _join_units(units: _Block) -> str:
     return "".join(unit.before + unit.text for unit in units).removeprefix(units[0].before)

@@ -11,26 +11,26 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import InputError
-from newton.heart.attributes import normal
-from newton.heart.happenings import Json, Payload, entity_line, relation_line
-from newton.heart.naming import Index, Known, key, names_in, salience, spellings
+from newton.heart.attributes import normalize_attribute
+from newton.heart.happenings import Json, Payload, render_entity_line, render_relation_line
+from newton.heart.naming import NameIndex, NamedEntity, normalize_name, find_names, compute_salience, list_spellings
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Kind, Teller, digest
-from newton.memory.representations import forms
+from newton.memory.memory import NewMemory, Kind, WriteContext, digest
+from newton.memory.representations import make_short_forms
 
 SQL = load("newton.heart", "entities.sql")
 
-JOB = "entities"
+INDEX_JOB = "entities"
 BATCH = 500
-WRITING = timedelta(minutes=1)  # the longest time between making an id and writing it
-DOUBT = 2.0  # so much evidence makes a relation weigh one half
-TOGETHER = "mentioned with"
-MOST_NAMES = 12  # of one memory; more is a list, and a list says little of who belongs to whom
-DEEPEST = 5
+MAX_WRITE_DELAY = timedelta(minutes=1)  # the longest time between making an id and writing it
+WEIGHT_PRIOR = 2.0  # so much evidence makes a relation weigh one half
+MENTIONED_WITH = "mentioned with"
+MAX_NAMES = 12  # of one memory; more is a list, and a list says little of who belongs to whom
+MAX_DEPTH = 5
 
 
-class Readable(NamedTuple):
+class IndexableText(NamedTuple):
     """A memory as it is read for names. Of a line the speaker is one, of a fact its subject."""
 
     memory_id: UUID
@@ -43,19 +43,19 @@ class Readable(NamedTuple):
     attribute: str | None
 
     @property
-    def declared(self) -> str | None:
+    def declared_name(self) -> str | None:
         return self.subject or self.speaker
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Introduction:
+class EntityDeclaration:
     """Somebody says who or what there is, under which other names, and what it is like."""
 
     name: str
     type: str = "thing"
     aliases: tuple[str, ...] = ()
     properties: Payload = field(default_factory=dict[str, Json])
-    at: datetime | None = None
+    occurred_at: datetime | None = None
 
 
 class Relation(NamedTuple):
@@ -71,7 +71,7 @@ class Relation(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listed:
+class EntitySummary:
     """An entity as a list shows it."""
 
     memory_id: UUID
@@ -82,26 +82,26 @@ class Listed:
     mentioned_at: datetime
     state: str
 
-    def salience(self, now: datetime) -> float:
-        return salience(self.mentions, (now - self.mentioned_at).total_seconds() / 86_400)
+    def salience_at(self, now: datetime) -> float:
+        return compute_salience(self.mentions, (now - self.mentioned_at).total_seconds() / 86_400)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reached:
+class ReachedRelation:
     """A relation found by going from the entities asked for, and how many steps away."""
 
     relation: Relation
     depth: int
 
 
-class Progress(NamedTuple):
+class IndexProgress(NamedTuple):
     """How many memories were read, and the last of them: where to go on."""
 
     memories: int
     last: UUID
 
 
-async def read(tx: Tx, *, ctx: Teller, after: UUID | None = None) -> Progress:
+async def index_mentions(tx: Tx, *, ctx: WriteContext, after: UUID | None = None) -> IndexProgress:
     """Reads the next memories for names and relations: those after one, or else where the last reading ended.
 
     What is read twice counts once. The latest minute is read again another time, for ids are made before they are
@@ -109,51 +109,51 @@ async def read(tx: Tx, *, ctx: Teller, after: UUID | None = None) -> Progress:
     """
     agent_id = ctx.agent_id
     await lock(tx, ctx=ctx)
-    start = after or await _watermark(tx, agent_id)
+    start = after or await _read_watermark(tx, agent_id)
     rows = [
-        Readable(*row) for row in await SQL["list_indexable"].all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
+        IndexableText(*row) for row in await SQL["list_indexable"].fetch_all(tx, agent_id=agent_id, after=start, max_rows=BATCH)
     ]
     if not rows:
-        return Progress(0, start)
-    known = await index(tx, agent_id=agent_id)
-    found = _named(rows, known)
-    entities = await _entities(tx, rows, found, known, ctx=ctx)
-    await _mention(tx, rows, found, entities, ctx=ctx)
-    await _relate(tx, rows, found, entities, ctx=ctx)
+        return IndexProgress(0, start)
+    known = await load_index(tx, agent_id=agent_id)
+    found = _collect_names(rows, known)
+    entities = await _ensure_entities(tx, rows, found, known, ctx=ctx)
+    await _record_mentions(tx, rows, found, entities, ctx=ctx)
+    await _record_relations(tx, rows, found, entities, ctx=ctx)
     last = rows[-1].memory_id
-    await SQL["set_watermark"].run(tx, agent_id=agent_id, job=JOB, memory_id=min(last, _settled(ctx.now)))
-    return Progress(len(rows), last)
+    await SQL["set_watermark"].execute(tx, agent_id=agent_id, job=INDEX_JOB, memory_id=min(last, _safe_watermark(ctx.now)))
+    return IndexProgress(len(rows), last)
 
 
-async def _watermark(tx: Tx, agent_id: UUID) -> UUID:
-    row = await SQL["get_watermark"].one(tx, agent_id=agent_id, job=JOB)
+async def _read_watermark(tx: Tx, agent_id: UUID) -> UUID:
+    row = await SQL["get_watermark"].fetch_one(tx, agent_id=agent_id, job=INDEX_JOB)
     return row["memory_id"] if row else UUID(int=0)
 
 
-def _settled(now: datetime) -> UUID:
+def _safe_watermark(now: datetime) -> UUID:
     """An id before which all are written: the first 48 bits of an id are the milliseconds at which it was made."""
-    return UUID(int=int((now - WRITING).timestamp() * 1_000) << 80)
+    return UUID(int=int((now - MAX_WRITE_DELAY).timestamp() * 1_000) << 80)
 
 
-async def index(tx: Tx, *, agent_id: UUID) -> Index:
+async def load_index(tx: Tx, *, agent_id: UUID) -> NameIndex:
     """Every entity, to be found by name."""
-    return Index(Known(*row) for row in await SQL["list_entity_names"].all(tx, agent_id=agent_id))
+    return NameIndex(NamedEntity(*row) for row in await SQL["list_entity_names"].fetch_all(tx, agent_id=agent_id))
 
 
-async def listed(tx: Tx, *, agent_id: UUID, most: int) -> list[Listed]:
+async def list_entities(tx: Tx, *, agent_id: UUID, limit: int) -> list[EntitySummary]:
     """The entities most often named."""
-    return [Listed(**row) for row in await SQL["list_entities"].all(tx, agent_id=agent_id, max_rows=most)]
+    return [EntitySummary(**row) for row in await SQL["list_entities"].fetch_all(tx, agent_id=agent_id, max_rows=limit)]
 
 
-async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[Reached]:
+async def find_relations(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: int) -> list[ReachedRelation]:
     """The relations around entities, in both directions, breadth first to a depth; a cycle is gone round once."""
     seen: set[UUID] = set()
-    front, reached = set(entity_ids), list[Reached]()
+    front, reached = set(entity_ids), list[ReachedRelation]()
     visited = set(front)
-    for step in range(1, min(depth, DEEPEST) + 1):
-        rows = await SQL["list_relations"].all(tx, agent_id=agent_id, entity_ids=list(front))
+    for step in range(1, min(depth, MAX_DEPTH) + 1):
+        rows = await SQL["list_relations"].fetch_all(tx, agent_id=agent_id, entity_ids=list(front))
         fresh = [Relation(*row) for row in rows if row["memory_id"] not in seen]
-        reached += [Reached(relation=relation, depth=step) for relation in fresh]
+        reached += [ReachedRelation(relation=relation, depth=step) for relation in fresh]
         seen |= {relation.memory_id for relation in fresh}
         front = {end for relation in fresh for end in (relation.source_id, relation.target_id)} - visited
         visited |= front
@@ -162,67 +162,67 @@ async def around(tx: Tx, entity_ids: Iterable[UUID], *, agent_id: UUID, depth: i
     return reached
 
 
-def _named(rows: Sequence[Readable], known: Index) -> dict[UUID, list[str]]:
+def _collect_names(rows: Sequence[IndexableText], index: NameIndex) -> dict[UUID, list[str]]:
     """The names of each memory, the declared one first, each once.
 
     A word that may only begin a sentence is a name when it is known as one, or stands as one elsewhere.
     """
-    names = {memory.memory_id: names_in(memory.text) for memory in rows}
-    sure = {key(memory.declared) for memory in rows if memory.declared}
-    sure |= {key(name.text) for found in names.values() for name in found if name.sure}
+    names = {memory.memory_id: find_names(memory.text) for memory in rows}
+    sure = {normalize_name(memory.declared_name) for memory in rows if memory.declared_name}
+    sure |= {normalize_name(name.text) for found in names.values() for name in found if name.is_certain}
     told: dict[UUID, list[str]] = {}
     for memory in rows:
-        meant = [n.text for n in names[memory.memory_id] if n.sure or key(n.text) in sure or known.resolve(n.text)]
-        each = {key(name): name for name in ([memory.declared] if memory.declared else []) + meant if key(name)}
-        told[memory.memory_id] = list(each.values())[:MOST_NAMES]
+        meant = [n.text for n in names[memory.memory_id] if n.is_certain or normalize_name(n.text) in sure or index.resolve(n.text)]
+        each = {normalize_name(name): name for name in ([memory.declared_name] if memory.declared_name else []) + meant if normalize_name(name)}
+        told[memory.memory_id] = list(each.values())[:MAX_NAMES]
     return told
 
 
-async def _entities(
-    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], index: Index, *, ctx: Teller
-) -> Index:
+async def _ensure_entities(
+    tx: Tx, rows: Sequence[IndexableText], names: Mapping[UUID, Sequence[str]], index: NameIndex, *, ctx: WriteContext
+) -> NameIndex:
     """Every entity there is, those of the batch included."""
     fresh: dict[str, tuple[str, datetime]] = {}
     for memory in rows:
-        for name in found[memory.memory_id]:
+        for name in names[memory.memory_id]:
             if index.resolve(name) is None:
-                fresh.setdefault(key(name), (name, memory.occurred_at))
-    new = [Introduction(name=name, at=at) for name, at in fresh.values()]
-    for introduction, entity in zip(new, await insert(tx, new, ctx=ctx), strict=True):
-        index.add(Known(entity, introduction.name, ()))
+                fresh.setdefault(normalize_name(name), (name, memory.occurred_at))
+    new = [EntityDeclaration(name=name, occurred_at=at) for name, at in fresh.values()]
+    for introduction, entity in zip(new, await insert_entities(tx, new, ctx=ctx), strict=True):
+        index.add(NamedEntity(entity, introduction.name, ()))
     return index
 
 
-async def insert(tx: Tx, introductions: Sequence[Introduction], *, ctx: Teller) -> list[UUID]:
+async def insert_entities(tx: Tx, declarations: Sequence[EntityDeclaration], *, ctx: WriteContext) -> list[UUID]:
     """Writes entities of which none is known; returns their ids in the same order. Raises InputError for a name without
     words."""
-    for one in introductions:
-        if not key(one.name):
+    for one in declarations:
+        if not normalize_name(one.name):
             raise InputError(f"{one.name!r} is no name.", hint="Give it letters or digits.")
-    drafts = [_entity(introduction, ctx=ctx) for introduction in introductions]
-    await store.remember(tx, agent_id=ctx.agent_id, drafts=drafts)
+    drafts = [_entity_memory(introduction, ctx=ctx) for introduction in declarations]
+    await store.remember(tx, agent_id=ctx.agent_id, memories=drafts)
     rows = [
         {
             "memory_id": str(draft.memory_id),
             "name": one.name,
-            "key": key(one.name),
+            "key": normalize_name(one.name),
             "type": one.type,
             "aliases": one.aliases,
             "properties": one.properties,
             "mentioned_at": draft.occurred_at.isoformat(),
         }
-        for one, draft in zip(introductions, drafts, strict=True)
+        for one, draft in zip(declarations, drafts, strict=True)
     ]
-    await SQL["insert_entities"].run(tx, agent_id=ctx.agent_id, entities=json.dumps(rows))
+    await SQL["insert_entities"].execute(tx, agent_id=ctx.agent_id, entities=json.dumps(rows))
     ids = [draft.memory_id for draft in drafts]
-    await spell(tx, [Known(i, one.name, one.aliases) for i, one in zip(ids, introductions, strict=True)], ctx=ctx)
+    await record_spellings(tx, [NamedEntity(i, one.name, one.aliases) for i, one in zip(ids, declarations, strict=True)], ctx=ctx)
     return ids
 
 
-async def spell(tx: Tx, known: Sequence[Known], *, ctx: Teller) -> None:
+async def record_spellings(tx: Tx, entities: Sequence[NamedEntity], *, ctx: WriteContext) -> None:
     """Notes the words by which entities may be meant, so that they are found in a text without reading all of them."""
-    spelt = [(words, one.entity_id) for one in known for words in sorted(spellings(one.name, one.aliases))]
-    await SQL["insert_names"].run(
+    spelt = [(words, one.entity_id) for one in entities for words in sorted(list_spellings(one.name, one.aliases))]
+    await SQL["insert_names"].execute(
         tx,
         agent_id=ctx.agent_id,
         spellings=[words for words, _ in spelt],
@@ -230,17 +230,17 @@ async def spell(tx: Tx, known: Sequence[Known], *, ctx: Teller) -> None:
     )
 
 
-async def _mention(
-    tx: Tx, rows: Sequence[Readable], found: Mapping[UUID, Sequence[str]], entities: Index, *, ctx: Teller
+async def _record_mentions(
+    tx: Tx, rows: Sequence[IndexableText], names: Mapping[UUID, Sequence[str]], entities: NameIndex, *, ctx: WriteContext
 ) -> None:
     met = [
         (known.entity_id, memory.memory_id, memory.occurred_at)
         for memory in rows
-        for name in found[memory.memory_id]
+        for name in names[memory.memory_id]
         if (known := entities.resolve(name))
     ]
     if met:
-        await SQL["insert_mentions"].run(
+        await SQL["insert_mentions"].execute(
             tx,
             agent_id=ctx.agent_id,
             entity_ids=[entity for entity, _, _ in met],
@@ -249,63 +249,63 @@ async def _mention(
         )
 
 
-Triple = tuple[UUID, str, UUID]
+RelationTriple = tuple[UUID, str, UUID]
 
 
-async def _relate(
+async def _record_relations(
     tx: Tx,
-    rows: Sequence[Readable],
-    found: Mapping[UUID, Sequence[str]],
-    entities: Index,
+    rows: Sequence[IndexableText],
+    names: Mapping[UUID, Sequence[str]],
+    entities: NameIndex,
     *,
-    ctx: Teller,
+    ctx: WriteContext,
 ) -> None:
     """Facts relate their subject to the first they name, by their attribute; others were named together."""
     evidence = [
         (triple, memory.memory_id)
         for memory in rows
         if memory.kind == "fact"
-        for triple in _triples(memory, found[memory.memory_id], entities)
+        for triple in _relation_triples(memory, names[memory.memory_id], entities)
     ]
     if not evidence:
         return
-    ids = await relations(tx, {triple for triple, _ in evidence}, entities, ctx=ctx)
-    await store.connect(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
-    await weigh(tx, set(ids.values()), ctx=ctx)
+    ids = await ensure_relations(tx, {triple for triple, _ in evidence}, entities, ctx=ctx)
+    await store.add_links(tx, "evidence", [(memory_id, ids[triple]) for triple, memory_id in evidence], ctx=ctx)
+    await update_weights(tx, set(ids.values()), ctx=ctx)
 
 
-async def lock(tx: Tx, *, ctx: Teller) -> None:
+async def lock(tx: Tx, *, ctx: WriteContext) -> None:
     """Until the end of the unit of work nobody else writes entities and relations."""
-    await SQL["lock_entities"].run(tx, agent_id=ctx.agent_id)
+    await SQL["lock_entities"].execute(tx, agent_id=ctx.agent_id)
 
 
-async def weigh(tx: Tx, relation_ids: Iterable[UUID], *, ctx: Teller) -> None:
+async def update_weights(tx: Tx, relation_ids: Iterable[UUID], *, ctx: WriteContext) -> None:
     """Gives relations the weight that their evidence has: facts, and tellings of the relation itself."""
-    await SQL["update_weights"].run(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=DOUBT)
+    await SQL["update_weights"].execute(tx, agent_id=ctx.agent_id, memory_ids=list(relation_ids), doubt=WEIGHT_PRIOR)
 
 
-def _triples(memory: Readable, names: Sequence[str], entities: Index) -> list[Triple]:
+def _relation_triples(memory: IndexableText, names: Sequence[str], entities: NameIndex) -> list[RelationTriple]:
     ids = [known.entity_id for name in names if (known := entities.resolve(name))]
     ids = list(dict.fromkeys(ids))
     pairs = list(pairwise(ids))
     if memory.subject and memory.attribute and pairs:
         value, *others = pairs
-        return [(value[0], normal(memory.attribute), value[1]), *((one, TOGETHER, other) for one, other in others)]
-    return [(one, TOGETHER, other) for one, other in pairs]
+        return [(value[0], normalize_attribute(memory.attribute), value[1]), *((one, MENTIONED_WITH, other) for one, other in others)]
+    return [(one, MENTIONED_WITH, other) for one, other in pairs]
 
 
-async def relations(tx: Tx, triples: Iterable[Triple], entities: Index, *, ctx: Teller) -> dict[Triple, UUID]:
+async def ensure_relations(tx: Tx, triples: Iterable[RelationTriple], entities: NameIndex, *, ctx: WriteContext) -> dict[RelationTriple, UUID]:
     wanted = sorted(triples)
     columns = {
         "source_ids": [source for source, _, _ in wanted],
         "types": [kind for _, kind, _ in wanted],
         "target_ids": [target for _, _, target in wanted],
     }
-    rows = await SQL["find_relations"].all(tx, agent_id=ctx.agent_id, **columns)
-    ids: dict[Triple, UUID] = {(row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows}
-    drafts = {triple: _relation(triple, entities, ctx=ctx) for triple in wanted if triple not in ids}
-    await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
-    await SQL["insert_relations"].run(
+    rows = await SQL["find_relations"].fetch_all(tx, agent_id=ctx.agent_id, **columns)
+    ids: dict[RelationTriple, UUID] = {(row["source_id"], row["type"], row["target_id"]): row["memory_id"] for row in rows}
+    drafts = {triple: _relation_memory(triple, entities, ctx=ctx) for triple in wanted if triple not in ids}
+    await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
+    await SQL["insert_relations"].execute(
         tx,
         agent_id=ctx.agent_id,
         memory_ids=[draft.memory_id for draft in drafts.values()],
@@ -316,33 +316,33 @@ async def relations(tx: Tx, triples: Iterable[Triple], entities: Index, *, ctx: 
     return ids | {triple: draft.memory_id for triple, draft in drafts.items()}
 
 
-def _entity(introduction: Introduction, *, ctx: Teller) -> Draft:
-    line = entity_line(introduction.name, introduction.type, introduction.properties)
-    return _draft("entity", line, digest(key(introduction.name)), at=introduction.at or ctx.now, ctx=ctx)
+def _entity_memory(declaration: EntityDeclaration, *, ctx: WriteContext) -> NewMemory:
+    line = render_entity_line(declaration.name, declaration.type, declaration.properties)
+    return _to_new_memory("entity", line, digest(normalize_name(declaration.name)), occurred_at=declaration.occurred_at or ctx.now, ctx=ctx)
 
 
-def _relation(triple: Triple, entities: Index, *, ctx: Teller) -> Draft:
+def _relation_memory(triple: RelationTriple, entities: NameIndex, *, ctx: WriteContext) -> NewMemory:
     source, kind, target = triple
-    line = relation_line(entities.name_of(source), kind, entities.name_of(target))
-    return _draft("relation", line, relation_hash(triple), at=ctx.now, ctx=ctx)
+    line = render_relation_line(entities.name_of(source), kind, entities.name_of(target))
+    return _to_new_memory("relation", line, hash_relation(triple), occurred_at=ctx.now, ctx=ctx)
 
 
-def relation_hash(triple: Triple) -> bytes:
+def hash_relation(triple: RelationTriple) -> bytes:
     source, kind, target = triple
     return digest(str(source), kind, str(target))
 
 
-def _draft(kind: Kind, line: str, content_hash: bytes, *, at: datetime, ctx: Teller) -> Draft:
+def _to_new_memory(kind: Kind, line: str, content_hash: bytes, *, occurred_at: datetime, ctx: WriteContext) -> NewMemory:
     """Entities and relations are found by name and by going from one to the next, so neither words nor a vector."""
-    return Draft(
+    return NewMemory(
         memory_id=new_id(),
         kind=kind,
         state="ACTIVE",
-        forms=forms(line, count=ctx.count_tokens),
+        forms=make_short_forms(line, count_tokens=ctx.count_tokens),
         full_text=line,
-        indexed="",
-        cue=None,
-        occurred_at=at,
+        indexed_text="",
+        embedding_text=None,
+        occurred_at=occurred_at,
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,

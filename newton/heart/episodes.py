@@ -10,15 +10,15 @@ from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Outcome, Teller, digest
-from newton.memory.representations import forms, one_line
-from newton.memory.store import Retold
+from newton.memory.memory import NewMemory, Outcome, WriteContext, digest
+from newton.memory.representations import make_short_forms, one_line
+from newton.memory.store import MemoryUpdate
 
 SQL = load("newton.heart", "episodes.sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Span:
+class EpisodeRange:
     """The lines of a session that an episode was made from, both ends included."""
 
     session_id: UUID
@@ -27,7 +27,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Experience:
+class NewEpisode:
     """What an episode tells. `span` and `sources` are there when it was made from a session, `memory_id` when it had
     an id before it was a memory."""
 
@@ -39,7 +39,7 @@ class Experience:
     participants: tuple[str, ...] = ()
     outcome: Outcome | None = None
     importance: float | None = None
-    span: Span | None = None
+    message_range: EpisodeRange | None = None
     sources: tuple[UUID, ...] = ()
     memory_id: UUID | None = None
 
@@ -49,7 +49,7 @@ class Experience:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Told:
+class EpisodeSummary:
     """What somebody who has read a conversation calls it, and how it turned out."""
 
     title: str
@@ -57,73 +57,73 @@ class Told:
     outcome: Outcome | None
 
 
-async def keep(tx: Tx, experiences: Sequence[Experience], *, ctx: Teller) -> int:
+async def add_episodes(tx: Tx, episodes: Sequence[NewEpisode], *, ctx: WriteContext) -> int:
     """Writes the episodes that are not there yet and returns how many those were.
 
     Raises ConflictError when a known ref comes with other words.
     """
     # of a session's own episode the first line is the ref: who closed it first has told it
-    told_by_callers = [(e.ref, e.content_hash) for e in experiences if e.span is None]
-    await store.told_before(tx, told_by_callers, agent_id=ctx.agent_id, kind="episode")
-    drafts = {e.ref: _draft(e, ctx=ctx) for e in experiences}
-    written = await store.remember(tx, agent_id=ctx.agent_id, drafts=list(drafts.values()))
-    told = {e.ref: e for e in experiences if drafts[e.ref].memory_id in written}
-    rows = [_row(e, drafts[ref]) for ref, e in told.items()]
-    await SQL["insert_episodes"].run(tx, agent_id=ctx.agent_id, episodes=json.dumps(rows))
+    told_by_callers = [(e.ref, e.content_hash) for e in episodes if e.message_range is None]
+    await store.find_by_ref(tx, told_by_callers, agent_id=ctx.agent_id, kind="episode")
+    drafts = {e.ref: _to_new_memory(e, ctx=ctx) for e in episodes}
+    written = await store.remember(tx, agent_id=ctx.agent_id, memories=list(drafts.values()))
+    told = {e.ref: e for e in episodes if drafts[e.ref].memory_id in written}
+    rows = [_to_row(e, drafts[ref]) for ref, e in told.items()]
+    await SQL["insert_episodes"].execute(tx, agent_id=ctx.agent_id, episodes=json.dumps(rows))
     return len(rows)
 
 
-async def telling(tx: Tx, experience: Experience, *, agent_id: UUID) -> UUID:
+async def find_episode_id(tx: Tx, episode: NewEpisode, *, agent_id: UUID) -> UUID:
     """The episode that tells this experience. It must have been kept."""
-    row = await SQL["find_by_hash"].one(tx, agent_id=agent_id, content_hash=experience.content_hash)
+    row = await SQL["find_by_hash"].fetch_one(tx, agent_id=agent_id, content_hash=episode.content_hash)
     assert row is not None
     return row["memory_id"]
 
 
-async def structure(tx: Tx, memory_id: UUID, told: Told, *, ctx: Teller) -> None:
+async def set_summary(tx: Tx, memory_id: UUID, summary: EpisodeSummary, *, ctx: WriteContext) -> None:
     """Gives an episode the title, summary and outcome that a reader found; its full text stays as it was."""
-    row = await SQL["set_title"].one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(told.title))
+    row = await SQL["set_title"].fetch_one(tx, agent_id=ctx.agent_id, memory_id=memory_id, title=one_line(summary.title))
     assert row is not None, "whoever has read an episode has its id"
-    line = f"{told.title}: {one_line(told.summary)}"
-    prefixed = forms(line, count=ctx.count_tokens, prefix=_day(row["started_at"]))
-    await store.retell(tx, [Retold(memory_id=memory_id, forms=prefixed, outcome=told.outcome)], ctx=ctx)
+    line = f"{summary.title}: {one_line(summary.summary)}"
+    prefixed = make_short_forms(line, count_tokens=ctx.count_tokens, prefix=_date_prefix(row["started_at"]))
+    await store.update_memories(tx, [MemoryUpdate(memory_id=memory_id, forms=prefixed, outcome=summary.outcome)], ctx=ctx)
 
 
-def _day(at: datetime) -> str:
-    return f"[{at:%Y-%m-%d}] "
+def _date_prefix(day: datetime) -> str:
+    return f"[{day:%Y-%m-%d}] "
 
 
-def _draft(experience: Experience, *, ctx: Teller) -> Draft:
-    told = f"{experience.title}: {one_line(experience.content)}"
-    return Draft(
-        memory_id=experience.memory_id or new_id(),
+def _to_new_memory(episode: NewEpisode, *, ctx: WriteContext) -> NewMemory:
+    told = f"{episode.title}: {one_line(episode.content)}"
+    return NewMemory(
+        memory_id=episode.memory_id or new_id(),
         kind="episode",
         state="ACTIVE",
-        forms=forms(told, count=ctx.count_tokens, prefix=_day(experience.started_at)),
-        full_text=experience.content,
-        indexed=told,
-        cue=told,
-        occurred_at=experience.started_at,
+        forms=make_short_forms(told, count_tokens=ctx.count_tokens, prefix=_date_prefix(episode.started_at)),
+        full_text=episode.content,
+        indexed_text=told,
+        embedding_text=told,
+        occurred_at=episode.started_at,
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
-        content_hash=experience.content_hash,
-        ref=experience.ref,
-        outcome=experience.outcome,
-        importance=experience.importance,
-        sources=experience.sources,
+        content_hash=episode.content_hash,
+        ref=episode.ref,
+        outcome=episode.outcome,
+        importance=episode.importance,
+        sources=episode.sources,
     )
 
 
-def _row(experience: Experience, draft: Draft) -> dict[str, object]:
-    span = experience.span
+def _to_row(episode: NewEpisode, memory: NewMemory) -> dict[str, object]:
+    span = episode.message_range
     return {
-        "memory_id": str(draft.memory_id),
+        "memory_id": str(memory.memory_id),
         "session_id": str(span.session_id) if span else None,
         "first_position": span.first if span else None,
         "last_position": span.last if span else None,
-        "title": experience.title,
-        "started_at": experience.started_at.isoformat(),
-        "ended_at": experience.ended_at.isoformat(),
-        "participants": experience.participants,
+        "title": episode.title,
+        "started_at": episode.started_at.isoformat(),
+        "ended_at": episode.ended_at.isoformat(),
+        "participants": episode.participants,
     }

@@ -9,16 +9,16 @@ from uuid import UUID
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart import facts
-from newton.heart.facts import Statement
-from newton.heart.lifecycle.engine import Ground
-from newton.memory.memory import Count, Trust, digest, least
-from newton.memory.representations import SUMMARY_TOKENS, bullet, one_line
+from newton.heart.facts import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext
+from newton.memory.memory import TokenCounter, Trust, digest, lowest_trust
+from newton.memory.representations import SUMMARY_TOKENS, to_bullet, one_line
 
 SQL = load("newton.heart", "generalising.sql")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Single:
+class SourceFact:
     """One of the many."""
 
     subject: str
@@ -29,52 +29,52 @@ class Single:
     valid_from: datetime
 
 
-async def generalise(db: Database, ctx: Ground) -> int:
+async def generalize_facts(db: Database, ctx: LifecycleContext) -> int:
     """Generalises what has grown too many, each attribute in a unit of work; returns how many facts that concerned."""
-    async with db.work(ctx.agent_id) as tx:
-        groups = await _crowded(tx, ctx)
+    async with db.transaction(ctx.agent_id) as tx:
+        groups = await _find_large_groups(tx, ctx)
     for group in groups:
-        async with db.work(ctx.agent_id) as tx:
-            for statement, trust in generalisations(group, count=ctx.count_tokens):
-                await facts.learn(tx, [statement], ctx=replace(ctx, trust=trust))
+        async with db.transaction(ctx.agent_id) as tx:
+            for statement, trust in build_generalizations(group, count_tokens=ctx.count_tokens):
+                await facts.add_facts(tx, [statement], ctx=replace(ctx, trust=trust))
     return sum(len(group) for group in groups)
 
 
-async def _crowded(tx: Tx, ctx: Ground) -> list[list[Single]]:
-    rows = await SQL["list_crowded_attributes"].all(
-        tx, agent_id=ctx.agent_id, max_facts=ctx.thresholds.facts_per_attribute
+async def _find_large_groups(tx: Tx, ctx: LifecycleContext) -> list[list[SourceFact]]:
+    rows = await SQL["list_crowded_attributes"].fetch_all(
+        tx, agent_id=ctx.agent_id, max_facts=ctx.thresholds.max_facts_per_attribute
     )
     groups = groupby(rows, key=lambda row: (row["subject_key"], row["attribute"]))
     fields = ("subject", "attribute", "memory_id", "full_text", "trust", "valid_from")
-    return [[Single(**{name: row[name] for name in fields}) for row in group] for _, group in groups]
+    return [[SourceFact(**{name: row[name] for name in fields}) for row in group] for _, group in groups]
 
 
-def generalisations(group: Sequence[Single], *, count: Count) -> list[tuple[Statement, Trust]]:
+def build_generalizations(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> list[tuple[NewFact, Trust]]:
     """Few statements that tell all of the group, none longer than a summary, each with its sources' trust. Pure."""
-    made: list[tuple[Statement, Trust]] = []
-    for part, text in _parts(group, count=count):
+    made: list[tuple[NewFact, Trust]] = []
+    for part, text in _split_to_fit(group, count_tokens=count_tokens):
         sources = tuple(single.memory_id for single in part)
-        statement = Statement(
+        statement = NewFact(
             ref=f"general:{digest(*map(str, sources)).hex()}",
             content=text,
-            at=max(single.valid_from for single in part),
+            valid_from=max(single.valid_from for single in part),
             subject=part[0].subject,
             attribute=part[0].attribute,
-            generalises=True,
+            is_generalization=True,
             sources=sources,
         )
-        made.append((statement, least(single.trust for single in part)))
+        made.append((statement, lowest_trust(single.trust for single in part)))
     return made
 
 
-def _parts(group: Sequence[Single], *, count: Count) -> Iterator[tuple[Sequence[Single], str]]:
+def _split_to_fit(group: Sequence[SourceFact], *, count_tokens: TokenCounter) -> Iterator[tuple[Sequence[SourceFact], str]]:
     """The group in pieces that fit. One that fits into no piece is left as it is: there is nothing shorter to say."""
     start = 0
     while start < len(group):
         text, end = "", start + 1
         while end < len(group):
-            longer = told_in_one([s.full_text for s in group[start : end + 1]])
-            if count(bullet(longer)) > SUMMARY_TOKENS:
+            longer = join_texts([s.full_text for s in group[start : end + 1]])
+            if count_tokens(to_bullet(longer)) > SUMMARY_TOKENS:
                 break
             text, end = longer, end + 1
         if text:
@@ -82,7 +82,7 @@ def _parts(group: Sequence[Single], *, count: Count) -> Iterator[tuple[Sequence[
         start = end
 
 
-def told_in_one(texts: Sequence[str]) -> str:
+def join_texts(texts: Sequence[str]) -> str:
     """All of the texts in a line; what they begin with in common is said once.
 
     >>> told_in_one(["Ana likes tea.", "Ana likes long walks"])

@@ -9,30 +9,30 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.opposing import stance
-from newton.heart.tenets import NOBODY, Identity, Part, Tenet, gist, rendered
-from newton.heart.wishes import Wish
+from newton.heart.opposing import compare_lines
+from newton.heart.tenets import EMPTY_IDENTITY, Identity, IdentityPart, Tenet, fingerprint, render_tenet
+from newton.heart.wishes import StandingInstruction
 from newton.ids import new_id
 from newton.memory import hygiene
-from newton.memory.lookup import FEWEST_LETTERS, short
-from newton.memory.memory import OUTSIDE, Count, Teller, Trust
+from newton.memory.lookup import MIN_ID_DIGITS, short_id
+from newton.memory.memory import UNTRUSTED_TIERS, TokenCounter, WriteContext, Trust
 from newton.memory.representations import one_line
 
 SQL = load("newton.heart", "identity.sql")
 
-Change = Literal["added", "changed", "removed", "accepted", "rolled back", "erased"]
-Proposed = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
+IdentityChange = Literal["added", "changed", "removed", "accepted", "rolled back", "erased"]
+ProposalState = Literal["PROPOSED", "ACCEPTED", "REJECTED"]
 
-MOST_TENETS = 200
-MOST_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
+MAX_TENETS = 200
+MAX_LINE_TOKENS = 100  # more than one in five of the layer's would be a page, not a line
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Hand:
+class IdentityEdit:
     """Who changes the identity, and why if that was said."""
 
-    ctx: Teller
-    because: str | None = None
+    ctx: WriteContext
+    reason: str | None = None
 
     @property
     def agent_id(self) -> UUID:
@@ -40,14 +40,14 @@ class Hand:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Version:
+class IdentityVersion:
     """One change, and the tenets that stood after it, in order."""
 
     version: int
     at: datetime
     origin: str
     trust: Trust
-    change: Change
+    change: IdentityChange
     tenet_id: UUID | None
     restored: int | None
     because: str | None
@@ -55,12 +55,12 @@ class Version:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Written:
+class TenetRecord:
     """A tenet as it was written, wherever that was. `state` is that of its proposal, if it was one; the session and the
     position are those of the line of dialogue it was heard in. Erased, it has no words."""
 
     tenet_id: UUID
-    part: Part
+    part: IdentityPart
     words: str | None
     tokens: int | None
     at: datetime
@@ -68,11 +68,11 @@ class Written:
     trust: Trust
     session_id: UUID | None
     position: int | None
-    state: Proposed | None
+    state: ProposalState | None
     gist: bytes | None
 
 
-class Proposal(NamedTuple):
+class TenetProposal(NamedTuple):
     """What waits for a person's yes, and the lines that stand and go against it: it would take their place."""
 
     tenet: Tenet
@@ -80,284 +80,284 @@ class Proposal(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Spot:
+class MessageRef:
     """A line of dialogue by its place."""
 
     session_id: UUID
     position: int
 
 
-async def read(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None) -> Identity:
+async def read_identity(tx: Tx, *, agent_id: UUID, version: int | None = None, moment: datetime | None = None) -> Identity:
     """The identity as it holds, as a version had it or as it was at a moment; what was erased since is not in it."""
-    rows = await SQL["get_version"].all(tx, agent_id=agent_id, version=version, moment=moment)
+    rows = await SQL["get_version"].fetch_all(tx, agent_id=agent_id, version=version, moment=moment)
     tenets = [
-        Tenet(tenet_id=row["tenet_id"], part=row["part"], words=row["words"], tokens=row["tokens"])
+        Tenet(tenet_id=row["tenet_id"], part=row["part"], text=row["words"], tokens=row["tokens"])
         for row in rows
         if row["tenet_id"]
     ]
-    return Identity(rows[0]["version"], tuple(tenets), frozenset(rows[0]["gone"])) if rows else NOBODY
+    return Identity(rows[0]["version"], tuple(tenets), frozenset(rows[0]["gone"])) if rows else EMPTY_IDENTITY
 
 
-async def history(tx: Tx, *, agent_id: UUID) -> list[Version]:
+async def list_versions(tx: Tx, *, agent_id: UUID) -> list[IdentityVersion]:
     """Every change, the first one first."""
-    rows = await SQL["list_versions"].all(tx, agent_id=agent_id)
-    return [Version(**row) for row in rows]
+    rows = await SQL["list_versions"].fetch_all(tx, agent_id=agent_id)
+    return [IdentityVersion(**row) for row in rows]
 
 
-async def written(tx: Tx, *, agent_id: UUID) -> list[Written]:
+async def list_tenets(tx: Tx, *, agent_id: UUID) -> list[TenetRecord]:
     """Every tenet that was ever in the identity or proposed for it, the first one first."""
-    return [Written(**row) for row in await SQL["list_tenets"].all(tx, agent_id=agent_id)]
+    return [TenetRecord(**row) for row in await SQL["list_tenets"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def wanted(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
+async def list_requested_lines(tx: Tx, episode_id: UUID, *, agent_id: UUID) -> list[str]:
     """The words of what was proposed in the lines of an episode, and of what stands."""
-    return [row["words"] for row in await SQL["list_requested_lines"].all(tx, agent_id=agent_id, memory_id=episode_id)]
+    return [row["words"] for row in await SQL["list_requested_lines"].fetch_all(tx, agent_id=agent_id, memory_id=episode_id)]
 
 
-async def add(tx: Tx, part: Part, words: str, *, hand: Hand, beside: bool = False) -> bool:
+async def add(tx: Tx, part: IdentityPart, text: str, *, edit: IdentityEdit, keep_conflicting: bool = False) -> bool:
     """Adds a line to its part; False when it says so already. What waited for a yes with these words has it now.
 
     Raises InputError for words that are no line, and ConflictError when there are too many, or when one that stands
     goes against it, unless it is to stand `beside` that.
     """
-    now = await _held(tx, hand)
-    tenet = _tenet(part, words, hand.ctx.count_tokens)
-    await SQL["resolve_proposal"].run(tx, agent_id=hand.agent_id, normalized_hash=gist(tenet.words), state="ACCEPTED")
-    if _says(now, tenet):
+    now = await _lock_and_read(tx, edit)
+    tenet = _make_tenet(part, text, edit.ctx.count_tokens)
+    await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state="ACCEPTED")
+    if _contains_line(now, tenet):
         return False
-    if not beside and (against := opposed(now, tenet.words)):
-        raise ConflictError(f"This goes against what stands: {against[0].words}.", hint=_instead(against[0], tenet))
-    _ensure_room(now)
-    await _turn_down(tx, tenet, hand=hand)
-    await _write(tx, tenet, ctx=hand.ctx)
-    await _turn(tx, "added", tenet.tenet_id, [*_ids(now), tenet.tenet_id], hand=hand)
+    if not keep_conflicting and (against := find_conflicts(now, tenet.text)):
+        raise ConflictError(f"This goes against what stands: {against[0].text}.", hint=_replacement_hint(against[0], tenet))
+    _ensure_below_limit(now)
+    await _reject_conflicting(tx, tenet, edit=edit)
+    await _insert_tenet(tx, tenet, ctx=edit.ctx)
+    await _insert_version(tx, "added", tenet.tenet_id, [*_tenet_ids(now), tenet.tenet_id], edit=edit)
     return True
 
 
-async def change(tx: Tx, given: str, words: str, *, part: Part | None, hand: Hand) -> bool:
+async def change(tx: Tx, tenet_ref: str, text: str, *, part: IdentityPart | None, edit: IdentityEdit) -> bool:
     """Puts other words in the place of a line, perhaps in another part; False when they are the same."""
-    now = await _held(tx, hand)
-    before = _picked(given, now.tenets)
-    tenet = _tenet(part or before.part, words, hand.ctx.count_tokens)
-    if (tenet.part, tenet.words) == (before.part, before.words):
+    now = await _lock_and_read(tx, edit)
+    before = _resolve_tenet(tenet_ref, now.tenets)
+    tenet = _make_tenet(part or before.part, text, edit.ctx.count_tokens)
+    if (tenet.part, tenet.text) == (before.part, before.text):
         return False
-    await _write(tx, tenet, ctx=hand.ctx)
-    after = [tenet.tenet_id if one == before.tenet_id else one for one in _ids(now)]
-    await _turn(tx, "changed", tenet.tenet_id, after, hand=hand)
+    await _insert_tenet(tx, tenet, ctx=edit.ctx)
+    after = [tenet.tenet_id if one == before.tenet_id else one for one in _tenet_ids(now)]
+    await _insert_version(tx, "changed", tenet.tenet_id, after, edit=edit)
     return True
 
 
-async def remove(tx: Tx, given: str, *, hand: Hand) -> Tenet:
+async def remove(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
     """Takes a line out; its words stay in the versions that had it."""
-    now = await _held(tx, hand)
-    tenet = _picked(given, now.tenets)
-    await _turn(tx, "removed", tenet.tenet_id, [one for one in _ids(now) if one != tenet.tenet_id], hand=hand)
+    now = await _lock_and_read(tx, edit)
+    tenet = _resolve_tenet(tenet_ref, now.tenets)
+    await _insert_version(tx, "removed", tenet.tenet_id, [one for one in _tenet_ids(now) if one != tenet.tenet_id], edit=edit)
     return tenet
 
 
-async def roll_back(tx: Tx, version: int, *, hand: Hand) -> bool:
+async def roll_back(tx: Tx, version: int, *, edit: IdentityEdit) -> bool:
     """Makes the identity what it was in an earlier version, but for what was erased; False when it is that already.
 
     Raises NotFoundError for a version that is not there.
     """
-    now = await _held(tx, hand)
+    now = await _lock_and_read(tx, edit)
     if not 1 <= version <= now.version:
         known = f"The last one is {now.version}." if now.version else "Nobody has written anything yet."
         raise NotFoundError(f"There is no version {version} of the identity.", hint=known)
-    then = await read(tx, agent_id=hand.agent_id, version=version)
-    if _ids(then) == _ids(now):
+    then = await read_identity(tx, agent_id=edit.agent_id, version=version)
+    if _tenet_ids(then) == _tenet_ids(now):
         return False
-    await _turn(tx, "rolled back", None, _ids(then), hand=hand, restored=version)
+    await _insert_version(tx, "rolled back", None, _tenet_ids(then), edit=edit, restored=version)
     return True
 
 
-async def propose(tx: Tx, wishes: Sequence[Wish], *, spot: Spot | None, hand: Hand) -> list[Proposal]:
+async def propose(tx: Tx, instructions: Sequence[StandingInstruction], *, message_ref: MessageRef | None, edit: IdentityEdit) -> list[TenetProposal]:
     """Has what does not stand already wait for a person's yes; returns what of it waits, with what it would take the
     place of. The same does not wait twice, in whatever words.
 
     Raises InputError for what a tool or the web said.
     """
-    if hand.ctx.trust in OUTSIDE:
+    if edit.ctx.trust in UNTRUSTED_TIERS:
         raise InputError(
-            f"What a {hand.ctx.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
+            f"What a {edit.ctx.trust} says cannot be proposed for the identity.", hint="A person or an agent may."
         )
-    now = await _held(tx, hand)
-    waiting = [_worded(one) for one in await _waiting(tx, hand)]
+    now = await _lock_and_read(tx, edit)
+    waiting = [_to_tenet(one) for one in await _list_pending(tx, edit)]
     heard: dict[UUID, Tenet] = {}
-    for wish in wishes:
-        if _alike(now.tenets, wish.words):
+    for wish in instructions:
+        if _find_same(now.tenets, wish.text):
             continue
-        tenet = _alike(waiting, wish.words)
+        tenet = _find_same(waiting, wish.text)
         if tenet is None:
-            tenet = _tenet(wish.part, wish.words, hand.ctx.count_tokens)
+            tenet = _make_tenet(wish.part, wish.text, edit.ctx.count_tokens)
             waiting.append(tenet)
-            await _write(tx, tenet, ctx=hand.ctx, spot=spot)
-            await SQL["insert_proposal"].run(
-                tx, agent_id=hand.agent_id, tenet_id=tenet.tenet_id, normalized_hash=gist(tenet.words)
+            await _insert_tenet(tx, tenet, ctx=edit.ctx, message_ref=message_ref)
+            await SQL["insert_proposal"].execute(
+                tx, agent_id=edit.agent_id, tenet_id=tenet.tenet_id, normalized_hash=fingerprint(tenet.text)
             )
         heard[tenet.tenet_id] = tenet
-    return [Proposal(tenet, opposed(now, tenet.words)) for tenet in heard.values()]
+    return [TenetProposal(tenet, find_conflicts(now, tenet.text)) for tenet in heard.values()]
 
 
-def is_line(wish: Wish, count: Count) -> bool:
+def is_valid_line(instruction: StandingInstruction, count_tokens: TokenCounter) -> bool:
     """Whether it could stand in an identity."""
     try:
-        _tenet(wish.part, wish.words, count)
+        _make_tenet(instruction.part, instruction.text, count_tokens)
     except InputError:
         return False
     return True
 
 
-async def accept(tx: Tx, given: str, *, hand: Hand) -> Proposal:
+async def accept(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> TenetProposal:
     """A person's yes: from now on it stands, in the place of what goes against it; what goes against it and waits for
     an answer has a no. Raises NotFoundError for what does not wait for one."""
-    now = await _held(tx, hand)
-    tenet = await _settled(tx, given, "ACCEPTED", hand=hand)
-    await _turn_down(tx, tenet, hand=hand)
-    against = opposed(now, tenet.words)
-    if not _alike(now.tenets, tenet.words):
+    now = await _lock_and_read(tx, edit)
+    tenet = await _settle_proposal(tx, tenet_ref, "ACCEPTED", edit=edit)
+    await _reject_conflicting(tx, tenet, edit=edit)
+    against = find_conflicts(now, tenet.text)
+    if not _find_same(now.tenets, tenet.text):
         gone = {one.tenet_id for one in against}
-        after = [one for one in _ids(now) if one not in gone]
-        _ensure_room(now._replace(tenets=tuple(one for one in now.tenets if one.tenet_id not in gone)))
-        await _turn(tx, "accepted", tenet.tenet_id, [*after, tenet.tenet_id], hand=hand)
-    return Proposal(tenet, against)
+        after = [one for one in _tenet_ids(now) if one not in gone]
+        _ensure_below_limit(now._replace(tenets=tuple(one for one in now.tenets if one.tenet_id not in gone)))
+        await _insert_version(tx, "accepted", tenet.tenet_id, [*after, tenet.tenet_id], edit=edit)
+    return TenetProposal(tenet, against)
 
 
-def opposed(now: Identity, words: str) -> tuple[Tenet, ...]:
+def find_conflicts(identity: Identity, text: str) -> tuple[Tenet, ...]:
     """The lines that stand and cannot be followed together with these words."""
-    return tuple(tenet for tenet in now.tenets if stance(tenet.words, words) == "against")
+    return tuple(tenet for tenet in identity.tenets if compare_lines(tenet.text, text) == "against")
 
 
-async def reject(tx: Tx, given: str, *, hand: Hand) -> Tenet:
+async def reject(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> Tenet:
     """A person's no. Raises NotFoundError for what does not wait for an answer."""
-    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
-    return await _settled(tx, given, "REJECTED", hand=hand)
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    return await _settle_proposal(tx, tenet_ref, "REJECTED", edit=edit)
 
 
-async def erase(tx: Tx, given: str, *, hand: Hand) -> int:
+async def erase(tx: Tx, tenet_ref: str, *, edit: IdentityEdit) -> int:
     """Takes the words of a tenet away for good, wherever the same were written; returns how often. Each is a version of
     its own: that something was erased stays known.
 
     Raises NotFoundError.
     """
-    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
-    every = [_worded(one) for one in await written(tx, agent_id=hand.agent_id) if one.words]
-    same = gist(_picked(given, every).words)
-    gone = [tenet.tenet_id for tenet in every if gist(tenet.words) == same]
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    every = [_to_tenet(one) for one in await list_tenets(tx, agent_id=edit.agent_id) if one.words]
+    same = fingerprint(_resolve_tenet(tenet_ref, every).text)
+    gone = [tenet.tenet_id for tenet in every if fingerprint(tenet.text) == same]
     for tenet_id in gone:
-        now = await read(tx, agent_id=hand.agent_id)
-        await _turn(tx, "erased", tenet_id, [one for one in _ids(now) if one != tenet_id], hand=hand)
-    await SQL["erase_tenets"].run(tx, agent_id=hand.agent_id)
+        now = await read_identity(tx, agent_id=edit.agent_id)
+        await _insert_version(tx, "erased", tenet_id, [one for one in _tenet_ids(now) if one != tenet_id], edit=edit)
+    await SQL["erase_tenets"].execute(tx, agent_id=edit.agent_id)
     return len(gone)
 
 
-async def _held(tx: Tx, hand: Hand) -> Identity:
+async def _lock_and_read(tx: Tx, edit: IdentityEdit) -> Identity:
     """The identity as it holds; until the end of the unit of work nobody else changes it."""
-    await SQL["lock_identity"].run(tx, agent_id=hand.agent_id)
-    return await read(tx, agent_id=hand.agent_id)
+    await SQL["lock_identity"].execute(tx, agent_id=edit.agent_id)
+    return await read_identity(tx, agent_id=edit.agent_id)
 
 
-async def _waiting(tx: Tx, hand: Hand) -> list[Written]:
-    return [one for one in await written(tx, agent_id=hand.agent_id) if one.state == "PROPOSED"]
+async def _list_pending(tx: Tx, edit: IdentityEdit) -> list[TenetRecord]:
+    return [one for one in await list_tenets(tx, agent_id=edit.agent_id) if one.state == "PROPOSED"]
 
 
-async def _settled(tx: Tx, given: str, state: Proposed, *, hand: Hand) -> Tenet:
-    tenet = _picked(given, [_worded(one) for one in await _waiting(tx, hand)], what="proposal")
-    await SQL["resolve_proposal"].run(tx, agent_id=hand.agent_id, normalized_hash=gist(tenet.words), state=state)
+async def _settle_proposal(tx: Tx, tenet_ref: str, state: ProposalState, *, edit: IdentityEdit) -> Tenet:
+    tenet = _resolve_tenet(tenet_ref, [_to_tenet(one) for one in await _list_pending(tx, edit)], what="proposal")
+    await SQL["resolve_proposal"].execute(tx, agent_id=edit.agent_id, normalized_hash=fingerprint(tenet.text), state=state)
     return tenet
 
 
-async def _turn_down(tx: Tx, chosen: Tenet, *, hand: Hand) -> None:
+async def _reject_conflicting(tx: Tx, accepted: Tenet, *, edit: IdentityEdit) -> None:
     """What a person wants now is not what they wanted before it."""
-    for one in map(_worded, await _waiting(tx, hand)):
-        if stance(one.words, chosen.words) == "against":
-            await SQL["resolve_proposal"].run(
-                tx, agent_id=hand.agent_id, normalized_hash=gist(one.words), state="REJECTED"
+    for one in map(_to_tenet, await _list_pending(tx, edit)):
+        if compare_lines(one.text, accepted.text) == "against":
+            await SQL["resolve_proposal"].execute(
+                tx, agent_id=edit.agent_id, normalized_hash=fingerprint(one.text), state="REJECTED"
             )
 
 
-async def _write(tx: Tx, tenet: Tenet, *, ctx: Teller, spot: Spot | None = None) -> None:
-    await SQL["insert_tenet"].run(
+async def _insert_tenet(tx: Tx, tenet: Tenet, *, ctx: WriteContext, message_ref: MessageRef | None = None) -> None:
+    await SQL["insert_tenet"].execute(
         tx,
         agent_id=ctx.agent_id,
         tenet_id=tenet.tenet_id,
         section=tenet.part,
-        text=tenet.words,
+        text=tenet.text,
         tokens=tenet.tokens,
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
-        session_id=spot and spot.session_id,
-        position=None if spot is None else spot.position,
+        session_id=message_ref and message_ref.session_id,
+        position=None if message_ref is None else message_ref.position,
     )
 
 
-async def _turn(
-    tx: Tx, change: Change, tenet_id: UUID | None, after: Sequence[UUID], *, hand: Hand, restored: int | None = None
+async def _insert_version(
+    tx: Tx, change: IdentityChange, tenet_id: UUID | None, tenet_ids: Sequence[UUID], *, edit: IdentityEdit, restored: int | None = None
 ) -> None:
     """Writes the next version."""
-    await SQL["insert_version"].run(
+    await SQL["insert_version"].execute(
         tx,
-        agent_id=hand.agent_id,
-        created_at=hand.ctx.now,
-        origin=hand.ctx.origin,
-        trust=hand.ctx.trust,
+        agent_id=edit.agent_id,
+        created_at=edit.ctx.now,
+        origin=edit.ctx.origin,
+        trust=edit.ctx.trust,
         change=change,
         tenet_id=tenet_id,
         restored_version=restored,
-        reason=hand.because,
-        active_tenets=list(after),
+        reason=edit.reason,
+        active_tenets=list(tenet_ids),
     )
 
 
-def _tenet(part: Part, words: str, count: Count) -> Tenet:
-    said = one_line(hygiene.name(words, what="line"))
-    tokens = count(rendered(part, said))
-    if tokens > MOST_LINE_TOKENS:
+def _make_tenet(part: IdentityPart, text: str, count_tokens: TokenCounter) -> Tenet:
+    said = one_line(hygiene.clean_name(text, what="line"))
+    tokens = count_tokens(render_tenet(part, said))
+    if tokens > MAX_LINE_TOKENS:
         raise InputError(
-            f"The line has {tokens} tokens; {MOST_LINE_TOKENS} is the most.", hint="Say it in several lines."
+            f"The line has {tokens} tokens; {MAX_LINE_TOKENS} is the most.", hint="Say it in several lines."
         )
-    return Tenet(tenet_id=new_id(), part=part, words=said, tokens=tokens)
+    return Tenet(tenet_id=new_id(), part=part, text=said, tokens=tokens)
 
 
-def _worded(one: Written) -> Tenet:
-    assert one.words is not None and one.tokens is not None
-    return Tenet(tenet_id=one.tenet_id, part=one.part, words=one.words, tokens=one.tokens)
+def _to_tenet(record: TenetRecord) -> Tenet:
+    assert record.words is not None and record.tokens is not None
+    return Tenet(tenet_id=record.tenet_id, part=record.part, text=record.words, tokens=record.tokens)
 
 
-def _picked(given: str, among: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
+def _resolve_tenet(tenet_ref: str, candidates: Sequence[Tenet], *, what: str = "line of the identity") -> Tenet:
     """The one meant by its id or the end of it. Raises InputError, NotFoundError and ConflictError."""
-    letters = given.strip().lower().replace("-", "")
-    if len(letters) < FEWEST_LETTERS:
+    letters = tenet_ref.strip().lower().replace("-", "")
+    if len(letters) < MIN_ID_DIGITS:
         raise InputError(
-            f"{given!r} is no id of a {what}.", hint=f"Give the whole id or at least its last {FEWEST_LETTERS} letters."
+            f"{tenet_ref!r} is no id of a {what}.", hint=f"Give the whole id or at least its last {MIN_ID_DIGITS} letters."
         )
-    found = [tenet for tenet in among if tenet.tenet_id.hex.endswith(letters)]
+    found = [tenet for tenet in candidates if tenet.tenet_id.hex.endswith(letters)]
     if not found:
         command = "newton identity proposals" if what == "proposal" else "newton identity"
-        raise NotFoundError(f"There is no {what} {given}.", hint=f"`{command}` shows their ids.")
+        raise NotFoundError(f"There is no {what} {tenet_ref}.", hint=f"`{command}` shows their ids.")
     if len(found) > 1:
-        raise ConflictError(f"Several end in {given}.", hint="Give more letters of the id.")
+        raise ConflictError(f"Several end in {tenet_ref}.", hint="Give more letters of the id.")
     return found[0]
 
 
-def _says(now: Identity, tenet: Tenet) -> bool:
-    return any(one.part == tenet.part and gist(one.words) == gist(tenet.words) for one in now.tenets)
+def _contains_line(identity: Identity, tenet: Tenet) -> bool:
+    return any(one.part == tenet.part and fingerprint(one.text) == fingerprint(tenet.text) for one in identity.tenets)
 
 
-def _alike(tenets: Sequence[Tenet], words: str) -> Tenet | None:
-    return next((tenet for tenet in tenets if stance(tenet.words, words) == "same"), None)
+def _find_same(tenets: Sequence[Tenet], text: str) -> Tenet | None:
+    return next((tenet for tenet in tenets if compare_lines(tenet.text, text) == "same"), None)
 
 
-def _instead(standing: Tenet, tenet: Tenet) -> str:
-    command = f'newton identity change {short(standing.tenet_id)} "{tenet.words}"'
+def _replacement_hint(conflicting: Tenet, tenet: Tenet) -> str:
+    command = f'newton identity change {short_id(conflicting.tenet_id)} "{tenet.text}"'
     return f"`{command}` puts it in its place; --beside keeps both."
 
 
-def _ids(of: Identity) -> list[UUID]:
-    return [tenet.tenet_id for tenet in of.tenets]
+def _tenet_ids(identity: Identity) -> list[UUID]:
+    return [tenet.tenet_id for tenet in identity.tenets]
 
 
-def _ensure_room(now: Identity) -> None:
-    if len(now.tenets) >= MOST_TENETS:
-        raise ConflictError(f"The identity has {MOST_TENETS} lines.", hint="`newton identity remove` one first.")
+def _ensure_below_limit(identity: Identity) -> None:
+    if len(identity.tenets) >= MAX_TENETS:
+        raise ConflictError(f"The identity has {MAX_TENETS} lines.", hint="`newton identity remove` one first.")

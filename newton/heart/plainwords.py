@@ -1,12 +1,12 @@
 """Words that are no names, or hardly any: what names are told apart by. Pure data."""
 
 
-def listed(words: str) -> frozenset[str]:
-    return frozenset(words.split())
+def split_words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
 
 
 # Words that name nobody by themselves, however they are written.
-NEVER = listed("""
+NEVER_NAMES = split_words("""
 a about above after again against ah aha ain alas all almost already alright also although always am an and another any
 anybody anymore anyone anything anytime anyway anyways apr april are aren as asap assistant at aug august aw awesome aww
 because been before behind being below besides between both btw bummer but by bye can cannot cheers congrats
@@ -28,7 +28,7 @@ who whoa whoever whole whom whose why with within without woah wont woo woohoo w
 year yep yes yesterday yet yo you your yours yourself yum yup
 """)
 # Words that often begin a sentence. Within one they may name somebody or be a part of a name: Will, New York.
-STARTERS = listed("""
+SENTENCE_STARTERS = split_words("""
 absolutely according actual actually add agreed amazing appreciate ask ate back beautiful believe best better big bought
 bring brought busy call called came care change check chose come coming cool count couple course crazy create created
 cute dear decided depends different dinner dude easy enjoy enjoyed ensure excellent excited exciting experience fair
@@ -44,9 +44,9 @@ support sure take talk tell terrible thing things think third thought three thro
 tried true truly trust try turn turned use used usually visit visited walk want wanted warm watch watched way week will
 wish wonderful work worked works worry worst worth write writing wrote
 """)
-PLAIN = NEVER | STARTERS
+COMMON_WORDS = NEVER_NAMES | SENTENCE_STARTERS
 # Words that name products and people, and that stand in any text as themselves too.
-ORDINARY = PLAIN | listed("""
+AMBIGUOUS_NAMES = COMMON_WORDS | split_words("""
 access air amber angel apple arrow art ash autumn bank base bear bill bolt book books boot box bridge brook buddy cash
 chance chase chip clay cliff cloud coach cookie copper coral daisy dash dawn dean digit dot dove drew drive dusty echo
 edge element excel express faith figure fish flash flask forest forge fox frank gap gem gene ginger glass glide grace
@@ -58,12 +58,12 @@ silver skip sky slack snap snow soul spark spike spot spring square star steam s
 swift table tandem target teams temple tide tiger toast tune unity valve vault victory violet visa vision wade wave web
 whisper willow wind windows winter wise wolf word zoom
 """)
-TITLES = listed("dr mr mrs ms prof st sir jr sr mt")
+TITLES = split_words("dr mr mrs ms prof st sir jr sr mt")
 # Words shared by many names: by them alone no one of these is meant.
-SHARED = (
-    (PLAIN - listed("will hope"))
+SHARED_NAME_PARTS = (
+    (COMMON_WORDS - split_words("will hope"))
     | TITLES
-    | listed("""
+    | split_words("""
 cape city east el fort la lake las los mount north port saint san santa south united west
 """)
 )

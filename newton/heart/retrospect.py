@@ -8,12 +8,12 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.periods import Periods
+from newton.memory.periods import ReportPeriods
 
 SQL = load("newton.heart", "retrospect.sql")
 
 
-class Met(NamedTuple):
+class CensorCounts(NamedTuple):
     """Activations of censors, and those that were said to be wrong."""
 
     met: int
@@ -22,7 +22,7 @@ class Met(NamedTuple):
     false_positives_before: int
 
 
-class Followed(NamedTuple):
+class ProcedureCounts(NamedTuple):
     """A procedure with its uses in both periods; those that were judged neither way are in no other column."""
 
     name: str
@@ -34,7 +34,7 @@ class Followed(NamedTuple):
     failures_before: int
 
 
-class Learnt(NamedTuple):
+class FactGrowthCounts(NamedTuple):
     """Facts at the end of each period, those that were new in it, and those that had been told again by then."""
 
     known: int
@@ -45,14 +45,14 @@ class Learnt(NamedTuple):
     confirmed_before: int
 
 
-class Lived(NamedTuple):
+class EpisodeCounts(NamedTuple):
     """Episodes that were made."""
 
     episodes: int
     episodes_before: int
 
 
-class Changed(NamedTuple):
+class MemoryStateChange(NamedTuple):
     """A memory that came into another state: a censor that was escalated or retired, a procedure that turned out well
     or badly, a fact that was superseded or disproved. `name` is its short form."""
 
@@ -65,38 +65,38 @@ class Changed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Retrospect:
+class MemoryGrowth:
     """Both periods. `changed` are the changes of either, the oldest first."""
 
-    met: Met
-    followed: tuple[Followed, ...]
-    learnt: Learnt
-    lived: Lived
-    changed: tuple[Changed, ...]
+    censors: CensorCounts
+    procedures: tuple[ProcedureCounts, ...]
+    facts: FactGrowthCounts
+    episodes: EpisodeCounts
+    state_changes: tuple[MemoryStateChange, ...]
 
 
-async def retrospect(tx: Tx, periods: Periods, *, agent_id: UUID) -> Retrospect:
+async def read_growth(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> MemoryGrowth:
     """What became of facts, procedures and censors."""
     before, start, now = periods
     both = {"agent_id": agent_id, "before": before, "start": start, "now": now}
-    return Retrospect(
-        met=Met(*_only(await SQL["count_censor_activations"].all(tx, **both))),
-        followed=tuple(Followed(*row) for row in await SQL["count_procedure_uses"].all(tx, **both)),
-        learnt=await learnt(tx, periods, agent_id=agent_id),
-        lived=Lived(*_only(await SQL["count_episodes"].all(tx, **both))),
-        changed=tuple(
-            Changed(*row) for row in await SQL["list_state_changes"].all(tx, agent_id=agent_id, before=before, now=now)
+    return MemoryGrowth(
+        censors=CensorCounts(*_single_row(await SQL["count_censor_activations"].fetch_all(tx, **both))),
+        procedures=tuple(ProcedureCounts(*row) for row in await SQL["count_procedure_uses"].fetch_all(tx, **both)),
+        facts=await count_facts(tx, periods, agent_id=agent_id),
+        episodes=EpisodeCounts(*_single_row(await SQL["count_episodes"].fetch_all(tx, **both))),
+        state_changes=tuple(
+            MemoryStateChange(*row) for row in await SQL["list_state_changes"].fetch_all(tx, agent_id=agent_id, before=before, now=now)
         ),
     )
 
 
-async def learnt(tx: Tx, periods: Periods, *, agent_id: UUID) -> Learnt:
+async def count_facts(tx: Tx, periods: ReportPeriods, *, agent_id: UUID) -> FactGrowthCounts:
     """What became of facts alone."""
     before, start, now = periods
-    return Learnt(*_only(await SQL["count_facts"].all(tx, agent_id=agent_id, before=before, start=start, now=now)))
+    return FactGrowthCounts(*_single_row(await SQL["count_facts"].fetch_all(tx, agent_id=agent_id, before=before, start=start, now=now)))
 
 
-def _only(rows: Iterable[Iterable[int]]) -> Iterable[int]:
+def _single_row(rows: Iterable[Iterable[int]]) -> Iterable[int]:
     """The one row of a statement that counts."""
     (row,) = rows
     return row

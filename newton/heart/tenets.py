@@ -7,16 +7,16 @@ from typing import Literal, NamedTuple, get_args
 from uuid import UUID
 
 from newton.memory.memory import digest
-from newton.memory.representations import bullet
+from newton.memory.representations import to_bullet
 
 # By what it costs when one is missed: what bars or commands an action before what colours it.
-Part = Literal["boundary", "instruction", "protocol", "value", "preference", "character"]
-PARTS: tuple[Part, ...] = get_args(Part)
+IdentityPart = Literal["boundary", "instruction", "protocol", "value", "preference", "character"]
+IDENTITY_PARTS: tuple[IdentityPart, ...] = get_args(IdentityPart)
 
 # What a person says to the agent; the rest the agent says of itself. Without that "call me Max" is anybody's name.
-_SAID_TO_IT: frozenset[Part] = frozenset({"instruction", "preference"})
+_USER_PARTS: frozenset[IdentityPart] = frozenset({"instruction", "preference"})
 
-_NO_WORDS = re.compile(r"[\W_]+")
+_NON_WORD = re.compile(r"[\W_]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,8 +25,8 @@ class Tenet:
     erased."""
 
     tenet_id: UUID
-    part: Part
-    words: str
+    part: IdentityPart
+    text: str
     tokens: int
 
 
@@ -36,52 +36,52 @@ class Identity(NamedTuple):
 
     version: int
     tenets: tuple[Tenet, ...]
-    gone: frozenset[str] = frozenset()
+    removed_texts: frozenset[str] = frozenset()
 
     @property
-    def ranked(self) -> list[Tenet]:
+    def by_priority(self) -> list[Tenet]:
         """What counts most first, as a context shows it."""
-        return sorted(self.tenets, key=lambda tenet: PARTS.index(tenet.part))
+        return sorted(self.tenets, key=lambda tenet: IDENTITY_PARTS.index(tenet.part))
 
 
-NOBODY = Identity(0, ())
+EMPTY_IDENTITY = Identity(0, ())
 
 
-class Difference(NamedTuple):
+class TenetDiff(NamedTuple):
     """What one version has and another has not."""
 
-    came: tuple[UUID, ...]
-    went: tuple[UUID, ...]
+    added: tuple[UUID, ...]
+    removed: tuple[UUID, ...]
 
 
-def line(part: Part, words: str) -> str:
+def format_tenet(part: IdentityPart, text: str) -> str:
     """
     >>> line("preference", "Call me Max"), line("value", "Honest before kind")
     ('The user says: Call me Max', 'Honest before kind')
     """
-    return f"The user says: {words}" if part in _SAID_TO_IT else words
+    return f"The user says: {text}" if part in _USER_PARTS else text
 
 
-def rendered(part: Part, words: str) -> str:
+def render_tenet(part: IdentityPart, text: str) -> str:
     """As it stands in a context; what its tokens are counted on."""
-    return bullet(line(part, words))
+    return to_bullet(format_tenet(part, text))
 
 
-def gist(words: str) -> bytes:
+def fingerprint(text: str) -> bytes:
     """The same for the same words, whatever their case and punctuation."""
-    return digest(plain(words))
+    return digest(normalize_line(text))
 
 
-def plain(words: str) -> str:
+def normalize_line(text: str) -> str:
     """
     >>> plain("Answer in French, please!")
     'answer in french please'
     """
     # what has no words at all is itself
-    return _NO_WORDS.sub(" ", words.casefold()).strip() or words
+    return _NON_WORD.sub(" ", text.casefold()).strip() or text
 
 
-def difference(before: Sequence[UUID], after: Sequence[UUID]) -> Difference:
-    return Difference(
-        came=tuple(one for one in after if one not in before), went=tuple(one for one in before if one not in after)
+def diff_tenets(before: Sequence[UUID], after: Sequence[UUID]) -> TenetDiff:
+    return TenetDiff(
+        added=tuple(one for one in after if one not in before), removed=tuple(one for one in before if one not in after)
     )

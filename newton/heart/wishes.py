@@ -7,21 +7,21 @@ or ask is not theirs to wish. A wish that is missed can be said again; a wrong o
 import re
 from typing import NamedTuple
 
-from newton.heart.tenets import Part
+from newton.heart.tenets import IdentityPart
 
-MOST_CHARACTERS = 2_000  # a longer message is mostly pasted
-MOST_SENTENCE = 200
+MAX_MESSAGE_CHARACTERS = 2_000  # a longer message is mostly pasted
+MAX_SENTENCE_CHARACTERS = 200
 
 
-class Wish(NamedTuple):
+class StandingInstruction(NamedTuple):
     """What should hold from now on, in the person's own words, and the part of the identity that it belongs to."""
 
-    part: Part
-    words: str
+    part: IdentityPart
+    text: str
 
 
 # What an agent can be told to do. In other imperatives somebody tells of themselves ("Always forget my keys").
-_VERBS = """
+_AGENT_VERBS = """
     acknowledge add address aim answer apologise apologize ask assume attach avoid back begin book call capitalise
     capitalize check cite close combine commit compare confirm consider consult contact convert copy create
     decline default delete deploy describe double-check draft end explain finish flag follow format give greet
@@ -37,7 +37,7 @@ _MANNERS = """
     professional quick respectful short specific strict terse transparent
 """
 # What an agent makes, and what it puts into that.
-_MADE = "answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)"
+_REPLY_NOUNS = "answers?|repl(?:y|ies)|responses?|explanations?|summar(?:y|ies)"
 _STYLE = (
     r"emojis?|emoticons?|bullet ?points?|bullets|tables|lists|headings|footnotes|exclamation marks|disclaimers|jargon|"
     r"small ?talk|filler|flattery|buzzwords|markdown|code comments"
@@ -48,7 +48,7 @@ _NOW = (
     r"(?:from (?:now|here|today|this point|this day)(?: on)?(?: out)?|starting (?:now|today)|going forward|henceforth"
     r"|in (?:the )?future)"
 )
-_DO = rf"(?:(?:{'|'.join(_VERBS.split())})\b(?! up\b)|be (?:very |more )?(?:{'|'.join(_MANNERS.split())})\b)"
+_DO = rf"(?:(?:{'|'.join(_AGENT_VERBS.split())})\b(?! up\b)|be (?:very |more )?(?:{'|'.join(_MANNERS.split())})\b)"
 _NOT = r"(?:do not|don't)(?: you)?"
 _EVER = rf"(?:always|never(?: ever)?|{_NOT} ever)"
 _YOU = (
@@ -58,7 +58,7 @@ _YOU = (
 _ORDER = rf"{_PLEASE}(?:(?:{_EVER}|only|also|{_NOT}) )?{_PLEASE}{_DO}"
 _LASTING = (
     rf"\b(?:{_NOW}|by default|(?:unless|until) I (?:say|tell|ask)\b"
-    rf"|(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)?(?: future)? (?:{_MADE})"
+    rf"|(?:in|to|for|with) (?:all|every|each)(?: of)?(?: your| my)?(?: future)? (?:{_REPLY_NOUNS})"
     r"|in all(?: of)? your (?:code|messages|mails|emails|letters))"
 )
 _DEFINITE = r"(?:the|this|that|these|those|his|her|him|them|their|your|it|not|an?|another|option|plan|version|one)\b"
@@ -69,7 +69,7 @@ _ORDERS = (
     rf"(?:whenever|(?:every|each|any) time) (?:I|you) [^,:]{{2,80}}, {_ORDER}",
     rf"(?:when|if) (?:I|you) [^,:]{{2,80}}, {_PLEASE}{_EVER} {_DO}",
     rf"(?:{_YOU} )?{_ORDER}.*{_LASTING}",
-    rf"{_PLEASE}(?:begin|start|end|finish|close|open) (?:each|every)(?: of your)? (?:{_MADE}|messages?)",
+    rf"{_PLEASE}(?:begin|start|end|finish|close|open) (?:each|every)(?: of your)? (?:{_REPLY_NOUNS}|messages?)",
     rf"(?:{_NOW},? )?{_PLEASE}no (?:more )?(?:{_STYLE})\b.*(?<!^){_LASTING}",
     rf"{_NOW},? {_PLEASE}no (?:more )?(?:{_STYLE})\b",
 )
@@ -90,7 +90,7 @@ _PREFERENCES = (
     r"my pronouns are \w",
 )
 
-_WISHES: tuple[tuple[Part, re.Pattern[str]], ...] = (
+_INSTRUCTION_PATTERNS: tuple[tuple[IdentityPart, re.Pattern[str]], ...] = (
     ("instruction", re.compile("|".join(f"(?:{order})" for order in _ORDERS), re.IGNORECASE)),
     ("preference", re.compile("|".join(f"(?:{preference})" for preference in _PREFERENCES), re.IGNORECASE)),
 )
@@ -102,9 +102,9 @@ _OPENING = re.compile(
     r"(?:(?:I'm|I am|I have|my name is|that|this|it)\b[^:;¤]{1,80}?,? (?:so|but) )?",
     re.IGNORECASE,
 )
-_ASKED = re.compile(r"(?:can|could|would|will) you (?:please|kindly) ", re.IGNORECASE)
+_POLITE_REQUEST = re.compile(r"(?:can|could|would|will) you (?:please|kindly) ", re.IGNORECASE)
 # What is said of one thing or one time does not stand.
-_ONCE = re.compile(
+_ONE_TIME = re.compile(
     r"\b(?:for now|right now|this time|(?:just )?this once|just once|today|tonight|tomorrow|yesterday|here"
     r"|(?:in|on|for|of|to|with) (?:this|that|these|those|the following))\b(?! on\b)",
     re.IGNORECASE,
@@ -112,7 +112,7 @@ _ONCE = re.compile(
 
 _SENTENCE = re.compile(r"\S(?:[^\n.!?]|[.!?](?!\s)|(?<=\b[DMS][rst])\.|(?<=\bMrs)\.)*[.!?]*")
 # Not the person's own words here and now: code, quotations, lists, lines of a transcript.
-_OTHERS = re.compile(
+_NOT_OWN_WORDS = re.compile(
     r"```[\s\S]*?(?:```|\Z)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»|‘[^’\n]*’|(?<!\w)'[^'\n]*'(?!\w)"
     r"|^[ \t]*(?:[>|*•\[#-]|\d+[.)])[^\n]*$"
     r"|^(?!(?:note|important|reminder|rule|ps|ok|okay|newton|thanks)\b)\w+(?: \w+)?: [^\n]*$",
@@ -129,11 +129,11 @@ _MATERIAL = re.compile(
 _ASIDE = re.compile(
     r",? (?:so |but |and )?(?:can|could|would|will|how|what|should|do|does|is|are|why|where) .*\?$", re.IGNORECASE
 )
-_ELSEWHERE = re.compile(r", (?:so|which|but|and|because|since|though) .*$", re.IGNORECASE)
+_TRAILING_CLAUSE = re.compile(r", (?:so|which|but|and|because|since|though) .*$", re.IGNORECASE)
 _EDGES = re.compile(r"^(?:please|kindly),? |(?:,? please)?[\s.!?,]*$", re.IGNORECASE)
 
 
-def wishes(text: str) -> list[Wish]:
+def detect_instructions(text: str) -> list[StandingInstruction]:
     """What the person wants to hold from now on, in the order of the message.
 
     >>> wishes("Thanks! From now on answer in French, please.")
@@ -141,43 +141,43 @@ def wishes(text: str) -> list[Wish]:
     >>> wishes("She always answers in French.")
     []
     """
-    if len(text) > MOST_CHARACTERS:
+    if len(text) > MAX_MESSAGE_CHARACTERS:
         return []
-    own = _own(text)
-    found = [wish for match in _SENTENCE.finditer(own) if (wish := _wish(match, text))]
+    own = _mask_foreign_text(text)
+    found = [wish for match in _SENTENCE.finditer(own) if (wish := _match_sentence(match, text))]
     return list(dict.fromkeys(found))
 
 
-def _own(text: str) -> str:
+def _mask_foreign_text(text: str) -> str:
     """The text with all that the person does not say themselves blotted out; every character keeps its place."""
-    blotted = _OTHERS.sub(lambda other: re.sub(r"[^\n]", "¤", other[0]), text.replace("’", "'").replace("\t", " "))
+    blotted = _NOT_OWN_WORDS.sub(lambda other: re.sub(r"[^\n]", "¤", other[0]), text.replace("’", "'").replace("\t", " "))
     material = _MATERIAL.search(blotted)
     return blotted[: material.end()] if material else blotted
 
 
-def _wish(sentence: "re.Match[str]", text: str) -> Wish | None:
+def _match_sentence(sentence: "re.Match[str]", text: str) -> StandingInstruction | None:
     said = sentence[0]
-    start, end = _told(said)
-    if len(said) > MOST_SENTENCE or _ONCE.search(said, 0, end):
+    start, end = _instruction_span(said)
+    if len(said) > MAX_SENTENCE_CHARACTERS or _ONE_TIME.search(said, 0, end):
         return None
     for begin in dict.fromkeys((start, 0)):
-        for part, pattern in _WISHES:
+        for part, pattern in _INSTRUCTION_PATTERNS:
             if begin < end and pattern.match(said, begin, end):
-                last = _ELSEWHERE.search(said, begin, end) if part == "preference" else None
+                last = _TRAILING_CLAUSE.search(said, begin, end) if part == "preference" else None
                 said_so = text[sentence.start() + begin : sentence.start() + (last.start() if last else end)]
                 words = _EDGES.sub("", said_so)
-                return Wish(part, words[:1].upper() + words[1:])
+                return StandingInstruction(part, words[:1].upper() + words[1:])
     return None
 
 
-def _told(said: str) -> tuple[int, int]:
+def _instruction_span(sentence: str) -> tuple[int, int]:
     """The part of a sentence that is no question, without how people begin. Empty when it only asks; who asks politely
     for something to be done tells it."""
-    opening = _OPENING.match(said)
+    opening = _OPENING.match(sentence)
     start = opening.end() if opening else 0
-    if not said.endswith("?"):
-        return start, len(said)
-    if asked := _ASKED.match(said, start):
-        return asked.end(), len(said)
-    aside = _ASIDE.search(said)
+    if not sentence.endswith("?"):
+        return start, len(sentence)
+    if asked := _POLITE_REQUEST.match(sentence, start):
+        return asked.end(), len(sentence)
+    aside = _ASIDE.search(sentence)
     return start, aside.start() if aside else 0

@@ -6,57 +6,57 @@ from typing import NamedTuple
 from newton.memory.memory import Kind
 
 
-class Change(NamedTuple):
+class AllowedTransition(NamedTuple):
     """From `before`, `event` may lead to `after`."""
 
     kind: Kind
-    before: str
+    from_state: str
     event: str
-    after: str
+    to_state: str
 
 
-def _changes(kind: Kind, befores: str, event: str, afters: str) -> Iterable[Change]:
-    return [Change(kind, before, event, after) for before in befores.split() for after in afters.split()]
+def _expand(kind: Kind, from_states: str, event: str, to_states: str) -> Iterable[AllowedTransition]:
+    return [AllowedTransition(kind, before, event, after) for before in from_states.split() for after in to_states.split()]
 
 
-CAPPED: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
+CAPPED_KINDS: tuple[Kind, ...] = ("event", "entity", "relation", "passage")
 
-CHANGES: frozenset[Change] = frozenset(
+ALLOWED_TRANSITIONS: frozenset[AllowedTransition] = frozenset(
     change
     for changes in (
-        _changes("fact", "NEW", "confirmed", "CONFIRMED"),
-        _changes("fact", "NEW CONFIRMED", "established", "CORE"),
-        _changes("fact", "NEW CONFIRMED CORE", "superseded", "SUPERSEDED"),
-        _changes("fact", "NEW CONFIRMED CORE", "expired", "SUPERSEDED"),
-        _changes("fact", "NEW CONFIRMED CORE", "merged", "SUPERSEDED"),
-        _changes("fact", "NEW CONFIRMED CORE", "generalised", "SUPERSEDED"),
-        _changes("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
-        _changes("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
-        _changes("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),
-        _changes("fact", "CORE", "released", "CORE SUPERSEDED"),
-        _changes("episode", "ACTIVE", "summarized", "SUMMARIZED"),
-        _changes("episode", "ACTIVE SUMMARIZED", "archived", "ARCHIVED"),
-        _changes("procedure", "ACTIVE INEFFECTIVE", "proved", "EFFECTIVE"),
-        _changes("procedure", "ACTIVE EFFECTIVE", "failed", "INEFFECTIVE"),
-        _changes("procedure", "EFFECTIVE INEFFECTIVE", "reopened", "ACTIVE"),
-        _changes("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "retired", "RETIRED"),
-        _changes("procedure", "RETIRED", "restored", "ACTIVE EFFECTIVE INEFFECTIVE"),
-        _changes("censor", "CREATED", "released", "CREATED"),
-        _changes("censor", "CREATED", "triggered", "ACTIVE"),
-        _changes("censor", "CREATED ACTIVE", "escalated", "ESCALATED"),
-        _changes("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
-        _changes("passage", "ACTIVE", "replaced", "SUPERSEDED"),
-        _changes("passage", "SUPERSEDED", "restored", "ACTIVE"),
-        _changes("passage", "ACTIVE", "released", "ACTIVE"),
-        _changes("artifact", "ACTIVE", "replaced", "SUPERSEDED"),
-        _changes("decision", "RECORDED", "done", "PENDING"),
-        _changes("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
-        _changes("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),
-        _changes("procedure", "ARCHIVED", "retired", "RETIRED"),
-        *(_changes(kind, "ACTIVE", "archived", "ARCHIVED") for kind in CAPPED),
-        *(_changes(kind, "ARCHIVED", "restored", "ACTIVE") for kind in (*CAPPED, "procedure")),
-        _changes("passage", "ARCHIVED", "replaced", "SUPERSEDED"),
-        _changes("passage", "ARCHIVED", "released", "ARCHIVED"),
+        _expand("fact", "NEW", "confirmed", "CONFIRMED"),
+        _expand("fact", "NEW CONFIRMED", "established", "CORE"),
+        _expand("fact", "NEW CONFIRMED CORE", "superseded", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "expired", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "merged", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE", "generalised", "SUPERSEDED"),
+        _expand("fact", "NEW CONFIRMED CORE SUPERSEDED", "disproved", "INACTIVE"),
+        _expand("fact", "SUPERSEDED", "restored", "NEW CONFIRMED CORE"),
+        _expand("fact", "NEW CONFIRMED SUPERSEDED", "released", "CONFIRMED CORE SUPERSEDED"),
+        _expand("fact", "CORE", "released", "CORE SUPERSEDED"),
+        _expand("episode", "ACTIVE", "summarized", "SUMMARIZED"),
+        _expand("episode", "ACTIVE SUMMARIZED", "archived", "ARCHIVED"),
+        _expand("procedure", "ACTIVE INEFFECTIVE", "proved", "EFFECTIVE"),
+        _expand("procedure", "ACTIVE EFFECTIVE", "failed", "INEFFECTIVE"),
+        _expand("procedure", "EFFECTIVE INEFFECTIVE", "reopened", "ACTIVE"),
+        _expand("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "retired", "RETIRED"),
+        _expand("procedure", "RETIRED", "restored", "ACTIVE EFFECTIVE INEFFECTIVE"),
+        _expand("censor", "CREATED", "released", "CREATED"),
+        _expand("censor", "CREATED", "triggered", "ACTIVE"),
+        _expand("censor", "CREATED ACTIVE", "escalated", "ESCALATED"),
+        _expand("censor", "CREATED ACTIVE ESCALATED", "retired", "RETIRED"),
+        _expand("passage", "ACTIVE", "replaced", "SUPERSEDED"),
+        _expand("passage", "SUPERSEDED", "restored", "ACTIVE"),
+        _expand("passage", "ACTIVE", "released", "ACTIVE"),
+        _expand("artifact", "ACTIVE", "replaced", "SUPERSEDED"),
+        _expand("decision", "RECORDED", "done", "PENDING"),
+        _expand("decision", "RECORDED PENDING", "reviewed", "REVIEWED"),
+        _expand("procedure", "ACTIVE EFFECTIVE INEFFECTIVE", "archived", "ARCHIVED"),
+        _expand("procedure", "ARCHIVED", "retired", "RETIRED"),
+        *(_expand(kind, "ACTIVE", "archived", "ARCHIVED") for kind in CAPPED_KINDS),
+        *(_expand(kind, "ARCHIVED", "restored", "ACTIVE") for kind in (*CAPPED_KINDS, "procedure")),
+        _expand("passage", "ARCHIVED", "replaced", "SUPERSEDED"),
+        _expand("passage", "ARCHIVED", "released", "ARCHIVED"),
     )
     for change in changes
 )

@@ -6,14 +6,14 @@ from uuid import UUID
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.errors import ConflictError, NotFoundError
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 
 SQL = load("newton.memory", "forgetting.sql")
 
-SHOWN = 3  # derived memories that a refusal names
+MAX_NAMED_DERIVED = 3  # derived memories that a refusal names
 
 
-async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: str, ctx: Teller) -> list[UUID]:
+async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, reason: str, ctx: WriteContext) -> list[UUID]:
     """Takes the memories away for good, with `derived` also what was made from them; returns the ids of all that went.
 
     Artifacts go in any case with a line they were made of.
@@ -23,13 +23,13 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
     Raises NotFoundError for an unknown one, and ConflictError for a decision, or when something was made from them and
     is to stay.
     """
-    rows = await SQL["find_existing"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    rows = await SQL["find_existing"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     if missing := set(memory_ids) - {row["memory_id"] for row in rows}:
         raise NotFoundError(f"There is no memory {missing.pop()}.", hint="`newton recall … --json` shows ids.")
-    made = await SQL["find_derived"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    made = await SQL["find_derived"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
     # nobody asked for an artifact, and it says nothing of its own
     if (staying := [row for row in made if row["kind"] != "artifact"]) and not derived:
-        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:SHOWN])
+        named = "; ".join(f"{row['kind']} {row['memory_id']}: {row['micro']}" for row in staying[:MAX_NAMED_DERIVED])
         raise ConflictError(
             f"{len(staying)} memories were made from it ({named}).",
             hint="Forget them too with --derived, or forget nothing.",
@@ -40,10 +40,10 @@ async def forget(tx: Tx, memory_ids: Sequence[UUID], *, derived: bool, because: 
             hint="`newton decisions erase ID` takes its words away and keeps the record.",
         )
     gone = [*memory_ids, *(row["memory_id"] for row in made)]
-    bare = await SQL["find_orphaned"].all(tx, agent_id=ctx.agent_id, memory_ids=gone)
+    bare = await SQL["find_orphaned"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=gone)
     gone = list(dict.fromkeys([*gone, *(row["memory_id"] for row in bare)]))
-    await SQL["record_forgotten"].run(
-        tx, agent_id=ctx.agent_id, memory_ids=gone, now=ctx.now, reason=because, origin=ctx.origin
+    await SQL["record_forgotten"].execute(
+        tx, agent_id=ctx.agent_id, memory_ids=gone, now=ctx.now, reason=reason, origin=ctx.origin
     )
-    await SQL["forget_recorded"].run(tx, agent_id=ctx.agent_id)
+    await SQL["forget_recorded"].execute(tx, agent_id=ctx.agent_id)
     return gone

@@ -8,12 +8,12 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.memory.memory import Forms
+from newton.memory.memory import ShortForms
 
 SQL = load("newton.memory", "formerly.sql")
 
 
-class Was(NamedTuple):
+class MemoryAsOf(NamedTuple):
     """All of a memory that may change and of which it is known what it was. How often it was used is not."""
 
     state: str
@@ -26,18 +26,18 @@ class Was(NamedTuple):
     confirmed_at: datetime | None
 
 
-async def as_they_were(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, Was]:
+async def read_as_of(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID], moment: datetime) -> dict[UUID, MemoryAsOf]:
     """Each memory as it was at a moment; what was not there yet is left out."""
-    rows = await SQL["read_as_of"].all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
-    return {row[0]: Was(*row[1:]) for row in rows}
+    rows = await SQL["read_as_of"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids, moment=moment)
+    return {row[0]: MemoryAsOf(*row[1:]) for row in rows}
 
 
-async def forms(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[Forms]]:
+async def read_form_history(tx: Tx, *, agent_id: UUID, memory_ids: Sequence[UUID]) -> Mapping[UUID, Sequence[ShortForms]]:
     """Every form that each memory has had, the present one last; of what is gone, none."""
-    had: defaultdict[UUID, list[Forms]] = defaultdict(list)
-    for row in await SQL["list_versions"].all(tx, agent_id=agent_id, memory_ids=memory_ids):
+    had: defaultdict[UUID, list[ShortForms]] = defaultdict(list)
+    for row in await SQL["list_versions"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids):
         memory_id, micro, summary, micro_tokens, summary_tokens = row
         had[memory_id].append(
-            Forms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
+            ShortForms(micro=micro, summary=summary, micro_tokens=micro_tokens, summary_tokens=summary_tokens)
         )
     return had

@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import Literal, get_args
 from uuid import UUID
 
-from newton.memory.spans import Span
+from newton.memory.spans import TimeRange
 
 Kind = Literal[
     "exchange",
@@ -23,48 +23,48 @@ Kind = Literal[
     "artifact",
 ]
 Trust = Literal["operator", "user", "agent", "tool", "web"]
-Count = Callable[[str], int]
+TokenCounter = Callable[[str], int]
 Outcome = Literal["success", "partial", "failure", "pending"]
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 # What may be found wherever it is looked for. An artifact is found in its own session alone.
-RECALLED: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
+RECALLABLE_KINDS: tuple[Kind, ...] = tuple(kind for kind in KINDS if kind != "artifact")
 
 # From the most trusted to the least.
-TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
+TRUST_TIERS: tuple[Trust, ...] = ("operator", "user", "agent", "tool", "web")
 
 # What such a source says is quarantined: kept, but only found by those who ask for it, until it is corroborated.
-OUTSIDE: frozenset[Trust] = frozenset({"tool", "web"})
+UNTRUSTED_TIERS: frozenset[Trust] = frozenset({"tool", "web"})
 
 # What is in one of these states is kept and may be searched, but is not held to be so any more.
-PAST: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
+PAST_STATES: Mapping[str, str] = {"SUPERSEDED": "superseded", "INACTIVE": "proven wrong", "RETIRED": "retired"}
 
 
 # What there are too many of: kept, and not searched. An archived episode has only lost its details.
 ARCHIVED = "ARCHIVED"
 
 
-def past(kind: Kind, state: str) -> str | None:
+def past_reason(kind: Kind, state: str) -> str | None:
     """Why a memory in that state is not to be shown as current knowledge; None when it is."""
     if state == ARCHIVED and kind != "episode":
         return "archived: there are too many of its kind"
-    return PAST.get(state)
+    return PAST_STATES.get(state)
 
 
-def least(tiers: Iterable[Trust]) -> Trust:
+def lowest_trust(tiers: Iterable[Trust]) -> Trust:
     """The trust of what is derived from several sources: that of the least trusted.
 
     >>> least(["user", "tool", "agent"])
     'tool'
     """
-    return max(tiers, key=TIERS.index)
+    return max(tiers, key=TRUST_TIERS.index)
 
 
-def least_of(tiers: Iterable[Trust | None]) -> Trust | None:
+def lowest_known_trust(tiers: Iterable[Trust | None]) -> Trust | None:
     """The same of those that are known; None when none is."""
     known: list[Trust] = [tier for tier in tiers if tier]
-    return least(known) if known else None
+    return lowest_trust(known) if known else None
 
 
 def digest(*parts: str) -> bytes:
@@ -73,7 +73,7 @@ def digest(*parts: str) -> bytes:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Forms:
+class ShortForms:
     """The two short forms of a memory, each one line, with the tokens it costs once rendered."""
 
     micro: str
@@ -83,7 +83,7 @@ class Forms:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Draft:
+class NewMemory:
     """A memory about to be written. `indexed` is searched by its words; the vector of `cue`, if any, stands for it.
 
     `importance` is in [0, 1] where a person gave it; else it follows from the memory's record.
@@ -95,10 +95,10 @@ class Draft:
     memory_id: UUID
     kind: Kind
     state: str
-    forms: Forms
+    forms: ShortForms
     full_text: str | None
-    indexed: str
-    cue: str | None
+    indexed_text: str
+    embedding_text: str | None
     occurred_at: datetime
     created_at: datetime
     origin: str
@@ -108,19 +108,19 @@ class Draft:
     confidence: float | None = None
     importance: float | None = None
     outcome: Outcome | None = None
-    thread: UUID | None = None
-    place: int | None = None
+    thread_id: UUID | None = None
+    position: int | None = None
     sources: tuple[UUID, ...] = ()
-    held: bool = False
-    times: tuple[Span, ...] = ()
+    needs_approval: bool = False
+    mentioned_times: tuple[TimeRange, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Teller:
+class WriteContext:
     """Who writes, when, and how tokens are counted: set by code at the interface that was called, never by a model."""
 
     agent_id: UUID
     now: datetime
     origin: str
     trust: Trust
-    count_tokens: Count
+    count_tokens: TokenCounter

@@ -4,15 +4,15 @@ from datetime import datetime
 from typing import NamedTuple
 
 
-class Periods(NamedTuple):
+class ReportPeriods(NamedTuple):
     """The period from `start` to `now`, both included, and the one from `before` up to `start`."""
 
     before: datetime
     start: datetime
     now: datetime
 
-    def current(self, at: datetime) -> bool:
-        return self.start <= at <= self.now
+    def is_current(self, moment: datetime) -> bool:
+        return self.start <= moment <= self.now
 
-    def former(self, at: datetime) -> bool:
-        return self.before <= at < self.start
+    def is_previous(self, moment: datetime) -> bool:
+        return self.before <= moment < self.start

@@ -11,7 +11,7 @@ from pgvector import HalfVector
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.errors import ProviderError
-from newton.ids import model_id
+from newton.ids import derive_model_id
 
 if TYPE_CHECKING:
     from newton.providers.embedding import Embedder, Vector
@@ -22,17 +22,17 @@ BATCH = 256
 
 
 @dataclass(frozen=True, slots=True)
-class Reembedded:
+class ReembedResult:
     """What one run did. `active`: the new model answers from now on. `down` says why it ended before that."""
 
     embedded: int
-    active: bool
-    down: str | None = None
+    is_active: bool
+    stopped_by: str | None = None
 
 
-async def active(tx: Tx, *, agent_id: UUID) -> str | None:
+async def read_active_model(tx: Tx, *, agent_id: UUID) -> str | None:
     """The identity of the model by which the agent's memories are found; None as long as none has a vector."""
-    row = await SQL["get_active_model"].one(tx, agent_id=agent_id)
+    row = await SQL["get_active_model"].fetch_one(tx, agent_id=agent_id)
     return row["identity"] if row else None
 
 
@@ -42,50 +42,50 @@ async def reembed(
     *,
     agent_id: UUID,
     now: datetime,
-    most: int | None = None,
-    seen: Callable[[int], None] = lambda many: None,
-) -> Reembedded:
+    limit: int | None = None,
+    on_progress: Callable[[int], None] = lambda many: None,
+) -> ReembedResult:
     """Makes what vectors of this model are missing, at most so many, and lets it take over once none is.
 
     Until then the old model answers. A run that was killed is finished by another; vectors that are made stay.
     """
-    model, embedded = model_id(embedder.identity), 0
-    async with db.work(agent_id) as tx:
-        if await active(tx, agent_id=agent_id) in (None, embedder.identity):
-            return Reembedded(0, active=True)
-        await SQL["insert_model"].run(tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions)
-    while most is None or embedded < most:
-        size = BATCH if most is None else min(BATCH, most - embedded)
+    model, embedded = derive_model_id(embedder.identity), 0
+    async with db.transaction(agent_id) as tx:
+        if await read_active_model(tx, agent_id=agent_id) in (None, embedder.identity):
+            return ReembedResult(0, is_active=True)
+        await SQL["insert_model"].execute(tx, model_id=model, identity=embedder.identity, dimensions=embedder.dimensions)
+    while limit is None or embedded < limit:
+        size = BATCH if limit is None else min(BATCH, limit - embedded)
         try:
-            made = await _filled(db, embedder, agent_id=agent_id, size=size)
+            made = await _embed_batch(db, embedder, agent_id=agent_id, size=size)
         except ProviderError as error:
-            return Reembedded(embedded, active=False, down=error.what)
-        if not made and await _flipped(db, model, agent_id=agent_id, now=now):
-            return Reembedded(embedded, active=True)
+            return ReembedResult(embedded, is_active=False, stopped_by=error.what)
+        if not made and await _switch_model(db, model, agent_id=agent_id, now=now):
+            return ReembedResult(embedded, is_active=True)
         embedded += made
-        seen(made)
-    return Reembedded(embedded, active=False)
+        on_progress(made)
+    return ReembedResult(embedded, is_active=False)
 
 
-async def _filled(db: Database, embedder: "Embedder", *, agent_id: UUID, size: int) -> int:
+async def _embed_batch(db: Database, embedder: "Embedder", *, agent_id: UUID, size: int) -> int:
     """Reads, thinks, writes: no transaction is open while the model works."""
-    model = model_id(embedder.identity)
-    async with db.work(agent_id) as tx:
-        rows = await SQL["list_without_vector"].all(tx, agent_id=agent_id, model_id=model, max_rows=size)
+    model = derive_model_id(embedder.identity)
+    async with db.transaction(agent_id) as tx:
+        rows = await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=size)
     if not rows:
         return 0
     vectors = await embedder.embed([row["text"] for row in rows])
     ids = [row["memory_id"] for row in rows]
-    async with db.work(agent_id) as tx:
-        await _keep(tx, model, ids, vectors, agent_id=agent_id)
+    async with db.transaction(agent_id) as tx:
+        await _store_vectors(tx, model, ids, vectors, agent_id=agent_id)
     return len(rows)
 
 
-async def _keep(
+async def _store_vectors(
     tx: Tx, model: UUID, memory_ids: Sequence[UUID], vectors: "Sequence[Vector]", *, agent_id: UUID
 ) -> None:
-    await SQL["lock_memories"].run(tx, agent_id=agent_id, memory_ids=memory_ids)
-    await SQL["insert_embeddings"].run(
+    await SQL["lock_memories"].execute(tx, agent_id=agent_id, memory_ids=memory_ids)
+    await SQL["insert_embeddings"].execute(
         tx,
         agent_id=agent_id,
         model_id=model,
@@ -94,12 +94,12 @@ async def _keep(
     )
 
 
-async def _flipped(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
+async def _switch_model(db: Database, model: UUID, *, agent_id: UUID, now: datetime) -> bool:
     """Whether the model took over; not if something came in meanwhile that it has no vector of."""
-    async with db.work(agent_id) as tx:
-        await SQL["lock_active_model"].run(tx, agent_id=agent_id)
-        if await SQL["list_without_vector"].all(tx, agent_id=agent_id, model_id=model, max_rows=1):
+    async with db.transaction(agent_id) as tx:
+        await SQL["lock_active_model"].execute(tx, agent_id=agent_id)
+        if await SQL["list_without_vector"].fetch_all(tx, agent_id=agent_id, model_id=model, max_rows=1):
             return False
-        await SQL["switch_active_model"].run(tx, agent_id=agent_id, model_id=model, now=now)
-        await SQL["delete_inactive_embeddings"].run(tx, agent_id=agent_id)
+        await SQL["switch_active_model"].execute(tx, agent_id=agent_id, model_id=model, now=now)
+        await SQL["delete_inactive_embeddings"].execute(tx, agent_id=agent_id)
         return True

@@ -8,25 +8,25 @@ from asyncpg import Record
 from newton.db.pool import Tx
 from newton.db.queries import load
 from newton.memory.memory import Kind
-from newton.memory.spans import Span
+from newton.memory.spans import TimeRange
 
 # What is of the time at which it happened; when a fact was told, or a procedure learnt, says nothing of what it tells.
-DATED: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
+DATED_KINDS: frozenset[Kind] = frozenset({"exchange", "episode", "event", "decision"})
 
 SQL = load("newton.memory", "timely.sql")
 
 
-async def during(tx: Tx, times: Sequence[Span], spread: Mapping[str, object]) -> dict[UUID, Record]:
+async def find_in_range(tx: Tx, ranges: Sequence[TimeRange], search_arguments: Mapping[str, object]) -> dict[UUID, Record]:
     """The weightiest and then the latest of each kind that is wanted, as a search finds them; nothing is known of their
     words. `spread` says what is wanted as a search does."""
-    return {row[0]: row for row in await SQL["find_in_ranges"].all(tx, **spread, **_asked(times))}
+    return {row[0]: row for row in await SQL["find_in_ranges"].fetch_all(tx, **search_arguments, **_range_arguments(ranges))}
 
 
-async def of_times(tx: Tx, memory_ids: Sequence[UUID], times: Sequence[Span], *, agent_id: UUID) -> frozenset[UUID]:
+async def filter_in_range(tx: Tx, memory_ids: Sequence[UUID], ranges: Sequence[TimeRange], *, agent_id: UUID) -> frozenset[UUID]:
     """Those of these memories that are of any of the times."""
-    rows = await SQL["filter_by_ranges"].all(tx, agent_id=agent_id, memory_ids=memory_ids, **_asked(times))
+    rows = await SQL["filter_by_ranges"].fetch_all(tx, agent_id=agent_id, memory_ids=memory_ids, **_range_arguments(ranges))
     return frozenset(row[0] for row in rows)
 
 
-def _asked(times: Sequence[Span]) -> dict[str, object]:
-    return {"starts_at": [span.start for span in times], "ends_at": [span.end for span in times]}
+def _range_arguments(ranges: Sequence[TimeRange]) -> dict[str, object]:
+    return {"starts_at": [span.start for span in ranges], "ends_at": [span.end for span in ranges]}

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Literal, NamedTuple, Protocol, TypeAlias, runtime_checkable
 
 # "length": the ceiling of tokens cut it; "interrupted": the connection, the deadline or the endpoint did.
-Finish: TypeAlias = Literal["stop", "length", "interrupted"]
+FinishReason: TypeAlias = Literal["stop", "length", "interrupted"]
 
 
-class Call(NamedTuple):
+class ToolCall(NamedTuple):
     """What a model wants a tool to do: an id for it, the tool, and its arguments as JSON text."""
 
     id: str
@@ -16,7 +16,7 @@ class Call(NamedTuple):
     arguments: str
 
 
-class Tool(NamedTuple):
+class ToolDefinition(NamedTuple):
     """What a model may call: its name, and all that the chat protocol says of it (with `parameters` as JSON Schema)."""
 
     name: str
@@ -24,11 +24,11 @@ class Tool(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Manner:
+class RequestOptions:
     """How a model is to answer: which tools it may call, and what else was wished, as the chat protocol has it."""
 
-    tools: tuple[Tool, ...] = ()
-    wishes: Mapping[str, object] = field(default_factory=dict[str, object])
+    tools: tuple[ToolDefinition, ...] = ()
+    extra_body: Mapping[str, object] = field(default_factory=dict[str, object])
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,12 +38,12 @@ class ChatMessage:
 
     role: Literal["system", "user", "assistant", "tool"]
     text: str
-    calls: tuple[Call, ...] = ()
-    answers: str | None = None
-    past: bool = False
+    calls: tuple[ToolCall, ...] = ()
+    tool_call_id: str | None = None
+    is_history: bool = False
 
 
-def wire(message: ChatMessage) -> dict[str, object]:
+def to_openai_message(message: ChatMessage) -> dict[str, object]:
     """The message as the chat protocol of OpenAI has it."""
     plain: dict[str, object] = {"role": message.role, "content": message.text}
     if message.calls:
@@ -52,13 +52,13 @@ def wire(message: ChatMessage) -> dict[str, object]:
             {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
             for call in message.calls
         ]
-    if message.answers:
-        plain["tool_call_id"] = message.answers
+    if message.tool_call_id:
+        plain["tool_call_id"] = message.tool_call_id
     return plain
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Reply:
+class ChatReply:
     """A whole reply, the tools that it calls, why it ended and what it cost, in tokens.
 
     `estimated` when the endpoint reported no usage and it was counted here.
@@ -69,8 +69,8 @@ class Reply:
     input_tokens: int
     output_tokens: int
     estimated: bool = False
-    finish: Finish = "stop"
-    calls: tuple[Call, ...] = ()
+    finish: FinishReason = "stop"
+    calls: tuple[ToolCall, ...] = ()
 
 
 class ChatModel(Protocol):
@@ -79,7 +79,7 @@ class ChatModel(Protocol):
         """What it is called in the record of costs."""
         ...
 
-    def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | Reply]:
+    def stream(self, messages: Sequence[ChatMessage], *, max_tokens: int) -> AsyncIterator[str | ChatReply]:
         """Pieces of the reply as they come, and then the Reply, whose text is their sum.
 
         Raises ProviderError when no reply comes or it breaks off. Before that error too comes the Reply, as far as it
@@ -97,6 +97,6 @@ class ToolModel(Protocol):
         """As ChatModel says."""
         ...
 
-    def answer(self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: Manner) -> AsyncIterator[str | Reply]:
+    def answer(self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions) -> AsyncIterator[str | ChatReply]:
         """As ChatModel.stream, in that manner; the Reply holds what it calls. One that cannot call is asked without."""
         ...

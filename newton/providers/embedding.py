@@ -26,7 +26,7 @@ class Embedder(Protocol):
         ...
 
 
-def unit(rows: NDArray[np.floating]) -> list[Vector]:
+def normalize_rows(rows: NDArray[np.floating]) -> list[Vector]:
     """The rows scaled to length 1; a row of zeros stays one."""
     lengths = np.linalg.norm(rows, axis=1, keepdims=True)
     return list((rows / np.maximum(lengths, 1e-12)).astype(np.float32))

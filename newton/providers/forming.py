@@ -10,15 +10,15 @@ from pydantic import BaseModel
 
 from newton.providers.chat import ChatMessage
 
-Way = Literal["schema", "object", "words"]
-Place = tuple[str, str]  # an address and a model
+FormatMode = Literal["schema", "object", "words"]
+EndpointKey = tuple[str, str]  # an address and a model
 
-WAYS: tuple[Way, ...] = get_args(Way)
+FORMAT_MODES: tuple[FormatMode, ...] = get_args(FormatMode)
 # What servers answer to a way that they do not know. With 404 and 500 it may also be that nothing works.
-REFUSALS = frozenset({400, 404, 422, 500, 501})
-ASKED = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
-MOST_DEPTH = 12
-_SHAPES = {
+REFUSAL_STATUSES = frozenset({400, 404, 422, 500, 501})
+SCHEMA_INSTRUCTION = "\n\nAnswer with one JSON object that looks like this, and nothing else:\n"
+MAX_DEPTH = 12
+_TYPE_EXAMPLES = {
     "string": '"..."',
     "boolean": "true or false",
     "integer": "a whole number",
@@ -27,61 +27,61 @@ _SHAPES = {
     "object": "{...}",
 }
 
-_learnt: dict[Place, Way] = {}
-_away: set[Place] = set()
+_known_modes: dict[EndpointKey, FormatMode] = {}
+_unavailable: set[EndpointKey] = set()
 
 
-def ways(place: Place) -> tuple[Way, ...]:
+def modes_to_try(endpoint: EndpointKey) -> tuple[FormatMode, ...]:
     """The ways to try there, the strictest first: from the one on that was understood before, or words alone where
     nothing was answered the last time."""
-    return ("words",) if place in _away else WAYS[WAYS.index(_learnt.get(place, "schema")) :]
+    return ("words",) if endpoint in _unavailable else FORMAT_MODES[FORMAT_MODES.index(_known_modes.get(endpoint, "schema")) :]
 
 
-def understood(place: Place, way: Way) -> None:
+def record_success(endpoint: EndpointKey, mode: FormatMode) -> None:
     """It began to answer what it was asked in that way. After an outage all ways are open again."""
-    if place in _away:
-        _away.discard(place)
-        _learnt.pop(place, None)
+    if endpoint in _unavailable:
+        _unavailable.discard(endpoint)
+        _known_modes.pop(endpoint, None)
     else:
-        _learnt[place] = way
+        _known_modes[endpoint] = mode
 
 
-def unanswered(place: Place) -> None:
+def record_outage(endpoint: EndpointKey) -> None:
     """It answered in no way, so the form is not what it lacks: until it answers, it is asked in one way only."""
-    _away.add(place)
+    _unavailable.add(endpoint)
 
 
-def response_format(form: type[BaseModel], way: Way) -> ResponseFormat | None:
+def build_response_format(output_type: type[BaseModel], mode: FormatMode) -> ResponseFormat | None:
     """What the request says of the form; None in words."""
-    if way == "schema":
-        schema = form.model_json_schema()
-        return {"type": "json_schema", "json_schema": {"name": form.__name__.lower(), "schema": schema}}
-    return {"type": "json_object"} if way == "object" else None
+    if mode == "schema":
+        schema = output_type.model_json_schema()
+        return {"type": "json_schema", "json_schema": {"name": output_type.__name__.lower(), "schema": schema}}
+    return {"type": "json_object"} if mode == "object" else None
 
 
-def worded(messages: Sequence[ChatMessage], form: type[BaseModel], way: Way) -> list[ChatMessage]:
+def add_schema_to_prompt(messages: Sequence[ChatMessage], output_type: type[BaseModel], mode: FormatMode) -> list[ChatMessage]:
     """The messages, the last with the form in words where the request cannot carry it."""
-    if way == "schema":
+    if mode == "schema":
         return list(messages)
-    schema = form.model_json_schema()
-    shape = _shape(schema, schema.get("$defs", {}), depth=MOST_DEPTH)
-    return [*messages[:-1], replace(messages[-1], text=messages[-1].text + ASKED + shape)]
+    schema = output_type.model_json_schema()
+    shape = _render_example(schema, schema.get("$defs", {}), depth=MAX_DEPTH)
+    return [*messages[:-1], replace(messages[-1], text=messages[-1].text + SCHEMA_INSTRUCTION + shape)]
 
 
-def _shape(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
+def _render_example(schema: Mapping[str, Any], defs: Mapping[str, Any], *, depth: int) -> str:
     """How JSON of a schema looks. Small models fill what looks like the answer, but give a schema back as it is."""
     if depth == 0:
         return "..."
     if "$ref" in schema:
-        return _shape(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
+        return _render_example(defs[schema["$ref"].rsplit("/", 1)[-1]], defs, depth=depth - 1)
     if several := schema.get("anyOf") or schema.get("enum"):
         return " or ".join(
-            _shape(one, defs, depth=depth) if "anyOf" in schema else json.dumps(one, ensure_ascii=False)
+            _render_example(one, defs, depth=depth) if "anyOf" in schema else json.dumps(one, ensure_ascii=False)
             for one in several
         )
     if "properties" in schema:
         fields = schema["properties"].items()
-        return "{" + ", ".join(f'"{name}": {_shape(one, defs, depth=depth - 1)}' for name, one in fields) + "}"
+        return "{" + ", ".join(f'"{name}": {_render_example(one, defs, depth=depth - 1)}' for name, one in fields) + "}"
     if "items" in schema:
-        return f"[{_shape(schema['items'], defs, depth=depth - 1)}, ...]"
-    return _SHAPES.get(schema.get("type", ""), json.dumps(schema.get("const", "...")))
+        return f"[{_render_example(schema['items'], defs, depth=depth - 1)}, ...]"
+    return _TYPE_EXAMPLES.get(schema.get("type", ""), json.dumps(schema.get("const", "...")))

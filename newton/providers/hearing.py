@@ -7,101 +7,101 @@ from pydantic import BaseModel, ConfigDict
 
 from newton.ids import new_id
 from newton.providers import tokens
-from newton.providers.chat import Call, ChatMessage, Finish, Reply
+from newton.providers.chat import ToolCall, ChatMessage, FinishReason, ChatReply
 
-FINISHES: dict[str, Finish] = {"length": "length", "content_filter": "interrupted"}
+FINISH_REASONS: dict[str, FinishReason] = {"length": "length", "content_filter": "interrupted"}
 # What is read of a reply at most: a token is seldom a word of more letters, and an endpoint may not keep to what it was
 # asked.
-LETTERS_PER_TOKEN, LEAST_LETTERS = 32, 4_096
-MOST_CALLS = 64
+MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT = 32, 4_096
+MAX_CALLS = 64
 
 
-class Received(BaseModel):
+class LenientModel(BaseModel):
     """What is used of an answer; servers leave out or add the rest as they like."""
 
     model_config = ConfigDict(frozen=True, from_attributes=True)
 
 
-class _Function(Received):
+class _FunctionDelta(LenientModel):
     name: str | None = None
     arguments: str | None = None
 
 
-class _Part(Received):
+class _ToolCallDelta(LenientModel):
     index: int | None = None
     id: str | None = None
-    function: _Function | None = None
+    function: _FunctionDelta | None = None
 
 
-class _Delta(Received):
+class _Delta(LenientModel):
     content: str | None = None
-    tool_calls: list[_Part] | None = None
+    tool_calls: list[_ToolCallDelta] | None = None
 
 
-class _Choice(Received):
+class _Choice(LenientModel):
     delta: _Delta | None = None
     finish_reason: str | None = None
 
 
-class _Usage(Received):
+class _Usage(LenientModel):
     prompt_tokens: int | None = None
     completion_tokens: int | None = None
 
 
-class _Chunk(Received):
+class _Chunk(LenientModel):
     choices: list[_Choice] | None = None
     usage: _Usage | None = None
 
 
 @dataclass(slots=True)
-class _Calling:
+class _PartialCall:
     id: str
     name: str = ""
     arguments: str = ""
 
 
 @dataclass(slots=True)
-class Heard:
+class StreamAccumulator:
     """A reply as far as it has come, what it was asked with, and how many tokens it may have."""
 
-    asked: Sequence[ChatMessage]
-    most: int
+    messages: Sequence[ChatMessage]
+    max_tokens: int
     pieces: list[str] = field(default_factory=list[str])
     usage: tuple[int, int] | None = None
-    finish: Finish | None = None
-    _calling: dict[int, _Calling] = field(default_factory=dict[int, _Calling])
-    _letters: int = 0
+    finish: FinishReason | None = None
+    _partial_calls: dict[int, _PartialCall] = field(default_factory=dict[int, _PartialCall])
+    _char_count: int = 0
 
     @property
-    def calls(self) -> tuple[Call, ...]:
+    def calls(self) -> tuple[ToolCall, ...]:
         """What it calls; each id once, and nothing of a call without a name."""
-        made: dict[str, Call] = {}
-        for one in self._calling.values():
+        made: dict[str, ToolCall] = {}
+        for one in self._partial_calls.values():
             known = one.id if one.id and one.id not in made else f"call_{new_id().hex}"
             if one.name:
-                made[known] = Call(known, one.name, one.arguments.strip() or "{}")
+                made[known] = ToolCall(known, one.name, one.arguments.strip() or "{}")
         return tuple(made.values())
 
     @property
-    def nothing(self) -> bool:
-        return not self.pieces and not self._calling
+    def is_empty(self) -> bool:
+        return not self.pieces and not self._partial_calls
 
-    def take(self, received: object) -> str | None:
+    def add_chunk(self, chunk_data: object) -> str | None:
         """The words of the chunk. Raises ValueError for what is no chunk, or is much more than was asked for."""
-        chunk = _Chunk.model_validate(received)
+        chunk = _Chunk.model_validate(chunk_data)
         if (usage := chunk.usage) and usage.prompt_tokens is not None and usage.completion_tokens is not None:
             self.usage = usage.prompt_tokens, usage.completion_tokens
         if not chunk.choices:
             # Usage without words is the last chunk, so the reply is whole even if no reason was given.
             self.finish = self.finish or ("stop" if chunk.usage else None)
             return None
-        return self._choice(chunk.choices[0])
+        return self._add_choice(chunk.choices[0])
 
-    def reply(self, *, model: str) -> Reply:
+    def to_reply(self, *, model: str) -> ChatReply:
         text, calls = "".join(self.pieces), self.calls
         said = text + "".join(call.name + call.arguments for call in calls)
-        spent = self.usage or (sum(tokens.count_many(m.text for m in self.asked)), tokens.count(said))
-        return Reply(
+        spent = self.usage or (sum(tokens.count_many(m.text for m in self.messages)), tokens.count(said))
+        return ChatReply(
             text=text,
             model=model,
             input_tokens=spent[0],
@@ -111,31 +111,31 @@ class Heard:
             calls=calls,
         )
 
-    def _choice(self, choice: _Choice) -> str | None:
+    def _add_choice(self, choice: _Choice) -> str | None:
         if choice.finish_reason:
-            self.finish = FINISHES.get(choice.finish_reason, "stop")
+            self.finish = FINISH_REASONS.get(choice.finish_reason, "stop")
         if choice.delta is None:
             return None
         piece = choice.delta.content
-        self._measure(len(piece or ""))
+        self._count_chars(len(piece or ""))
         for part in choice.delta.tool_calls or ():
-            self._part(part)
+            self._add_tool_call(part)
         if piece:
             self.pieces.append(piece)
         return piece
 
-    def _part(self, part: _Part) -> None:
+    def _add_tool_call(self, part: _ToolCallDelta) -> None:
         """Most servers number calls and send arguments in pieces; some send each whole, without a number."""
-        place = len(self._calling) if part.index is None else part.index
-        calling = self._calling.setdefault(place, _Calling(part.id or ""))
+        place = len(self._partial_calls) if part.index is None else part.index
+        calling = self._partial_calls.setdefault(place, _PartialCall(part.id or ""))
         if part.function:
             calling.name = calling.name or part.function.name or ""
             calling.arguments += part.function.arguments or ""
-            self._measure(len(part.function.arguments or ""))
-        if len(self._calling) > MOST_CALLS:
+            self._count_chars(len(part.function.arguments or ""))
+        if len(self._partial_calls) > MAX_CALLS:
             raise ValueError
 
-    def _measure(self, letters: int) -> None:
-        self._letters += letters
-        if self._letters > max(self.most * LETTERS_PER_TOKEN, LEAST_LETTERS):
+    def _count_chars(self, chars: int) -> None:
+        self._char_count += chars
+        if self._char_count > max(self.max_tokens * MAX_CHARS_PER_TOKEN, MIN_CHAR_LIMIT):
             raise ValueError

@@ -17,12 +17,12 @@ from tokenizers.pre_tokenizers import BertPreTokenizer
 from tokenizers.processors import TemplateProcessing
 
 from newton.errors import ConfigError, ProviderError
-from newton.providers.embedding import Vector, unit
+from newton.providers.embedding import Vector, normalize_rows
 from newton.providers.onnx import ort
 
 VOCABULARY = Path(__file__).parent / "data" / "minilm_vocab.txt"
-MOST_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen
-MOST_CHARACTERS = 4_000  # few texts of 256 pieces are longer, and the tokenizer reads every character it gets
+MAX_PIECES = 256  # what the model was trained to read; the rest of a longer text is not seen
+MAX_CHARS = 4_000  # few texts of 256 pieces are longer, and the tokenizer reads every character it gets
 
 PROVIDERS = {"cpu": "CPUExecutionProvider"}  # by device, what the runtime calls it
 
@@ -49,9 +49,9 @@ class MiniLM:
             raise ConfigError(
                 f"The local model does not run on {device!r}.", hint="Set EMBEDDINGS_DEVICE=cpu, or leave it out."
             )
-        path = verified(weights.model_path())
-        self._tokenizer = tokenizer()
-        self._session = ort.InferenceSession(str(path), _options(), providers=[PROVIDERS[device]])
+        path = verify_file(weights.model_path())
+        self._tokenizer = build_tokenizer()
+        self._session = ort.InferenceSession(str(path), _session_options(), providers=[PROVIDERS[device]])
         self._inputs = {given.name for given in self._session.get_inputs()}
         self._cores = threading.Semaphore(CORES)
 
@@ -61,22 +61,22 @@ class MiniLM:
     def embed_now(self, texts: Sequence[str]) -> list[Vector]:
         """The same, blocking. As many batches at once as there are cores, whoever asks for them: a question waits for a
         batch of much that is embedded, not for all of it."""
-        encoded = self._tokenizer.encode_batch([_readable(text) for text in texts])
-        pieces = [_truncated(e.ids) for e in encoded]
-        parts = list(batches([len(ids) for ids in pieces]))
+        encoded = self._tokenizer.encode_batch([_clean_text(text) for text in texts])
+        pieces = [_truncate(e.ids) for e in encoded]
+        parts = list(group_by_length([len(ids) for ids in pieces]))
         vectors: list[Vector] = [np.empty(0, dtype=np.float32)] * len(texts)
-        for batch, made in zip(parts, self._runs([[pieces[i] for i in batch] for batch in parts]), strict=True):
+        for batch, made in zip(parts, self._run_batches([[pieces[i] for i in batch] for batch in parts]), strict=True):
             for place, vector in zip(batch, made, strict=True):
                 vectors[place] = vector
         return vectors
 
-    def _runs(self, parts: Sequence[Sequence[Sequence[int]]]) -> list[list[Vector]]:
+    def _run_batches(self, parts: Sequence[Sequence[Sequence[int]]]) -> list[list[Vector]]:
         if len(parts) <= 1:
-            return [self._run(part) for part in parts]
+            return [self._run_batch(part) for part in parts]
         with ThreadPoolExecutor(CORES) as hands:
-            return list(hands.map(self._run, parts))
+            return list(hands.map(self._run_batch, parts))
 
-    def _run(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
+    def _run_batch(self, pieces: Sequence[Sequence[int]]) -> list[Vector]:
         longest = max(len(ids) for ids in pieces)
         ids = np.zeros((len(pieces), longest), dtype=np.int64)
         mask = np.zeros_like(ids)
@@ -86,10 +86,10 @@ class MiniLM:
         given = {"input_ids": ids, "attention_mask": mask, "token_type_ids": np.zeros_like(ids)}
         with self._cores:
             hidden = np.asarray(self._session.run(None, {k: v for k, v in given.items() if k in self._inputs})[0])
-        return unit((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
+        return normalize_rows((hidden * mask[:, :, None]).sum(axis=1) / mask.sum(axis=1, keepdims=True))
 
 
-def verified(path: Path) -> Path:
+def verify_file(path: Path) -> Path:
     """The file, if it is the one that `identity` names; reading all of it takes about 20 ms. Else ProviderError."""
     try:
         with path.open("rb") as file:
@@ -101,7 +101,7 @@ def verified(path: Path) -> Path:
     return path
 
 
-def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
+def group_by_length(lengths: Sequence[int]) -> Iterator[list[int]]:
     """The places of the texts, those of like length together."""
     batch: list[int] = []
     for place in sorted(range(len(lengths)), key=lambda i: lengths[i]):
@@ -113,18 +113,18 @@ def batches(lengths: Sequence[int]) -> Iterator[list[int]]:
         yield batch
 
 
-def _readable(text: str) -> str:
+def _clean_text(text: str) -> str:
     """What the tokenizer gets: the beginning of a long text, and no half of a surrogate pair, which it would refuse."""
-    beginning = text if len(text) <= MOST_CHARACTERS else " ".join(text.split())[:MOST_CHARACTERS]
+    beginning = text if len(text) <= MAX_CHARS else " ".join(text.split())[:MAX_CHARS]
     return beginning.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _truncated(pieces: list[int]) -> list[int]:
+def _truncate(pieces: list[int]) -> list[int]:
     """The closing mark stays."""
-    return pieces if len(pieces) <= MOST_PIECES else [*pieces[: MOST_PIECES - 1], pieces[-1]]
+    return pieces if len(pieces) <= MAX_PIECES else [*pieces[: MAX_PIECES - 1], pieces[-1]]
 
 
-def tokenizer() -> Tokenizer:
+def build_tokenizer() -> Tokenizer:
     """The model's word pieces. A mark such as [SEP] in a text is the plain text it is, so no text can forge one."""
     vocabulary = {line: i for i, line in enumerate(VOCABULARY.read_text(encoding="utf-8").splitlines())}
     made = Tokenizer(WordPiece(vocabulary, unk_token="[UNK]", max_input_chars_per_word=100))
@@ -135,7 +135,7 @@ def tokenizer() -> Tokenizer:
     return made
 
 
-def _options() -> ort.SessionOptions:
+def _session_options() -> ort.SessionOptions:
     options = ort.SessionOptions()
     # A batch on one core: a second makes a question no faster and costs a sixth more; of many batches each has its own.
     options.intra_op_num_threads = 1

@@ -9,8 +9,8 @@ import numpy as np
 from pydantic import BaseModel
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Reply
-from newton.providers.embedding import Vector, unit
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.embedding import Vector, normalize_rows
 
 _WORD = re.compile(r"\w+")
 _PIECE = re.compile(r"\S+\s*|\s+")
@@ -27,17 +27,17 @@ class HashEmbedder:
     dimensions = 256
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        return unit(np.stack([self._counts(text) for text in texts])) if texts else []
+        return normalize_rows(np.stack([self._counts(text) for text in texts])) if texts else []
 
     def _counts(self, text: str) -> Vector:
         row = np.zeros(self.dimensions, dtype=np.float32)
-        for gram, weight in _grams(text):
+        for gram, weight in _iter_grams(text):
             place = hashlib.blake2b(gram.encode("utf-8", "replace"), digest_size=4).digest()
             row[int.from_bytes(place) % self.dimensions] += weight
         return row
 
 
-def _grams(text: str) -> Iterator[tuple[str, float]]:
+def _iter_grams(text: str) -> Iterator[tuple[str, float]]:
     words = _WORD.findall(text.lower())
     yield from ((word, 1.0) for word in words)
     yield from ((" ".join(pair), _PAIR_WEIGHT) for pair in pairwise(words))
@@ -60,12 +60,12 @@ class ScriptedChat:
 
     def __init__(self, *lines: str) -> None:
         self._lines = list(lines)
-        self.heard: list[Sequence[ChatMessage]] = []
+        self.received: list[Sequence[ChatMessage]] = []
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
-        self.heard.append(messages)
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
+        self.received.append(messages)
         if not self._lines:
             raise ProviderError("The scripted model has nothing left to say.", hint="Give it more lines.")
         told = _PIECE.findall(self._lines.pop(0))
@@ -73,7 +73,7 @@ class ScriptedChat:
         for piece in pieces:
             yield piece
         text = "".join(pieces)
-        yield Reply(
+        yield ChatReply(
             text=text,
             model=self.name,
             input_tokens=sum(len(message.text.split()) for message in messages),

@@ -7,11 +7,11 @@ import numpy as np
 
 from newton.errors import ProviderError
 from newton.providers import tokens
-from newton.providers.embedding import Vector, unit
-from newton.providers.hearing import Received
-from newton.providers.openai_models import FAILURES, Endpoint, client
+from newton.providers.embedding import Vector, normalize_rows
+from newton.providers.hearing import LenientModel
+from newton.providers.openai_models import FAILURES, ModelEndpoint, make_client
 from newton.settings import Settings
-from newton.spans import leaf
+from newton.spans import detached_span
 
 # What OpenAI takes at most is 2,048 texts, 8,191 tokens a text and 300,000 tokens a request.
 EMBED_TEXTS = 256
@@ -19,12 +19,12 @@ EMBED_TEXT_TOKENS = 8_000
 EMBED_REQUEST_TOKENS = 250_000
 
 
-class _Row(Received):
+class _Row(LenientModel):
     index: int
     embedding: list[float]
 
 
-class _Rows(Received):
+class _Rows(LenientModel):
     data: list[_Row]
 
 
@@ -32,8 +32,8 @@ class OpenAIEmbedder:
     """An Embedder. Of a text of more than 8,000 tokens it sees the beginning."""
 
     def __init__(self, settings: Settings) -> None:
-        self._endpoint = Endpoint(
-            client=client(settings),
+        self._endpoint = ModelEndpoint(
+            client=make_client(settings),
             model=settings.embedding_model,
             setting="NEWTON_EMBEDDING_MODEL",
             seconds=settings.llm_timeout,
@@ -43,31 +43,31 @@ class OpenAIEmbedder:
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
         """As Embedder says, in requests of at most 256 texts, each with the whole deadline."""
-        requests = await asyncio.to_thread(lambda: list(_requests(texts)))
-        return [vector for request in requests for vector in await self._embedded(request)]
+        requests = await asyncio.to_thread(lambda: list(_batch_texts(texts)))
+        return [vector for request in requests for vector in await self._embed_batch(request)]
 
-    async def _embedded(self, texts: list[str]) -> list[Vector]:
+    async def _embed_batch(self, texts: list[str]) -> list[Vector]:
         deadline = self._endpoint.deadline()
         try:
-            with leaf("embeddings", model=self._endpoint.model, texts=len(texts)):
-                answer = await self._endpoint.tried(lambda: self._asked(texts), deadline=deadline)
+            with detached_span("embeddings", model=self._endpoint.model, texts=len(texts)):
+                answer = await self._endpoint.call(lambda: self._send_request(texts), deadline=deadline)
             rows = sorted(_Rows.model_validate(answer).data, key=lambda row: row.index)
         except FAILURES as error:
-            self._endpoint.note(error)
-            raise self._endpoint.explained(error) from None
-        self._endpoint.note(None)
-        self._check([len(row.embedding) for row in rows], texts=len(texts))
+            self._endpoint.record_result(error)
+            raise self._endpoint.to_provider_error(error) from None
+        self._endpoint.record_result(None)
+        self._check_dimensions([len(row.embedding) for row in rows], texts=len(texts))
         vectors = np.array([row.embedding for row in rows], dtype=np.float64)
         if not np.isfinite(vectors).all():
-            raise self._endpoint.explained(ValueError())
-        return unit(vectors)
+            raise self._endpoint.to_provider_error(ValueError())
+        return normalize_rows(vectors)
 
-    async def _asked(self, texts: list[str]) -> object:
+    async def _send_request(self, texts: list[str]) -> object:
         return await self._endpoint.client.embeddings.create(
             model=self._endpoint.model, input=texts, dimensions=self.dimensions, encoding_format="float"
         )
 
-    def _check(self, lengths: Sequence[int], *, texts: int) -> None:
+    def _check_dimensions(self, lengths: Sequence[int], *, texts: int) -> None:
         if len(lengths) != texts:
             what = f"The embedding model {self._endpoint.model} gave {len(lengths)} vectors for {texts} texts."
             raise ProviderError(what, hint="Ask again, or set NEWTON_EMBEDDING_MODEL to another.")
@@ -77,12 +77,12 @@ class OpenAIEmbedder:
             raise ProviderError(what, hint=hint)
 
 
-def _requests(texts: Sequence[str]) -> Iterator[list[str]]:
+def _batch_texts(texts: Sequence[str]) -> Iterator[list[str]]:
     """The texts in order, in portions that the endpoint takes. It refuses an empty text, so that becomes a space."""
     request: list[str] = []
     used = 0
     for text in texts:
-        readable = tokens.clip(text, most=EMBED_TEXT_TOKENS) or " "
+        readable = tokens.truncate(text, max_tokens=EMBED_TEXT_TOKENS) or " "
         cost = tokens.count(readable)
         if request and (len(request) == EMBED_TEXTS or used + cost > EMBED_REQUEST_TOKENS):
             yield request

@@ -15,33 +15,33 @@ from openai.types.chat.completion_create_params import ResponseFormat
 from openai.types.shared_params import FunctionDefinition
 from pydantic import BaseModel
 
-from newton.errors import ProviderError, WindowError
+from newton.errors import ProviderError, ContextWindowError
 from newton.providers import forming
-from newton.providers.breaker import Breaker, breaker_of
-from newton.providers.chat import ChatMessage, Manner, Reply, wire
-from newton.providers.hearing import Heard
+from newton.providers.breaker import CircuitBreaker, get_breaker
+from newton.providers.chat import ChatMessage, RequestOptions, ChatReply, to_openai_message
+from newton.providers.hearing import StreamAccumulator
 from newton.settings import Settings
-from newton.spans import leaf
+from newton.spans import detached_span
 
-OPENAI = "https://api.openai.com/v1"
+DEFAULT_BASE_URL = "https://api.openai.com/v1"
 CONNECT_SECONDS = 5.0
 NO_KEY = "none"  # for a server that needs none
-SHORT_WAIT = 0.5  # seconds before the second try when the endpoint does not say how long
+DEFAULT_RETRY_SECONDS = 0.5  # seconds before the second try when the endpoint does not say how long
 
 T = TypeVar("T")
 
-_PASSING = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
+_RETRYABLE = (openai.APIConnectionError, openai.RateLimitError, openai.InternalServerError)
 FAILURES = (openai.OpenAIError, TimeoutError, ValueError)  # ValueError: what came is not what the protocol says
-_AWAY = (*_PASSING, TimeoutError, ValueError)  # what speaks for an outage; a refusal is an answer
+_OUTAGES = (*_RETRYABLE, TimeoutError, ValueError)  # what speaks for an outage; a refusal is an answer
 # What servers say that cannot be given tools.
-_TOOLLESS = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
-_PLAIN = Manner()
+_NO_TOOLS_PATTERN = re.compile(r"\btools?\b|tool_choice|jinja|function", re.IGNORECASE)
+_NO_OPTIONS = RequestOptions()
 
 _without_tools: set[tuple[str, str]] = set()  # addresses with models, as far as this process has learnt
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Endpoint:
+class ModelEndpoint:
     """One model behind one address. `setting` names the model's setting; `seconds` are for a whole call."""
 
     client: openai.AsyncOpenAI
@@ -54,60 +54,60 @@ class Endpoint:
         return str(self.client.base_url).rstrip("/")
 
     @property
-    def breaker(self) -> Breaker:
-        return breaker_of(self.address, self.model)
+    def breaker(self) -> CircuitBreaker:
+        return get_breaker(self.address, self.model)
 
     def deadline(self) -> float:
         """By the event loop's clock. Raises ProviderError for an endpoint that is left alone."""
         now = asyncio.get_running_loop().time()
-        if not self.breaker.admits(now):
+        if not self.breaker.allow_call(now):
             raise ProviderError(
                 f"{self.address} has failed several times, and is left alone for some seconds.",
                 hint="It is tried again by itself; see that it runs.",
             )
         return now + self.seconds
 
-    def note(self, error: Exception | None) -> None:
+    def record_result(self, error: Exception | None) -> None:
         """What came of a try."""
-        self.breaker.note(asyncio.get_running_loop().time(), failed=_away(error))
+        self.breaker.record_result(asyncio.get_running_loop().time(), failed=_is_outage(error))
 
-    async def tried(self, ask: Callable[[], Awaitable[T]], *, deadline: float, again: bool = True) -> T:
+    async def call(self, send: Callable[[], Awaitable[T]], *, deadline: float, allow_retry: bool = True) -> T:
         """As `tried`, within the budget of second tries."""
 
         def may() -> bool:
-            return again and self.breaker.again()
+            return allow_retry and self.breaker.allow_retry()
 
-        return await tried(ask, deadline=deadline, again=may, failed=self.note)
+        return await call_with_retry(send, deadline=deadline, allow_retry=may, on_retry=self.record_result)
 
-    def explained(self, error: Exception) -> ProviderError:
+    def to_provider_error(self, error: Exception) -> ProviderError:
         """The failure in words that help, with the first line of what a busy or broken endpoint says, without keys."""
-        if _overflows(error):
-            return WindowError(
+        if _is_window_overflow(error):
+            return ContextWindowError(
                 f"The prompt is longer than {self.model} reads.", hint="Set NEWTON_WINDOW_TOKENS to its window."
             )
         words = {"where": self.address, "model": self.model, "setting": self.setting}
         for kinds, what, hint in _EXPLANATIONS:
             if isinstance(error, kinds):
                 status = str(error.status_code) if isinstance(error, openai.APIStatusError) else ""
-                said = _said(error, key=self.client.api_key)
+                said = _server_message(error, key=self.client.api_key)
                 said += "." if said and said[-1] not in ".!?…" else ""
                 return ProviderError(what.format(**words, status=status) + said, hint=hint.format(**words))
         return ProviderError(f"{self.address} answered what is no valid reply.", hint="Check OPENAI_BASE_URL.")
 
 
-def client(settings: Settings) -> openai.AsyncOpenAI:
+def make_client(settings: Settings) -> openai.AsyncOpenAI:
     """The connection. The protocol wants a key, though a local server needs none."""
     key = settings.openai_api_key.get_secret_value() if settings.openai_api_key else NO_KEY
     timeout = openai.Timeout(settings.llm_timeout, connect=min(CONNECT_SECONDS, settings.llm_timeout))
-    return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or OPENAI, max_retries=0, timeout=timeout)
+    return openai.AsyncOpenAI(api_key=key, base_url=settings.openai_base_url or DEFAULT_BASE_URL, max_retries=0, timeout=timeout)
 
 
-async def tried(
-    ask: Callable[[], Awaitable[T]],
+async def call_with_retry(
+    send: Callable[[], Awaitable[T]],
     *,
     deadline: float,
-    again: Callable[[], bool] = lambda: True,
-    failed: Callable[[Exception], None] = lambda error: None,
+    allow_retry: Callable[[], bool] = lambda: True,
+    on_retry: Callable[[Exception], None] = lambda error: None,
 ) -> T:
     """The answer; asked once more when the endpoint was away or busy and the wait it wants ends before the deadline,
     if it may be asked `again`; then `failed` is told of the first try.
@@ -116,33 +116,33 @@ async def tried(
     """
     async with asyncio.timeout_at(deadline):
         try:
-            return await ask()
-        except _PASSING as error:
-            wait = wait_asked(error)
-            if asyncio.get_running_loop().time() + wait >= deadline or not again():
+            return await send()
+        except _RETRYABLE as error:
+            wait = retry_delay(error)
+            if asyncio.get_running_loop().time() + wait >= deadline or not allow_retry():
                 raise
-            failed(error)
+            on_retry(error)
             await asyncio.sleep(wait)
-        return await ask()
+        return await send()
 
 
-def _away(error: Exception | None) -> bool:
+def _is_outage(error: Exception | None) -> bool:
     """Whether an outage is behind it; an endpoint that refuses is there."""
-    refused = isinstance(error, openai.APIStatusError) and not isinstance(error, _PASSING)
-    return error is not None and not refused and isinstance(error, (openai.APIError, *_AWAY))
+    refused = isinstance(error, openai.APIStatusError) and not isinstance(error, _RETRYABLE)
+    return error is not None and not refused and isinstance(error, (openai.APIError, *_OUTAGES))
 
 
-def wait_asked(error: openai.OpenAIError) -> float:
+def retry_delay(error: openai.OpenAIError) -> float:
     """Seconds to wait before the next try: what the endpoint asked for, as a number or a date, or a short while."""
     if not isinstance(error, openai.APIStatusError):
-        return SHORT_WAIT
+        return DEFAULT_RETRY_SECONDS
     headers = error.response.headers
     asked = headers.get("retry-after", "")
     try:
         wait = float(asked)
     except ValueError:
         wait = _seconds_between(headers.get("date", ""), asked)
-    return wait if wait >= 0 else SHORT_WAIT
+    return wait if wait >= 0 else DEFAULT_RETRY_SECONDS
 
 
 def _seconds_between(said: str, asked: str) -> float:
@@ -153,22 +153,22 @@ def _seconds_between(said: str, asked: str) -> float:
         return -1
 
 
-def _overflows(error: Exception) -> bool:
+def _is_window_overflow(error: Exception) -> bool:
     """Whether the endpoint says that the prompt does not fit the model's window; servers say it in their own ways."""
     if not isinstance(error, openai.BadRequestError):
         return False
     if error.code == "context_length_exceeded":
         return True
-    return _TOO_LONG.search(error.message) is not None
+    return _OVERFLOW_PATTERN.search(error.message) is not None
 
 
-_TOO_LONG = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
+_OVERFLOW_PATTERN = re.compile(r"context (?:length|size|window)|too (?:long|many tokens)|exceeds? the", re.IGNORECASE)
 
 
-def _said(error: Exception, *, key: str) -> str:
+def _server_message(error: Exception, *, key: str) -> str:
     """What the endpoint says of its failure, as a sentence to follow ours; nothing where a key or a model was wrong,
     for it quotes them then, and nothing from a brace on, where it quotes what was sent."""
-    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING):
+    if not isinstance(error, openai.APIStatusError) or isinstance(error, _QUOTING_ERRORS):
         return ""
     body = cast("object", error.body)
     told = cast("dict[str, object]", body).get("message") if isinstance(body, dict) else body
@@ -177,18 +177,18 @@ def _said(error: Exception, *, key: str) -> str:
     told = told if key == NO_KEY else told.replace(key, "[key]")
     line = next((one for one in told.splitlines() if one.strip()), "").partition("{")[0]
     plain = " ".join("".join(c if c.isprintable() else " " for c in line).split())
-    safe = _KEYS.sub(_hidden, plain)
-    return f" It says: {safe if len(safe) <= MOST_SAID else safe[: MOST_SAID - 2] + ' …'}" if safe else ""
+    safe = _KEY_PATTERN.sub(_redact, plain)
+    return f" It says: {safe if len(safe) <= MAX_MESSAGE_CHARS else safe[: MAX_MESSAGE_CHARS - 2] + ' …'}" if safe else ""
 
 
-def _hidden(found: re.Match[str]) -> str:
+def _redact(found: re.Match[str]) -> str:
     """A word that may be a key, or a part of one; a long word without a digit is none."""
     return "[key]" if found[1] is None or any(map(str.isdigit, found[1])) else found[0]
 
 
-MOST_SAID = 200  # characters
-_QUOTING = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
-_KEYS = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
+MAX_MESSAGE_CHARS = 200  # characters
+_QUOTING_ERRORS = (openai.AuthenticationError, openai.PermissionDeniedError, openai.NotFoundError)
+_KEY_PATTERN = re.compile(r"(?i:\bbearer\s+\S+)|\bsk-\S+|(?<=://)[^\s/@]+(?=@)|([\w+=~*-]{20,})")
 
 
 class OpenAIChat:
@@ -196,132 +196,132 @@ class OpenAIChat:
 
     def __init__(self, settings: Settings) -> None:
         self.name = settings.openai_model
-        self._endpoint = Endpoint(
-            client=client(settings),
+        self._endpoint = ModelEndpoint(
+            client=make_client(settings),
             model=settings.openai_model,
             setting="OPENAI_MODEL",
             seconds=settings.llm_timeout,
         )
 
     async def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
         """As ChatModel and FormModel say. The deadline of `llm_timeout` seconds is for the whole reply."""
-        deadline, heard = self._endpoint.deadline(), Heard(messages, max_tokens)
-        if form is None:
-            begin = self._endpoint.tried(lambda: self._begun(messages, max_tokens), deadline=deadline)
+        deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
+        if schema is None:
+            begin = self._endpoint.call(lambda: self._start_completion(messages, max_tokens), deadline=deadline)
         else:
-            begin = self._formed(heard, max_tokens, form, deadline)
-        async with aclosing(self._replied(heard, begin, deadline)) as pieces:
+            begin = self._start_structured(heard, max_tokens, schema, deadline)
+        async with aclosing(self._stream_reply(heard, begin, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
 
     async def answer(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: Manner
-    ) -> AsyncIterator[str | Reply]:
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, options: RequestOptions
+    ) -> AsyncIterator[str | ChatReply]:
         """As ToolModel says."""
-        deadline, heard = self._endpoint.deadline(), Heard(messages, max_tokens)
-        begin = self._mannered(heard, max_tokens, manner, deadline)
-        async with aclosing(self._replied(heard, begin, deadline)) as pieces:
+        deadline, heard = self._endpoint.deadline(), StreamAccumulator(messages, max_tokens)
+        begin = self._start_with_options(heard, max_tokens, options, deadline)
+        async with aclosing(self._stream_reply(heard, begin, deadline)) as pieces:
             async for piece in pieces:
                 yield piece
 
-    async def _replied(
-        self, heard: Heard, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
-    ) -> AsyncGenerator[str | Reply]:
-        with leaf("chat", model=self._endpoint.model) as noting:
-            async with aclosing(self._pieces(heard, begin, deadline)) as pieces:
+    async def _stream_reply(
+        self, accumulator: StreamAccumulator, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+    ) -> AsyncGenerator[str | ChatReply]:
+        with detached_span("chat", model=self._endpoint.model) as noting:
+            async with aclosing(self._stream_pieces(accumulator, begin, deadline)) as pieces:
                 async for piece in pieces:
-                    if isinstance(piece, Reply):
-                        noting.note(
+                    if isinstance(piece, ChatReply):
+                        noting.set_attributes(
                             finish=piece.finish, input_tokens=piece.input_tokens, output_tokens=piece.output_tokens
                         )
                     yield piece
 
-    async def _pieces(
-        self, heard: Heard, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
-    ) -> AsyncGenerator[str | Reply]:
+    async def _stream_pieces(
+        self, accumulator: StreamAccumulator, begin: Awaitable[openai.AsyncStream[ChatCompletionChunk]], deadline: float
+    ) -> AsyncGenerator[str | ChatReply]:
         failure: Exception | None = None
         try:
             async with aclosing(_chunks(begin, deadline)) as chunks:
                 async for chunk in chunks:
-                    if piece := heard.take(chunk):
+                    if piece := accumulator.add_chunk(chunk):
                         yield piece
         except FAILURES as error:
             failure = error
-        reply = heard.reply(model=self._endpoint.model)
-        broken = heard.nothing or reply.finish == "interrupted"
-        self._endpoint.note(failure or (ValueError() if broken else None))
-        if not heard.nothing or not reply.estimated:
+        reply = accumulator.to_reply(model=self._endpoint.model)
+        broken = accumulator.is_empty or reply.finish == "interrupted"
+        self._endpoint.record_result(failure or (ValueError() if broken else None))
+        if not accumulator.is_empty or not reply.estimated:
             yield reply
         if broken:
-            raise self._endpoint.explained(failure) if failure else self._unsaid(reply)
+            raise self._endpoint.to_provider_error(failure) if failure else self._incomplete_reply_error(reply)
 
-    async def _mannered(
-        self, heard: Heard, max_tokens: int, manner: Manner, deadline: float
+    async def _start_with_options(
+        self, accumulator: StreamAccumulator, max_tokens: int, options: RequestOptions, deadline: float
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         """The reply to a request with tools, or without them where the model cannot be given any."""
         place = self._endpoint.address, self._endpoint.model
 
-        def asking(given: Manner) -> Callable[[], Awaitable[openai.AsyncStream[ChatCompletionChunk]]]:
-            return lambda: self._begun(heard.asked, max_tokens, manner=given)
+        def asking(given: RequestOptions) -> Callable[[], Awaitable[openai.AsyncStream[ChatCompletionChunk]]]:
+            return lambda: self._start_completion(accumulator.messages, max_tokens, options=given)
 
-        plain = Manner(wishes={name: one for name, one in manner.wishes.items() if not name.startswith("tool_")})
-        if not manner.tools or place in _without_tools:
-            return await self._endpoint.tried(asking(plain), deadline=deadline)
+        plain = RequestOptions(extra_body={name: one for name, one in options.extra_body.items() if not name.startswith("tool_")})
+        if not options.tools or place in _without_tools:
+            return await self._endpoint.call(asking(plain), deadline=deadline)
         try:
-            return await self._endpoint.tried(asking(manner), deadline=deadline)
+            return await self._endpoint.call(asking(options), deadline=deadline)
         except openai.APIStatusError as error:
-            if error.status_code not in forming.REFUSALS or _overflows(error) or not _TOOLLESS.search(error.message):
+            if error.status_code not in forming.REFUSAL_STATUSES or _is_window_overflow(error) or not _NO_TOOLS_PATTERN.search(error.message):
                 raise
-        begun = await self._endpoint.tried(asking(plain), deadline=deadline)
+        begun = await self._endpoint.call(asking(plain), deadline=deadline)
         _without_tools.add(place)
         return begun
 
-    async def _formed(
-        self, heard: Heard, max_tokens: int, form: type[BaseModel], deadline: float
+    async def _start_structured(
+        self, accumulator: StreamAccumulator, max_tokens: int, schema: type[BaseModel], deadline: float
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         """The reply to a request for a form, made plainer as long as the endpoint refuses it. When it refuses all of
         them, the first refusal counts, and the next request is a plain one alone: an outage is not asked thrice."""
-        place, messages = (self._endpoint.address, self._endpoint.model), heard.asked
+        place, messages = (self._endpoint.address, self._endpoint.model), accumulator.messages
         refused: openai.APIStatusError | None = None
-        for way in forming.ways(place):
-            heard.asked = forming.worded(messages, form, way)
-            ask = partial(self._begun, heard.asked, max_tokens, forming.response_format(form, way))
+        for way in forming.modes_to_try(place):
+            accumulator.messages = forming.add_schema_to_prompt(messages, schema, way)
+            ask = partial(self._start_completion, accumulator.messages, max_tokens, forming.build_response_format(schema, way))
             try:
-                begun = await self._endpoint.tried(ask, deadline=deadline, again=refused is None)
+                begun = await self._endpoint.call(ask, deadline=deadline, allow_retry=refused is None)
             except openai.APIStatusError as error:
-                if error.status_code not in forming.REFUSALS or _overflows(error):
+                if error.status_code not in forming.REFUSAL_STATUSES or _is_window_overflow(error):
                     raise
                 refused = refused or error
             else:
-                forming.understood(place, way)
+                forming.record_success(place, way)
                 return begun
         assert refused, "there is a way at least"
-        forming.unanswered(place)
+        forming.record_outage(place)
         raise refused
 
-    async def _begun(
+    async def _start_completion(
         self,
         messages: Sequence[ChatMessage],
         max_tokens: int,
         response_format: ResponseFormat | None = None,
         *,
-        manner: Manner = _PLAIN,
+        options: RequestOptions = _NO_OPTIONS,
     ) -> openai.AsyncStream[ChatCompletionChunk]:
         return await self._endpoint.client.chat.completions.create(
             model=self._endpoint.model,
-            messages=cast("list[ChatCompletionMessageParam]", [wire(message) for message in messages]),
+            messages=cast("list[ChatCompletionMessageParam]", [to_openai_message(message) for message in messages]),
             max_tokens=max_tokens,
             stream=True,
             stream_options={"include_usage": True},
             response_format=response_format or openai.omit,
-            tools=[{"type": "function", "function": cast("FunctionDefinition", one.function)} for one in manner.tools]
+            tools=[{"type": "function", "function": cast("FunctionDefinition", one.function)} for one in options.tools]
             or openai.omit,
-            extra_body=dict(manner.wishes) or None,
+            extra_body=dict(options.extra_body) or None,
         )
 
-    def _unsaid(self, reply: Reply) -> ProviderError:
+    def _incomplete_reply_error(self, reply: ChatReply) -> ProviderError:
         """Why a reply that came without an error cannot stand."""
         if reply.text:
             return ProviderError(f"{self._endpoint.address} broke its reply off.", hint="Ask again.")

@@ -10,20 +10,20 @@ from urllib.parse import urlsplit
 import httpx2
 from pydantic import BaseModel, BeforeValidator, ConfigDict, ValidationError
 
-from newton.clock import stopwatch
+from newton.clock import monotonic_ms
 from newton.errors import ProviderError
 
-MOST_BYTES = 1_000_000  # of an answer
-MOST_EXCERPTS = 3
-MOST_CHARACTERS = 400  # of an excerpt: the first sentences
-MOST_TITLE, MOST_ADDRESS = 120, 300
-MOST_QUERY = 200
-OK = 200
-A_MINUTE, MOST_A_MINUTE = 60_000.0, 13  # milliseconds; searches
-FRESH, MOST_KNOWN = 120_000.0, 64  # so long the same query has the same answer; so many are known
+MAX_BYTES = 1_000_000  # of an answer
+MAX_RESULTS = 3
+MAX_TEXT_CHARS = 400  # of an excerpt: the first sentences
+MAX_TITLE_CHARS, MAX_URL_CHARS = 120, 300
+MAX_QUERY_CHARS = 200
+HTTP_OK = 200
+WINDOW_MS, MAX_SEARCHES_PER_WINDOW = 60_000.0, 13  # milliseconds; searches
+CACHE_TTL_MS, MAX_CACHED = 120_000.0, 64  # so long the same query has the same answer; so many are known
 
 
-class Excerpt(NamedTuple):
+class WebResult(NamedTuple):
     """What one page says. `published` is as the search gives it, or empty."""
 
     title: str
@@ -32,14 +32,14 @@ class Excerpt(NamedTuple):
     published: str
 
 
-def _plain(given: object) -> str:
-    return " ".join(given.split()) if isinstance(given, str) else ""
+def _to_plain_text(value: object) -> str:
+    return " ".join(value.split()) if isinstance(value, str) else ""
 
 
-Plain = Annotated[str, BeforeValidator(_plain)]
+Plain = Annotated[str, BeforeValidator(_to_plain_text)]
 
 
-class _Result(BaseModel):
+class _RawResult(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
     title: Plain = ""
@@ -48,10 +48,10 @@ class _Result(BaseModel):
     publishedDate: Plain = ""  # noqa: N815 (their name)
 
 
-class _Results(BaseModel):
+class _RawResults(BaseModel):
     model_config = ConfigDict(frozen=True, extra="ignore")
 
-    results: tuple[_Result, ...] = ()
+    results: tuple[_RawResult, ...] = ()
 
 
 class WebSearch:
@@ -60,79 +60,79 @@ class WebSearch:
     `ticks` is a clock of milliseconds that never jumps.
     """
 
-    def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = stopwatch) -> None:
+    def __init__(self, address: str, *, seconds: float, ticks: Callable[[], float] = monotonic_ms) -> None:
         self._address, self._seconds, self._ticks = f"{address.rstrip('/')}/search", seconds, ticks
         # made once, for it takes a tenth of a second
         self._tls = ssl.create_default_context() if address.startswith("https:") else False
-        self._asked = deque[float]()
-        self._known = OrderedDict[str, tuple[float, Sequence[Excerpt]]]()
+        self._request_times = deque[float]()
+        self._cache = OrderedDict[str, tuple[float, Sequence[WebResult]]]()
 
-    async def find(self, query: str) -> Sequence[Excerpt]:
+    async def search(self, query: str) -> Sequence[WebResult]:
         """The first few pages that say something. Raises ProviderError when the search gives no answer that can be
         read, or has been asked too often."""
-        query = " ".join(query.split())[:MOST_QUERY]
+        query = " ".join(query.split())[:MAX_QUERY_CHARS]
         now = self._ticks()
-        if (known := self._known.get(query)) and now - known[0] < FRESH:
+        if (known := self._cache.get(query)) and now - known[0] < CACHE_TTL_MS:
             return known[1]
-        while self._asked and now - self._asked[0] >= A_MINUTE:
-            self._asked.popleft()
-        if len(self._asked) >= MOST_A_MINUTE:
+        while self._request_times and now - self._request_times[0] >= WINDOW_MS:
+            self._request_times.popleft()
+        if len(self._request_times) >= MAX_SEARCHES_PER_WINDOW:
             raise ProviderError(
-                f"The web was searched {MOST_A_MINUTE} times in the last minute.", hint="Ask again in a minute."
+                f"The web was searched {MAX_SEARCHES_PER_WINDOW} times in the last minute.", hint="Ask again in a minute."
             )
-        self._asked.append(now)
-        found = excerpts(await self._answer(query))
-        self._known[query] = (now, found)
-        if len(self._known) > MOST_KNOWN:
-            self._known.popitem(last=False)
+        self._request_times.append(now)
+        found = parse_results(await self._fetch(query))
+        self._cache[query] = (now, found)
+        if len(self._cache) > MAX_CACHED:
+            self._cache.popitem(last=False)
         return found
 
-    async def _answer(self, query: str) -> bytes:
+    async def _fetch(self, query: str) -> bytes:
         # no proxy, no netrc and no redirect: the words go to the operator's address and nowhere else
         client = httpx2.AsyncClient(follow_redirects=False, timeout=self._seconds, trust_env=False, verify=self._tls)
         wanted = {"q": query, "format": "json"}
         try:
             async with client, client.stream("GET", self._address, params=wanted) as response:
-                if response.status_code != OK:
-                    raise _failed(f"answered with status {response.status_code}")
+                if response.status_code != HTTP_OK:
+                    raise _search_error(f"answered with status {response.status_code}")
                 body = bytearray()
                 async for part in response.aiter_bytes():
                     body += part
-                    if len(body) > MOST_BYTES:
-                        raise _failed(f"answered with more than {MOST_BYTES:,} bytes")
+                    if len(body) > MAX_BYTES:
+                        raise _search_error(f"answered with more than {MAX_BYTES:,} bytes")
                 return bytes(body)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
-            raise _failed(f"gave no answer ({type(error).__name__})") from None
+            raise _search_error(f"gave no answer ({type(error).__name__})") from None
 
 
-def excerpts(body: bytes) -> Sequence[Excerpt]:
+def parse_results(body: bytes) -> Sequence[WebResult]:
     """The first few results that have words and an address. Raises ProviderError for what is no such answer."""
     try:
-        given = _Results.model_validate(json.loads(body))
+        given = _RawResults.model_validate(json.loads(body))
     except (ValidationError, ValueError, RecursionError):
-        raise _failed("answered in no form that can be read") from None
-    telling = (one for one in given.results if one.content and _scheme(one.url) in ("http", "https"))
+        raise _search_error("answered in no form that can be read") from None
+    telling = (one for one in given.results if one.content and _url_scheme(one.url) in ("http", "https"))
     return [
-        Excerpt(one.title[:MOST_TITLE], _beginning(one.content), one.url[:MOST_ADDRESS], one.publishedDate[:32])
-        for _, one in zip(range(MOST_EXCERPTS), telling, strict=False)
+        WebResult(one.title[:MAX_TITLE_CHARS], _first_sentences(one.content), one.url[:MAX_URL_CHARS], one.publishedDate[:32])
+        for _, one in zip(range(MAX_RESULTS), telling, strict=False)
     ]
 
 
-def _scheme(address: str) -> str:
+def _url_scheme(address: str) -> str:
     try:
         return urlsplit(address).scheme
     except ValueError:
         return ""
 
 
-def _beginning(text: str) -> str:
+def _first_sentences(text: str) -> str:
     """The first sentences; of one that is too long the first words."""
-    if len(text) <= MOST_CHARACTERS:
+    if len(text) <= MAX_TEXT_CHARS:
         return text
-    head = text[:MOST_CHARACTERS]
+    head = text[:MAX_TEXT_CHARS]
     end = max(head.rfind(mark) for mark in (". ", "! ", "? "))
     return head[: end + 1] if end > 0 else head.rsplit(" ", 1)[0] + " …"
 
 
-def _failed(how: str) -> ProviderError:
-    return ProviderError(f"The web search {how}.", hint="Check NEWTON_SEARCH_URL: SearXNG that allows the format json.")
+def _search_error(detail: str) -> ProviderError:
+    return ProviderError(f"The web search {detail}.", hint="Check NEWTON_SEARCH_URL: SearXNG that allows the format json.")

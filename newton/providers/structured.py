@@ -6,15 +6,15 @@ from typing import Protocol, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, ChatReply
 
 F = TypeVar("F", bound=BaseModel)
 
-MOST_PLACES = 20
+MAX_STARTS = 20
 _DECODER = json.JSONDecoder(strict=False)  # models write line breaks into strings
 
 
-class FormModel(Protocol):
+class StructuredModel(Protocol):
     """A ChatModel that can be held to a form."""
 
     @property
@@ -23,33 +23,33 @@ class FormModel(Protocol):
         ...
 
     def stream(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, schema: type[BaseModel] | None = None
+    ) -> AsyncIterator[str | ChatReply]:
         """As ChatModel says; with a form the endpoint is asked for JSON of that shape."""
         ...
 
 
-def filled(text: str, form: type[F]) -> F | None:
+def parse_output(text: str, schema: type[F]) -> F | None:
     """The form that a model gave as text, or None when it does not fit. Some wrap it in words or in a fence: the first
     object in them that has a field of the form is it."""
     start, end = text.find("{"), text.rfind("}")
     whole = text[start : end + 1] if 0 <= start < end else text
-    for found in (whole, *(one for one in _objects(text) if set(one) & set(form.model_fields))):
+    for found in (whole, *(one for one in _iter_json_objects(text) if set(one) & set(schema.model_fields))):
         try:
-            return form.model_validate_json(found if isinstance(found, str) else json.dumps(found))
+            return schema.model_validate_json(found if isinstance(found, str) else json.dumps(found))
         except ValidationError:
             continue
     return None
 
 
-def _objects(text: str) -> Iterator[dict[str, object]]:
+def _iter_json_objects(text: str) -> Iterator[dict[str, object]]:
     """The objects in a text, of the first few places where one may begin.
 
     >>> list(_objects('As {you} like: ```json\\n{"same": true}\\n``` {}'))
     [{'same': True}, {}]
     """
     start = text.find("{")
-    for _ in range(MOST_PLACES):
+    for _ in range(MAX_STARTS):
         if start < 0:
             return
         try:

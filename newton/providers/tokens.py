@@ -12,8 +12,8 @@ ENCODING = "cl100k_base"
 
 # Within about a million characters of white space the splitter overflows its stack, unless they end the text.
 # (What Python alone takes for white space, \x1c to \x1f, the encoding does not.)
-_BLANK = r"[^\S\x1c-\x1f]"
-_LONG_BLANK = re.compile(rf"(?<!{_BLANK}){_BLANK}{{100000,}}")
+_WHITESPACE = r"[^\S\x1c-\x1f]"
+_LONG_WHITESPACE = re.compile(rf"(?<!{_WHITESPACE}){_WHITESPACE}{{100000,}}")
 
 
 def count(text: str) -> int:
@@ -22,7 +22,7 @@ def count(text: str) -> int:
     Takes any text: a lone surrogate counts as the replacement character. A million letters without a space take
     about half a second.
     """
-    return sum(len(_encoding().encode_ordinary(part)) for part in _parts(text))
+    return sum(len(_encoding().encode_ordinary(part)) for part in _split_long_blanks(text))
 
 
 def count_many(texts: Iterable[str]) -> list[int]:
@@ -30,7 +30,7 @@ def count_many(texts: Iterable[str]) -> list[int]:
     return [count(text) for text in texts]
 
 
-def additive(line: str) -> bool:
+def is_additive(line: str) -> bool:
     r"""Whether the count of this line may be added to those of the lines around it.
 
     count(a + b) == count(a) + count(b) whenever a ends in "\n" and b begins with a character that is not white space:
@@ -44,10 +44,10 @@ def additive(line: str) -> bool:
     return line.endswith("\n") and not line[0].isspace()
 
 
-def clip(text: str, *, most: int) -> str:
+def truncate(text: str, *, max_tokens: int) -> str:
     """The text, or its beginning of so many tokens; a character cut in two becomes the replacement character."""
-    pieces = [token for part in _parts(text) for token in _encoding().encode_ordinary(part)]
-    return text if len(pieces) <= most else _encoding().decode(pieces[:most])
+    pieces = [token for part in _split_long_blanks(text) for token in _encoding().encode_ordinary(part)]
+    return text if len(pieces) <= max_tokens else _encoding().decode(pieces[:max_tokens])
 
 
 def preload() -> None:
@@ -61,13 +61,13 @@ def _encoding() -> tiktoken.Encoding:
     return tiktoken.get_encoding(f"{ENCODING}_offline")
 
 
-def _parts(text: str) -> Iterator[str]:
+def _split_long_blanks(text: str) -> Iterator[str]:
     """The text cut inside its overlong white space, where the encoding cuts too: no count changes.
 
     It takes such a run up to its last line end as one word, and then all of the rest but the last character.
     """
     start = 0
-    for run in _LONG_BLANK.finditer(text):
+    for run in _LONG_WHITESPACE.finditer(text):
         if run.end() == len(text):
             break
         line_end = max(text.rfind(mark, run.start(), run.end()) for mark in "\r\n") + 1

@@ -8,10 +8,10 @@ from pydantic import BaseModel, ConfigDict, ValidationError
 
 from newton import __version__
 
-FILE = "daemon.json"
+ADDRESS_FILE = "daemon.json"
 
 
-class Address(BaseModel):
+class DaemonAddress(BaseModel):
     """Where it serves, and of which version of Newton it is."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
@@ -21,20 +21,20 @@ class Address(BaseModel):
 
 
 @contextmanager
-def noted(home: Path, url: str) -> Generator[None]:
+def publish_address(home: Path, url: str) -> Generator[None]:
     """It is noted within the block. Of several daemons of a folder the last one is."""
-    here = Address(url=url, version=__version__)
-    (home / FILE).write_text(here.model_dump_json() + "\n", encoding="utf-8")
+    here = DaemonAddress(url=url, version=__version__)
+    (home / ADDRESS_FILE).write_text(here.model_dump_json() + "\n", encoding="utf-8")
     try:
         yield
     finally:
-        if found(home) == here:
-            (home / FILE).unlink(missing_ok=True)
+        if read_address(home) == here:
+            (home / ADDRESS_FILE).unlink(missing_ok=True)
 
 
-def found(home: Path) -> Address | None:
+def read_address(home: Path) -> DaemonAddress | None:
     """The one that was noted, which may have been killed since; None when there is none."""
     try:
-        return Address.model_validate_json((home / FILE).read_bytes())
+        return DaemonAddress.model_validate_json((home / ADDRESS_FILE).read_bytes())
     except (OSError, ValidationError):
         return None

@@ -15,31 +15,31 @@ from threading import Timer
 import uvicorn
 from uvicorn.protocols.http.h11_impl import H11Protocol
 
-from newton.client.connection import LOOPBACK
-from newton.concurrency import together, within
+from newton.client.connection import LOOPBACK_HOSTS
+from newton.concurrency import task_group, with_timeout
 from newton.errors import ConfigError, DatabaseError
 from newton.runtime import address
 from newton.runtime.access import operator
-from newton.runtime.api.app import create
-from newton.runtime.jobs.catalogue import SCHEDULES, running
-from newton.runtime.jobs.work import Worker
-from newton.runtime.mcp.streamable import mounted
-from newton.runtime.minds import Minds
-from newton.runtime.opening import opened
-from newton.runtime.tracing import traced
-from newton.runtime.wiring import Newton
+from newton.runtime.api.app import create_app
+from newton.runtime.jobs.catalogue import SCHEDULES, build_runner
+from newton.runtime.jobs.work import JobWorker
+from newton.runtime.mcp.streamable import mount_mcp
+from newton.runtime.minds import AgentRegistry
+from newton.runtime.opening import open_newton
+from newton.runtime.tracing import export_traces
+from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
 DRAIN_SECONDS = 7
-DROP_SECONDS, LEAVE_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
+ABORT_SECONDS, EXIT_SECONDS = 8.0, 9.5  # from the order to stop to the loss of every connection, and to the end
 BACKLOG = 512
-HEAD_SECONDS = 10  # until the head of a request is there: who sends a byte a second would have the connection for ever
-STALLED_SECONDS = 20  # a reader that takes nothing for so long is dropped
-FIRST_PAUSE, LONGEST_PAUSE = 1.0, 15.0  # seconds between tries to reach the database
+REQUEST_HEAD_SECONDS = 10  # until the head of a request is there: who sends a byte a second would have the connection for ever
+STALLED_READER_SECONDS = 20  # a reader that takes nothing for so long is dropped
+FIRST_RETRY_SECONDS, MAX_RETRY_SECONDS = 1.0, 15.0  # seconds between tries to reach the database
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Listen:
+class ListenOptions:
     """Where the daemon is spoken to. Beyond loopback only with TLS, or behind a proxy that has it.
 
     `also` are other names under which it may be called.
@@ -50,32 +50,32 @@ class Listen:
     certificate: Path | None = None
     key: Path | None = None
     behind_proxy: bool = False
-    also: tuple[str, ...] = ()
+    allowed_hosts: tuple[str, ...] = ()
 
     @property
     def hosts(self) -> frozenset[str]:
         """The names under which it may be called."""
-        return LOOPBACK | {self.host.lower(), *(name.lower() for name in self.also)}
+        return LOOPBACK_HOSTS | {self.host.lower(), *(name.lower() for name in self.allowed_hosts)}
 
-    def url(self, door: socket.socket) -> str:
+    def url(self, sock: socket.socket) -> str:
         """Where it is reached; with port 0 the system has chosen one."""
         host = f"[{self.host}]" if ":" in self.host else self.host
-        return f"{'https' if self.certificate else 'http'}://{host}:{door.getsockname()[1]}"
+        return f"{'https' if self.certificate else 'http'}://{host}:{sock.getsockname()[1]}"
 
-    def checked(self) -> "Listen":
+    def validate(self) -> "ListenOptions":
         """Itself. Raises ConfigError for an address that others reach unencrypted, and for a certificate
         that cannot be used."""
         if (self.certificate is None) != (self.key is None):
             raise ConfigError("TLS wants a certificate and its key.", hint="Give --tls-cert and --tls-key.")
-        if self.host not in LOOPBACK and not self.certificate and not self.behind_proxy:
+        if self.host not in LOOPBACK_HOSTS and not self.certificate and not self.behind_proxy:
             raise ConfigError(
                 f"Others reach {self.host}, and tokens would go there unencrypted.",
                 hint="Give --tls-cert and --tls-key, or --behind-proxy when a proxy before Newton speaks TLS.",
             )
-        self._readable()
+        self._check_certificate()
         return self
 
-    def _readable(self) -> None:
+    def _check_certificate(self) -> None:
         if self.certificate is None or self.key is None:
             return
         try:
@@ -87,47 +87,47 @@ class Listen:
             ) from None
 
 
-class _Protocol(H11Protocol):
+class _TimeoutProtocol(H11Protocol):
     """Drops who reads nothing, and who does not come to the end of what they ask: what is not taken would be kept for
     them, and the connection with it, for ever."""
 
-    _stalled: asyncio.TimerHandle | None = None
-    _asking: asyncio.TimerHandle | None = None
+    _stall_timer: asyncio.TimerHandle | None = None
+    _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # pyright: ignore[reportIncompatibleMethodOverride]  # as uvicorn has it
         super().connection_made(transport)
-        self._asking = self.loop.call_later(HEAD_SECONDS, transport.abort)
+        self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, transport.abort)
 
     def handle_events(self) -> None:
         super().handle_events()
         begun = self.conn.trailing_data[0] and not (self.cycle and not self.cycle.response_complete)
-        if self._asking is not None and not begun:
-            self._asking.cancel()
-            self._asking = None
-        elif self._asking is None and begun:
-            self._asking = self.loop.call_later(HEAD_SECONDS, self.transport.abort)
+        if self._head_timer is not None and not begun:
+            self._head_timer.cancel()
+            self._head_timer = None
+        elif self._head_timer is None and begun:
+            self._head_timer = self.loop.call_later(REQUEST_HEAD_SECONDS, self.transport.abort)
 
     def pause_writing(self) -> None:
         super().pause_writing()
-        self._stalled = self.loop.call_later(STALLED_SECONDS, self.transport.abort)
+        self._stall_timer = self.loop.call_later(STALLED_READER_SECONDS, self.transport.abort)
 
     def resume_writing(self) -> None:
         super().resume_writing()
-        self._heed()
+        self._cancel_stall_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._heed()
-        if self._asking is not None:
-            self._asking.cancel()
+        self._cancel_stall_timer()
+        if self._head_timer is not None:
+            self._head_timer.cancel()
         super().connection_lost(exc)
 
-    def _heed(self) -> None:
-        if self._stalled is not None:
-            self._stalled.cancel()
-            self._stalled = None
+    def _cancel_stall_timer(self) -> None:
+        if self._stall_timer is not None:
+            self._stall_timer.cancel()
+            self._stall_timer = None
 
 
-class Server(uvicorn.Server):
+class UvicornServer(uvicorn.Server):
     """Leaves signals to the daemon."""
 
     @contextmanager
@@ -136,87 +136,87 @@ class Server(uvicorn.Server):
 
 
 async def serve(
-    settings: Settings, listen: Listen, *, tell: Callable[[str], None] = lambda said: None, traces: bool = False
+    settings: Settings, listen: ListenOptions, *, on_message: Callable[[str], None] = lambda said: None, export_spans: bool = False
 ) -> None:
     """Serves until SIGTERM or SIGINT; then takes no new work, ends what it has, and leaves within ten seconds. `tell`
     hears of where it serves and of its end."""
-    listen.checked()
+    listen.validate()
     logging.getLogger("asyncpg").setLevel(logging.CRITICAL)  # a lost database is said to whoever asks for it
-    token, taken = operator.token_of(settings.home), door(listen)
+    token, taken = operator.load_or_create_token(settings.home), bind_socket(listen)
     stop = asyncio.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
-        asyncio.get_running_loop().add_signal_handler(number, _told, stop)
+        asyncio.get_running_loop().add_signal_handler(number, _request_stop, stop)
     async with AsyncExitStack() as stack:
-        await stack.enter_async_context(traced(wanted=traces))
-        newton = await _opened(stack, settings, stop, tell)
+        await stack.enter_async_context(export_traces(wanted=export_spans))
+        newton = await _open_with_retry(stack, settings, stop, on_message)
         if newton is None:
             return
-        minds = Minds(newton)
-        app = create(minds, operator_token=token, hosts=listen.hosts)
-        await stack.enter_async_context(mounted(app))
-        stack.enter_context(address.noted(settings.home, listen.url(taken)))
-        server = Server(config(app, listen))
-        async with together() as tasks:
+        minds = AgentRegistry(newton)
+        app = create_app(minds, operator_token=token, hosts=listen.hosts)
+        await stack.enter_async_context(mount_mcp(app))
+        stack.enter_context(address.publish_address(settings.home, listen.url(taken)))
+        server = UvicornServer(build_uvicorn_config(app, listen))
+        async with task_group() as tasks:
             hearing = tasks.create_task(app.state.board.hear(newton.scope.db))
             serving = tasks.create_task(server.serve(sockets=[taken]))
-            tasks.create_task(Worker(newton.scope.db, running(minds)).work(SCHEDULES, stop))
-            tell(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.FILE}.")
+            tasks.create_task(JobWorker(newton.scope.db, build_runner(minds)).work(SCHEDULES, stop))
+            on_message(f"Newton serves {listen.url(taken)}. The operator's token is in {settings.home / operator.TOKEN_FILE}.")
             await stop.wait()
-            asyncio.get_running_loop().call_later(DROP_SECONDS, newton.scope.db.terminate)
-            tell("Newton ends what it has begun, and leaves.")
+            asyncio.get_running_loop().call_later(ABORT_SECONDS, newton.scope.db.terminate)
+            on_message("Newton ends what it has begun, and leaves.")
             hearing.cancel()
             app.state.board.close()
             server.should_exit = True
             await serving
             if app.state.taking:
-                await asyncio.wait(app.state.taking, timeout=DROP_SECONDS - DRAIN_SECONDS)  # they keep what was said
+                await asyncio.wait(app.state.taking, timeout=ABORT_SECONDS - DRAIN_SECONDS)  # they keep what was said
 
 
-def _told(stop: asyncio.Event) -> None:
+def _request_stop(stop: asyncio.Event) -> None:
     """Stops, and leaves in any case: a thread that waits for a server that says nothing would keep the process."""
     if not stop.is_set():
         stop.set()
-        leaving = Timer(LEAVE_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # so it is called
+        leaving = Timer(EXIT_SECONDS, os._exit, (1,))  # pyright: ignore[reportPrivateUsage]  # so it is called
         leaving.daemon = True
         leaving.start()
 
 
 @asynccontextmanager
-async def _unless(stop: asyncio.Event) -> AsyncGenerator[None]:
+async def _cancel_on(stop: asyncio.Event) -> AsyncGenerator[None]:
     """What is within is called off with a TimeoutError as soon as it is told to stop."""
     async with asyncio.timeout(None) as limit:
-        watching = asyncio.create_task(_heeding(stop, limit))
+        watching = asyncio.create_task(_expire_on(stop, limit))
         try:
             yield
         finally:
             watching.cancel()
 
 
-async def _heeding(stop: asyncio.Event, limit: asyncio.Timeout) -> None:
+async def _expire_on(stop: asyncio.Event, limit: asyncio.Timeout) -> None:
     await stop.wait()
     limit.reschedule(asyncio.get_running_loop().time())
 
 
-async def _opened(
-    stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, tell: Callable[[str], None]
-) -> Newton | None:
+async def _open_with_retry(
+    stack: AsyncExitStack, settings: Settings, stop: asyncio.Event, on_message: Callable[[str], None]
+) -> AgentServices | None:
     """Newton, as soon as its database answers; None when it is told to stop before that."""
-    pause = FIRST_PAUSE
+    pause = FIRST_RETRY_SECONDS
     while not stop.is_set():
         try:
-            async with _unless(stop):
-                return await stack.enter_async_context(opened(settings, for_long=True))
+            async with _cancel_on(stop):
+                return await stack.enter_async_context(open_newton(settings, for_long=True))
         except TimeoutError:
             break
         except DatabaseError as error:
-            tell(f"{error.what} Trying again in {pause:g} s.")
+            on_message(f"{error.what} Trying again in {pause:g} s.")
         with suppress(TimeoutError):
-            await within(stop.wait(), seconds=pause)
-        pause = min(2 * pause, LONGEST_PAUSE)
+            await with_timeout(stop.wait(), seconds=pause)
+        pause = min(2 * pause, MAX_RETRY_SECONDS)
     return None
 
 
-def door(listen: Listen) -> socket.socket:
+def bind_socket(listen: ListenOptions) -> socket.socket:
     """The socket, taken before anything else is begun. Raises ConfigError when it cannot be had."""
     try:
         taken = socket.create_server((listen.host, listen.port), family=_family(listen.host), backlog=BACKLOG)
@@ -236,7 +236,7 @@ def _family(host: str) -> socket.AddressFamily:
     return socket.AF_INET6 if ":" in host else socket.AF_INET
 
 
-def config(app: object, listen: Listen) -> uvicorn.Config:
+def build_uvicorn_config(app: object, listen: ListenOptions) -> uvicorn.Config:
     """How the server treats its connections."""
     return uvicorn.Config(
         app,  # pyright: ignore[reportArgumentType]  # an ASGI application of another package's type
@@ -247,7 +247,7 @@ def config(app: object, listen: Listen) -> uvicorn.Config:
         ssl_version=ssl.PROTOCOL_TLS_SERVER,
         log_config=None,
         access_log=False,
-        http=_Protocol,
+        http=_TimeoutProtocol,
         lifespan="off",
         server_header=False,
         proxy_headers=listen.behind_proxy,

@@ -7,16 +7,16 @@ from typing import Literal, cast
 import structlog
 from structlog.typing import EventDict, Processor, WrappedLogger
 
-Format = Literal["json", "plain"]
+LogFormat = Literal["json", "plain"]
 
 
-def configure(form: Format) -> None:
+def configure(log_format: LogFormat) -> None:
     """Everything goes to standard error, as JSON or as a person reads it; so does what libraries have to say."""
-    shown = structlog.processors.JSONRenderer() if form == "json" else structlog.dev.ConsoleRenderer(colors=False)
+    shown = structlog.processors.JSONRenderer() if log_format == "json" else structlog.dev.ConsoleRenderer(colors=False)
     known: list[Processor] = [
         structlog.processors.add_log_level,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
-        _without_words,
+        _drop_exception_text,
     ]
     structlog.configure(
         processors=[*known, shown],
@@ -29,15 +29,15 @@ def configure(form: Format) -> None:
     logging.basicConfig(level=logging.WARNING, handlers=[library], force=True)
     logging.captureWarnings(capture=True)
     # of an unexpected failure the server would say that it was, which is said already
-    logging.getLogger("uvicorn.error").addFilter(_unsaid)
+    logging.getLogger("uvicorn.error").addFilter(_has_no_exception)
 
 
-def tell(said: str) -> None:
+def log_message(text: str) -> None:
     """A line of the log that is a sentence."""
-    structlog.get_logger("newton").info(said)
+    structlog.get_logger("newton").info(text)
 
 
-def _without_words(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
+def _drop_exception_text(logger: WrappedLogger, method: str, event: EventDict) -> EventDict:
     """The message of an exception may quote what somebody said; its kind does not."""
     raised = event.pop("exc_info", None)
     if isinstance(raised, tuple):
@@ -46,5 +46,5 @@ def _without_words(logger: WrappedLogger, method: str, event: EventDict) -> Even
     return event
 
 
-def _unsaid(record: logging.LogRecord) -> bool:
+def _has_no_exception(record: logging.LogRecord) -> bool:
     return record.exc_info is None

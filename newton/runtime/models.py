@@ -5,12 +5,12 @@ from functools import cache
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from newton.agent.asking import Asking
+from newton.agent.asking import StructuredLLM
 from newton.agent.scope import AgentScope
-from newton.cognition.web import Web
+from newton.cognition.web import WebSource
 from newton.db.pool import Database
 from newton.errors import ProviderError
-from newton.memory.memory import Count
+from newton.memory.memory import TokenCounter
 from newton.settings import Settings
 
 if TYPE_CHECKING:
@@ -18,32 +18,32 @@ if TYPE_CHECKING:
     from newton.providers.openai_models import OpenAIChat
 
 
-def chat_model(settings: Settings) -> "OpenAIChat | None":
+def build_chat_model(settings: Settings) -> "OpenAIChat | None":
     """The model to talk with, or None when neither a key nor an endpoint is set."""
     if settings.openai_api_key is None and settings.openai_base_url is None:
         return None
     return import_module("newton.providers.openai_models").OpenAIChat(settings)
 
 
-def asking(settings: Settings, scope: AgentScope) -> Asking | None:
-    model = chat_model(settings)
-    return model and Asking(scope=scope, model=model, per_day=settings.llm_tokens_per_day)
+def build_structured_llm(settings: Settings, scope: AgentScope) -> StructuredLLM | None:
+    model = build_chat_model(settings)
+    return model and StructuredLLM(scope=scope, model=model, tokens_per_day=settings.llm_tokens_per_day)
 
 
-def web(settings: Settings, *, db: Database, count: Count) -> Web | None:
+def build_web_source(settings: Settings, *, db: Database, count_tokens: TokenCounter) -> WebSource | None:
     if settings.search_url is None:
         return None
     search = import_module("newton.providers.searching").WebSearch(settings.search_url, seconds=settings.source_seconds)
-    return Web(search=search, db=db, count=count)
+    return WebSource(search=search, db=db, count_tokens=count_tokens)
 
 
-def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
+def load_models(settings: Settings) -> "tuple[Embedder | None, TokenCounter]":
     """The embedder and the token counter. They load for a while, so they do it beside the database's start."""
     tokens = import_module("newton.providers.tokens")
     tokens.preload()
     match settings.embedding:
         case "local":
-            return _local(settings.embeddings_device), tokens.count
+            return _load_minilm(settings.embeddings_device), tokens.count
         case "openai":
             return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings), tokens.count
         case "none":
@@ -51,12 +51,12 @@ def loaded(settings: Settings) -> "tuple[Embedder | None, Count]":
 
 
 @cache
-def _local(device: str) -> "Embedder":
+def _load_minilm(device: str) -> "Embedder":
     """One for the whole process: each would take 100 MiB."""
     return import_module("newton.providers.minilm").MiniLM(device)
 
 
-class Absent:
+class MissingEmbedder:
     """An embedding model by which memories are found, and that the settings do not name any more."""
 
     def __init__(self, identity: str) -> None:
@@ -69,14 +69,14 @@ class Absent:
         )
 
 
-def asked_by(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
+def embedder_for(identity: str | None, settings: Settings, configured: "Embedder | None") -> "Embedder | None":
     """The embedder by whose vectors memories are found: that of the settings, or another as long as it is active."""
     if configured is None or identity in (None, configured.identity):
         return configured
     if identity == import_module("newton.providers.minilm").MiniLM.identity:
-        return _local(settings.embeddings_device)
+        return _load_minilm(settings.embeddings_device)
     model, _, dimensions = identity.rpartition("/")
     if dimensions.isdecimal() and (settings.openai_api_key or settings.openai_base_url):
         other = {"embedding_model": model, "embedding_dimensions": int(dimensions)}
         return import_module("newton.providers.openai_embedding").OpenAIEmbedder(settings.model_copy(update=other))
-    return Absent(identity)
+    return MissingEmbedder(identity)

@@ -10,133 +10,133 @@ from uuid import UUID
 
 from newton.agent.scope import AgentScope
 from newton.clock import Clock, SystemClock
-from newton.cognition.context import Contexts
-from newton.cognition.exemplars import learnt
-from newton.cognition.framing import Choice, choose
-from newton.cognition.opening import substance
-from newton.cognition.refresh import Covering
-from newton.cognition.render import headers
+from newton.cognition.context import ContextBuilder
+from newton.cognition.exemplars import load_or_train
+from newton.cognition.framing import FrameChoice, choose_frame
+from newton.cognition.opening import strip_greeting
+from newton.cognition.refresh import CoverageThresholds
+from newton.cognition.render import count_header_tokens
 from newton.cognition.score import check_expression
-from newton.concurrency import together
-from newton.content.packs import Outlook, load_outlook
+from newton.concurrency import task_group
+from newton.content.packs import FrameSet, load_frame_set
 from newton.content.profiles import load_profiles
-from newton.content.shipped import shipped
+from newton.content.shipped import data_folder
 from newton.content.skills import load_skills
 from newton.db.door import open_database
 from newton.db.pool import Database
-from newton.heart.procedures import FROM_DISK
+from newton.heart.procedures import DISK_ORIGIN
 from newton.memory import agents, reembedding
-from newton.runtime.models import asked_by, asking, loaded, web
-from newton.runtime.tuning import check, selecting, thresholds
-from newton.runtime.wiring import Newton
+from newton.runtime.models import embedder_for, build_structured_llm, load_models, build_web_source
+from newton.runtime.tuning import check_settings, build_artifact_policy, build_thresholds
+from newton.runtime.wiring import AgentServices
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.agent.asking import Asking
+    from newton.agent.asking import StructuredLLM
     from newton.providers.embedding import Embedder
 
-COLLECTED_AFTER = 10_000  # objects more than before; Python's own 700 are made and dropped many times in a context
+GC_THRESHOLD = 10_000  # objects more than before; Python's own 700 are made and dropped many times in a context
 
 
 @asynccontextmanager
-async def opened(
-    settings: Settings, *, for_long: bool = False, as_found: bool = False, begin: bool = True
-) -> AsyncGenerator[Newton]:
+async def open_newton(
+    settings: Settings, *, long_running: bool = False, skip_procedure_sync: bool = False, create_agent: bool = True
+) -> AsyncGenerator[AgentServices]:
     """Newton, ready to work. What is wrong with files or settings is said before the database is touched. `for_long` is
     for a process that outlives its database server; `as_found` leaves the procedures of the agent as they are, and
     without `begin` none is begun: then an unknown one is a NotFoundError."""
-    check(settings)
-    outlook = load_outlook(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
+    check_settings(settings)
+    outlook = load_frame_set(load_profiles(settings.profiles_dir, check_expression), settings.frames_dir, settings.pack)
     skills = load_skills(settings.procedures_dir)
     clock = SystemClock()
     async with AsyncExitStack() as stack:
-        async with together() as tasks:
-            loading = tasks.create_task(asyncio.to_thread(loaded, settings))
-            database = open_database(settings, schema=shipped("schema"), for_long=for_long)
+        async with task_group() as tasks:
+            loading = tasks.create_task(asyncio.to_thread(load_models, settings))
+            database = open_database(settings, schema=data_folder("schema"), for_long=long_running)
             opening = tasks.create_task(stack.enter_async_context(database))
         (configured, count), db = loading.result(), opening.result()
-        agent_id, embedder = await _begun(db, settings, configured, clock, begin=begin)
+        agent_id, embedder = await _resolve_agent(db, settings, configured, clock, create_agent=create_agent)
         scope = AgentScope(
             agent_id=agent_id,
             db=db,
             clock=clock,
             count_tokens=count,
-            thresholds=thresholds(settings),
+            thresholds=build_thresholds(settings),
             embedder=embedder,
         )
-        own = asking(settings, scope)
-        newton = Newton(
+        own = build_structured_llm(settings, scope)
+        newton = AgentServices(
             settings=settings,
             scope=scope,
-            configured=configured,
+            configured_embedder=configured,
             frames=outlook.frames,
             profiles=outlook.profiles,
             pack=outlook.pack,
             skills=skills,
-            contexts=await _contexts(scope, settings, outlook, own),
+            context_builder=await _contexts(scope, settings, outlook, own),
         )
-        await _settled(newton, as_found=as_found)
+        await _finish_startup(newton, skip_procedure_sync=skip_procedure_sync)
         yield newton
 
 
-async def _contexts(scope: AgentScope, settings: Settings, outlook: Outlook, own: "Asking | None") -> Contexts:
-    return Contexts(
+async def _contexts(scope: AgentScope, settings: Settings, outlook: FrameSet, own: "StructuredLLM | None") -> ContextBuilder:
+    return ContextBuilder(
         db=scope.db,
         clock=scope.clock,
-        count=scope.count_tokens,
+        count_tokens=scope.count_tokens,
         frames=outlook.frames,
         profiles=outlook.profiles,
         embedder=scope.embedder,
-        likeness=await learnt(outlook.frames, scope.embedder, cache=settings.home / "cache"),
-        header_tokens=headers(scope.count_tokens),
-        source_seconds=settings.source_seconds,
-        tiebreak=own.frame if own and settings.frame_tiebreak else None,
-        covering=Covering(cosine=settings.covered, words=settings.covered_words),
-        selecting=selecting(settings),
-        web=web(settings, db=scope.db, count=scope.count_tokens),
+        classifier=await load_or_train(outlook.frames, scope.embedder, cache=settings.home / "cache"),
+        header_tokens=count_header_tokens(scope.count_tokens),
+        source_timeout_seconds=settings.source_seconds,
+        tiebreak=own.pick_frame if own and settings.frame_tiebreak else None,
+        coverage_thresholds=CoverageThresholds(min_cosine=settings.covered, min_word_share=settings.covered_words),
+        artifact_policy=build_artifact_policy(settings),
+        web=build_web_source(settings, db=scope.db, count_tokens=scope.count_tokens),
     )
 
 
-async def for_agent(newton: Newton, name: str) -> Newton:
+async def open_for_agent(newton: AgentServices, name: str) -> AgentServices:
     """The same for another agent. Nothing of one agent reaches another. Raises NotFoundError when there is none."""
     settings = newton.settings.model_copy(update={"agent": name})
-    agent_id, embedder = await _begun(newton.scope.db, settings, newton.configured, newton.scope.clock, begin=False)
+    agent_id, embedder = await _resolve_agent(newton.scope.db, settings, newton.configured_embedder, newton.scope.clock, create_agent=False)
     scope = replace(newton.scope, agent_id=agent_id, embedder=embedder)
-    own = asking(settings, scope)
-    contexts = replace(newton.contexts, tiebreak=own.frame if own and settings.frame_tiebreak else None)
+    own = build_structured_llm(settings, scope)
+    contexts = replace(newton.context_builder, tiebreak=own.pick_frame if own and settings.frame_tiebreak else None)
     if embedder is not newton.scope.embedder:
-        likeness = await learnt(newton.frames, embedder, cache=settings.home / "cache")
-        contexts = replace(contexts, embedder=embedder, likeness=likeness)
-    other = replace(newton, settings=settings, scope=scope, contexts=contexts)
-    await other.practice(FROM_DISK).follow(other.skills)
+        likeness = await load_or_train(newton.frames, embedder, cache=settings.home / "cache")
+        contexts = replace(contexts, embedder=embedder, classifier=likeness)
+    other = replace(newton, settings=settings, scope=scope, context_builder=contexts)
+    await other.procedures(DISK_ORIGIN).sync_from_disk(other.skills)
     return other
 
 
-async def _begun(
-    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, begin: bool = True
+async def _resolve_agent(
+    db: Database, settings: Settings, configured: "Embedder | None", clock: Clock, *, create_agent: bool = True
 ) -> "tuple[UUID, Embedder | None]":
     """The agent that the settings name, and by whose vectors its memories are found."""
     named = settings.agent
-    agent_id = await (agents.agent(db, named, now=clock.now()) if begin else agents.known(db, named))
-    async with db.work(agent_id) as tx:
-        identity = await reembedding.active(tx, agent_id=agent_id)
-    return agent_id, await asyncio.to_thread(asked_by, identity, settings, configured)
+    agent_id = await (agents.get_or_create_agent(db, named, now=clock.now()) if create_agent else agents.get_agent_id(db, named))
+    async with db.transaction(agent_id) as tx:
+        identity = await reembedding.read_active_model(tx, agent_id=agent_id)
+    return agent_id, await asyncio.to_thread(embedder_for, identity, settings, configured)
 
 
-async def _settled(newton: Newton, *, as_found: bool) -> None:
+async def _finish_startup(newton: AgentServices, *, skip_procedure_sync: bool) -> None:
     """What is loaded by now stays: looking through all of it for circles that nobody holds, as often as a context makes
     a few thousand tuples, took a fifth of the time of a context."""
-    if not as_found:
-        await newton.practice(FROM_DISK).follow(newton.skills)
+    if not skip_procedure_sync:
+        await newton.procedures(DISK_ORIGIN).sync_from_disk(newton.skills)
     gc.freeze()
-    gc.set_threshold(COLLECTED_AFTER, *gc.get_threshold()[1:])
+    gc.set_threshold(GC_THRESHOLD, *gc.get_threshold()[1:])
 
 
-async def framed(settings: Settings, text: str) -> Choice:
+async def choose_frame_for(settings: Settings, text: str) -> FrameChoice:
     """The frame that an input of its own gets, without a database."""
     profiles = load_profiles(settings.profiles_dir, check_expression)
-    outlook = load_outlook(profiles, settings.frames_dir, settings.pack)
-    embedder, _ = await asyncio.to_thread(loaded, settings)
-    likeness = await learnt(outlook.frames, embedder, cache=settings.home / "cache")
-    vector = (await embedder.embed([substance(text)]))[0] if embedder else None
-    return choose(outlook.frames, text, vector=vector, likeness=likeness, prior=None)
+    outlook = load_frame_set(profiles, settings.frames_dir, settings.pack)
+    embedder, _ = await asyncio.to_thread(load_models, settings)
+    likeness = await load_or_train(outlook.frames, embedder, cache=settings.home / "cache")
+    vector = (await embedder.embed([strip_greeting(text)]))[0] if embedder else None
+    return choose_frame(outlook.frames, text, vector=vector, classifier=likeness, session_frame=None)

@@ -13,36 +13,36 @@ from newton.errors import ConfigError
 if TYPE_CHECKING:
     from opentelemetry.trace import Span, Tracer
 
-LEAVE_MS = 1_000  # for a collector that says nothing, at the end
+FLUSH_TIMEOUT_MS = 1_000  # for a collector that says nothing, at the end
 
 
-class Traces:
+class OtelSpanTracer:
     """Tells spans to a tracer."""
 
     def __init__(self, tracer: "Tracer") -> None:
         self._tracer = tracer
         self._extract = import_module("opentelemetry.propagate").extract
 
-    def within(self, name: str, carried: Mapping[str, str]) -> "AbstractContextManager[Span]":
+    def start_current_span(self, name: str, headers: Mapping[str, str]) -> "AbstractContextManager[Span]":
         # neither the message of a failure nor its trace, which may quote what somebody said
         return self._tracer.start_as_current_span(
             name,
-            context=self._extract(carried) if carried else None,
+            context=self._extract(headers) if headers else None,
             record_exception=False,
             set_status_on_exception=False,
         )
 
-    def beside(self, name: str) -> "Span":
+    def start_detached_span(self, name: str) -> "Span":
         return self._tracer.start_span(name)
 
 
 @asynccontextmanager
-async def traced(*, wanted: bool) -> AsyncGenerator[None]:
+async def export_traces(*, enabled: bool) -> AsyncGenerator[None]:
     """As long as it lasts spans are sent over OTLP to where the usual OTEL_… variables say.
 
     Raises ConfigError when the packages for it are not installed.
     """
-    if not wanted:
+    if not enabled:
         yield
         return
     try:
@@ -55,9 +55,9 @@ async def traced(*, wanted: bool) -> AsyncGenerator[None]:
     given = resources.OTELResourceDetector().detect()  # by OTEL_SERVICE_NAME it may be called otherwise
     provider = sdk.TracerProvider(resource=resources.Resource({"service.name": "newton"}).merge(given))
     provider.add_span_processor(export.BatchSpanProcessor(otlp.OTLPSpanExporter()))
-    spans.tell(Traces(provider.get_tracer("newton", __version__)))
+    spans.set_tracer(OtelSpanTracer(provider.get_tracer("newton", __version__)))
     try:
         yield
     finally:
-        spans.tell(None)
-        await asyncio.to_thread(provider.force_flush, LEAVE_MS)
+        spans.set_tracer(None)
+        await asyncio.to_thread(provider.force_flush, FLUSH_TIMEOUT_MS)

@@ -5,203 +5,203 @@ from dataclasses import dataclass, field, replace
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from newton.agent.acquaintance import Acquaintance
-from newton.agent.bearing import Bearing
-from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations
-from newton.agent.curation import Curation
-from newton.agent.deciding import Deciding
-from newton.agent.erasing import Erasing
-from newton.agent.following import Following
-from newton.agent.gate import Gate
-from newton.agent.hindsight import Hindsight
-from newton.agent.practice import Practice
+from newton.agent.acquaintance import EntityService
+from newton.agent.bearing import IdentityService
+from newton.agent.compacting import CompactionService
+from newton.agent.conversations import SessionService
+from newton.agent.curation import CurationService
+from newton.agent.deciding import DecisionService
+from newton.agent.erasing import ErasureService
+from newton.agent.following import HistoryMatcher
+from newton.agent.gate import ActionGate
+from newton.agent.hindsight import BundleService
+from newton.agent.practice import ProcedureService
 from newton.agent.scope import AgentScope
-from newton.agent.tasks import Tasks
-from newton.agent.tools import Toolbox
-from newton.agent.turn import Turns
-from newton.agent.upkeep import Upkeep
-from newton.agent.verbs import Verbs
-from newton.agent.working import WorkingMemory, session_at_work
-from newton.brain.headnote import HeadNotes, place_of
-from newton.cognition.context import Contexts
-from newton.cognition.measuring import Measuring
+from newton.agent.tasks import TaskService
+from newton.agent.tools import AgentToolset
+from newton.agent.turn import TurnRunner
+from newton.agent.upkeep import MaintenanceService
+from newton.agent.verbs import MemoryService
+from newton.agent.working import WorkingMemory, find_active_session
+from newton.brain.headnote import ChainHeadFiles, derive_database_key
+from newton.cognition.context import ContextBuilder
+from newton.cognition.measuring import MetricsService
 from newton.content.frames import Frame
-from newton.content.packs import Pack
+from newton.content.packs import FramePack
 from newton.content.profiles import Profile
 from newton.content.skills import Skill
 from newton.db.pool import Tx
-from newton.dialogue.compaction.events import Event
-from newton.dialogue.compaction.strategies import preset
-from newton.heart.comparing import Bounds
-from newton.ids import model_id
-from newton.memory.outbox import Outbox
-from newton.runtime.models import asking
-from newton.runtime.transfer.importing import Importer
-from newton.runtime.transfer.whole import Carrier
-from newton.runtime.tuning import limits, room, sizes
+from newton.dialogue.compaction.events import CompactionEvent
+from newton.dialogue.compaction.strategies import parse_preset
+from newton.heart.comparing import SimilarityThresholds
+from newton.ids import derive_model_id
+from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime.models import build_structured_llm
+from newton.runtime.transfer.importing import NdjsonImporter
+from newton.runtime.transfer.whole import AgentArchive
+from newton.runtime.tuning import build_turn_limits, conversation_budget, build_summary_sizes
 from newton.settings import Settings
 
 if TYPE_CHECKING:
-    from newton.agent.growing import Growing
-    from newton.agent.guarding import Guarding
-    from newton.agent.ingest import Ingest
-    from newton.agent.learning import Learning
+    from newton.agent.growing import GrowthService
+    from newton.agent.guarding import GuardrailService
+    from newton.agent.ingest import IngestService
+    from newton.agent.learning import ProfileFitter
     from newton.providers.chat import ChatModel
     from newton.providers.embedding import Embedder
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Newton:
+class AgentServices:
     """Everything that works, for the agent that the settings name."""
 
     settings: Settings
     scope: AgentScope
     frames: dict[str, Frame]
     profiles: dict[str, Profile]
-    contexts: Contexts
+    context_builder: ContextBuilder
     skills: Mapping[str, Skill] = field(default_factory=dict[str, Skill])
-    pack: Pack | None = None
-    configured: "Embedder | None" = None
+    pack: FramePack | None = None
+    configured_embedder: "Embedder | None" = None
 
-    def within(self, tx: Tx) -> "Newton":
+    def within(self, tx: Tx) -> "AgentServices":
         """Return these services joined to an open transaction; see `AgentScope.within`."""
         return replace(self, scope=self.scope.within(tx))
 
-    def verbs(self, origin: str) -> Verbs:
-        return Verbs(scope=self.scope.at(origin))
+    def memories(self, origin: str) -> MemoryService:
+        return MemoryService(scope=self.scope.at(origin))
 
-    def curation(self, origin: str) -> Curation:
-        return Curation(scope=self.scope.at(origin))
+    def curation(self, origin: str) -> CurationService:
+        return CurationService(scope=self.scope.at(origin))
 
-    def practice(self, origin: str) -> Practice:
-        return Practice(scope=self.scope.at(origin))
+    def procedures(self, origin: str) -> ProcedureService:
+        return ProcedureService(scope=self.scope.at(origin))
 
-    def bearing(self, origin: str) -> Bearing:
-        return Bearing(scope=self.scope.at(origin))
+    def identity(self, origin: str) -> IdentityService:
+        return IdentityService(scope=self.scope.at(origin))
 
-    def tasks(self, origin: str) -> Tasks:
-        return Tasks(scope=self.scope.at(origin))
+    def tasks(self, origin: str) -> TaskService:
+        return TaskService(scope=self.scope.at(origin))
 
-    def acquaintance(self) -> Acquaintance:
-        return Acquaintance(scope=self.scope)
+    def entities(self) -> EntityService:
+        return EntityService(scope=self.scope)
 
-    def gate(self, origin: str) -> Gate:
-        return Gate(scope=self.scope.at(origin))
+    def action_gate(self, origin: str) -> ActionGate:
+        return ActionGate(scope=self.scope.at(origin))
 
-    def erasing(self, origin: str) -> Erasing:
-        return Erasing(scope=self.scope.at(origin))
+    def erasing(self, origin: str) -> ErasureService:
+        return ErasureService(scope=self.scope.at(origin))
 
-    def following(self, origin: str) -> Following:
-        return Following(scope=self.scope.at(origin))
+    def following(self, origin: str) -> HistoryMatcher:
+        return HistoryMatcher(scope=self.scope.at(origin))
 
-    def guarding(self, origin: str) -> "Guarding":
+    def guardrails(self, origin: str) -> "GuardrailService":
         """Return the guardrails. Raises ConfigError for a guardrail file that cannot be used."""
         # CEL takes a fifth of a second to load, and most commands evaluate no decision
         module = import_module("newton.agent.guarding")
         return module.Guarding(scope=self.scope.at(origin), folder=module.from_files(self.settings.guardrails_dir))
 
-    def deciding(self, origin: str) -> Deciding:
-        return Deciding(
+    def decisions(self, origin: str) -> DecisionService:
+        return DecisionService(
             scope=self.scope.at(origin),
-            gate=self.gate(origin),
-            judge=lambda tx, choice, standing: self.guarding(origin).judge(tx, choice, standing),
-            notes=self.notes,
+            gate=self.action_gate(origin),
+            evaluate_guardrails=lambda tx, choice, standing: self.guardrails(origin).evaluate(tx, choice, standing),
+            chain_heads=self.chain_heads,
             verifiers=self.settings.verifiers,
             verifier_seconds=self.settings.verifier_seconds,
         )
 
-    def hindsight(self) -> Hindsight:
-        return Hindsight(scope=self.scope, frames=self.frames, profiles=self.profiles)
+    def bundles(self) -> BundleService:
+        return BundleService(scope=self.scope, frames=self.frames, profiles=self.profiles)
 
-    def growing(self) -> "Growing":
+    def growth(self) -> "GrowthService":
         return import_module("newton.agent.growing").Growing(scope=self.scope)
 
-    def measuring(self) -> Measuring:
-        return Measuring(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
+    def metrics(self) -> MetricsService:
+        return MetricsService(agent_id=self.scope.agent_id, db=self.scope.db, clock=self.scope.clock)
 
-    def learning(self) -> "Learning":
+    def profile_fitter(self) -> "ProfileFitter":
         module = import_module("newton.agent.learning")
         return module.Learning(scope=self.scope, profiles=self.profiles, frames=self.frames)
 
-    def ingest(self, origin: str) -> "Ingest":
+    def ingest(self, origin: str) -> "IngestService":
         module = import_module("newton.agent.ingest")
-        return module.Ingest(scope=self.scope.at(origin), sizes=sizes(self.settings))
+        return module.Ingest(scope=self.scope.at(origin), sizes=build_summary_sizes(self.settings))
 
-    def upkeep(self, origin: str) -> Upkeep:
-        return Upkeep(
+    def maintenance(self, origin: str) -> MaintenanceService:
+        return MaintenanceService(
             scope=self.scope.at(origin, "agent"),
             bundle_days=self.settings.bundle_days,
-            bounds=Bounds(same=self.settings.same_fact, near=self.settings.near_fact),
-            asking=asking(self.settings, self.scope),
+            similarity_thresholds=SimilarityThresholds(duplicate_min=self.settings.same_fact, related_min=self.settings.near_fact),
+            llm=build_structured_llm(self.settings, self.scope),
             working_days=self.settings.working_days,
-            sizes=sizes(self.settings),
+            sizes=build_summary_sizes(self.settings),
         )
 
     @property
-    def notes(self) -> HeadNotes:
+    def chain_heads(self) -> ChainHeadFiles:
         """Return the file store that keeps the last hash of each agent's decision log outside the database."""
         url = self.settings.database_url
-        return HeadNotes(self.settings.home / "ledger", place_of(url.get_secret_value() if url else None))
+        return ChainHeadFiles(self.settings.home / "ledger", derive_database_key(url.get_secret_value() if url else None))
 
-    def importer(self) -> Importer:
+    def importer(self) -> NdjsonImporter:
         scope = self.scope
-        outbox = Outbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
-        return Importer(scope=scope, outbox=outbox, notes=self.notes, sizes=sizes(self.settings))
+        outbox = EmbeddingOutbox(scope.db, scope.embedder, scope.agent_id) if scope.embedder else None
+        return NdjsonImporter(scope=scope, outbox=outbox, chain_heads=self.chain_heads, sizes=build_summary_sizes(self.settings))
 
-    def carrier(self) -> Carrier:
+    def carrier(self) -> AgentArchive:
         """Return what exports the agent to a file and imports it."""
-        return Carrier(scope=self.scope, agent=self.settings.agent, notes=self.notes)
+        return AgentArchive(scope=self.scope, agent=self.settings.agent, chain_heads=self.chain_heads)
 
-    def compacting(self, tell: Callable[[Event], None] = lambda event: None) -> Compacting:
+    def compaction(self, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> CompactionService:
         """Return the compaction of conversations; `tell` is called with its progress events.
 
         The model that summarizes may be another one than the chat model, at the same endpoint.
         """
         settings = self.settings
         other = settings.model_copy(update={"openai_model": settings.compaction_model or settings.openai_model})
-        return Compacting(
+        return CompactionService(
             scope=self.scope,
-            preset=preset(settings.compaction),
-            model=asking(other, self.scope),
+            preset=parse_preset(settings.compaction),
+            model=build_structured_llm(other, self.scope),
             window=settings.window_tokens,
-            tell=tell,
+            on_event=on_event,
         )
 
-    def conversations(self, origin: str, tell: Callable[[Event], None] = lambda event: None) -> Conversations:
-        return Conversations(scope=self.scope.at(origin), compacting=self.compacting(tell), room=room(self.settings))
+    def sessions(self, origin: str, on_event: Callable[[CompactionEvent], None] = lambda event: None) -> SessionService:
+        return SessionService(scope=self.scope.at(origin), compaction=self.compaction(on_event), conversation_tokens=conversation_budget(self.settings))
 
-    def toolbox(self, origin: str) -> Toolbox:
-        return Toolbox(
-            verbs=self.verbs(origin),
+    def toolbox(self, origin: str) -> AgentToolset:
+        return AgentToolset(
+            memories=self.memories(origin),
             curation=self.curation(origin),
-            deciding=self.deciding(origin),
+            decisions=self.decisions(origin),
             tasks=self.tasks(origin),
-            gate=self.gate(origin),
-        ).heard(())
+            gate=self.action_gate(origin),
+        ).with_trust(())
 
-    def turns(
-        self, model: "ChatModel | None", *, origin: str = "chat", tell: Callable[[Event], None] = lambda event: None
-    ) -> Turns:
-        return Turns(
+    def turn_runner(
+        self, model: "ChatModel | None", *, origin: str = "chat", on_event: Callable[[CompactionEvent], None] = lambda event: None
+    ) -> TurnRunner:
+        return TurnRunner(
             scope=self.scope.at(origin),
-            contexts=self.contexts,
-            compacting=self.compacting(tell),
-            gate=self.gate(origin),
+            contexts=self.context_builder,
+            compaction=self.compaction(on_event),
+            gate=self.action_gate(origin),
             model=model,
-            limits=limits(self.settings),
-            sizes=sizes(self.settings),
+            limits=build_turn_limits(self.settings),
+            sizes=build_summary_sizes(self.settings),
             tools=self.toolbox("agent"),
         )
 
-    async def working(self, session: str | None) -> WorkingMemory:
+    async def working_memory(self, session: str | None) -> WorkingMemory:
         """Return the working memory of a session, or without a name of the last active one. Raises NotFoundError."""
         scope = self.scope
         return WorkingMemory(
             scope=scope,
-            session_id=await session_at_work(scope.db, session, agent_id=scope.agent_id),
+            session_id=await find_active_session(scope.db, session, agent_id=scope.agent_id),
             profiles=self.profiles,
             frames=self.frames,
             capacity=self.settings.working_tokens,
-            model_id=model_id(scope.embedder.identity) if scope.embedder else None,
+            model_id=derive_model_id(scope.embedder.identity) if scope.embedder else None,
         )

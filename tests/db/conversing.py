@@ -5,26 +5,26 @@ from uuid import UUID
 
 from newton.db.pool import Tx
 from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Entry, EntryKind, Shown
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.view import CompactionEntry, EntryKind, ViewMessage
 from newton.ids import new_id
 from newton.memory.forgetting import forget
 from tests.support import ANA, NOON, count, teller
 
 
-async def session(tx: Tx, ref: str, *lines: Line) -> UUID:
-    session_id = await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+async def session(tx: Tx, ref: str, *lines: Message) -> UUID:
+    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref=ref, now=NOON)
     await append(tx, session_id, *lines)
     return session_id
 
 
-async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
+async def append(tx: Tx, session_id: UUID, *lines: Message) -> list[StoredMessage]:
     return await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
-def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", before: int = 500) -> Entry:
+def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", before: int = 500) -> CompactionEntry:
     text = text or f"[{kind} {first}-{last}]"
-    return Entry(
+    return CompactionEntry(
         entry_id=new_id(),
         kind=kind,
         first=first,
@@ -39,18 +39,18 @@ def entry(first: int, last: int, *, kind: EntryKind = "turn", text: str = "", be
     )
 
 
-async def keep(tx: Tx, session_id: UUID, *made: Entry) -> Sequence[Entry]:
-    read = await log.read(tx, agent_id=ANA, session_id=session_id)
-    assert await entries.keep(tx, made, agent_id=ANA, session_id=session_id, seen=read.seen)
+async def keep(tx: Tx, session_id: UUID, *made: CompactionEntry) -> Sequence[CompactionEntry]:
+    read = await log.load_view(tx, agent_id=ANA, session_id=session_id)
+    assert await entries.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=read.sources)
     return made
 
 
-async def restore(tx: Tx, session_id: UUID, one: Entry) -> list[UUID]:
+async def restore(tx: Tx, session_id: UUID, one: CompactionEntry) -> list[UUID]:
     return await entries.restore(tx, one.entry_id, session_id=session_id, ctx=teller())
 
 
-async def view(tx: Tx, session_id: UUID) -> list[Shown]:
-    return list((await log.read(tx, agent_id=ANA, session_id=session_id)).view)
+async def view(tx: Tx, session_id: UUID) -> list[ViewMessage]:
+    return list((await log.load_view(tx, agent_id=ANA, session_id=session_id)).view)
 
 
 async def texts(tx: Tx, session_id: UUID) -> list[str]:
@@ -64,8 +64,8 @@ async def forgets(tx: Tx, session_id: UUID, place: int) -> None:
         session_id,
         place,
     )
-    await forget(tx, [line], derived=True, because="a test", ctx=teller())
+    await forget(tx, [line], derived=True, reason="a test", ctx=teller())
 
 
 async def branch(tx: Tx, parent_id: UUID, ref: str, at: str | int | None = None) -> UUID:
-    return await branches.branch(tx, ref, parent_id=parent_id, at=at, ctx=teller())
+    return await branches.create_branch(tx, ref, parent_id=parent_id, from_position=at, ctx=teller())

@@ -5,19 +5,19 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from newton.brain import decisions
-from newton.brain.choice import Choice, Reason, Verdict
-from newton.brain.stating import How, Intent, Review
+from newton.brain.choice import DecisionDraft, DecisionReason, Verdict
+from newton.brain.stating import ReviewMethod, NewDecision, DecisionReview
 from newton.db.pool import Tx
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 from tests.support import NOON, teller
 
-REDIS = Choice(
+REDIS = DecisionDraft(
     description="Use Redis for the session cache",
     confidence=0.85,
     at=NOON,
     context="The cache in front of PostgreSQL is cold after each deployment",
     alternatives=("Memcached", "Keep it in PostgreSQL"),
-    reasons=(Reason("analysis", "Reads outnumber writes a hundred to one"), Reason("empirical", "It held last year")),
+    reasons=(DecisionReason("analysis", "Reads outnumber writes a hundred to one"), DecisionReason("empirical", "It held last year")),
     tags=("cache", "operations"),
     category="architecture",
     stakes="high",
@@ -26,8 +26,8 @@ REDIS = Choice(
 )
 
 
-def choice(description: str, *, confidence: float = 0.7, at: datetime = NOON, ref: str | None = None) -> Choice:
-    return Choice(description=description, confidence=confidence, at=at, ref=ref)
+def choice(description: str, *, confidence: float = 0.7, at: datetime = NOON, ref: str | None = None) -> DecisionDraft:
+    return DecisionDraft(description=description, confidence=confidence, at=at, ref=ref)
 
 
 def reviewed(
@@ -35,21 +35,21 @@ def reviewed(
     *,
     at: datetime = NOON + timedelta(days=1),
     lesson: str | None = None,
-    how: How = "hand",
-) -> Review:
-    return Review(verdict=verdict, at=at, how=how, lesson=lesson)
+    how: ReviewMethod = "hand",
+) -> DecisionReview:
+    return DecisionReview(verdict=verdict, at=at, how=how, lesson=lesson)
 
 
-async def recorded(tx: Tx, *choices: Choice, ctx: Teller | None = None, review: Review | None = None) -> list[UUID]:
-    intents = [Intent(choice=one, review=review) for one in choices]
+async def recorded(tx: Tx, *choices: DecisionDraft, ctx: WriteContext | None = None, review: DecisionReview | None = None) -> list[UUID]:
+    intents = [NewDecision(draft=one, review=review) for one in choices]
     return [made.decision_id for made in await decisions.record(tx, intents, ctx=ctx or teller())]
 
 
-async def many(tx: Tx, number: int, *, ctx: Teller | None = None, first: int = 0) -> list[UUID]:
+async def many(tx: Tx, number: int, *, ctx: WriteContext | None = None, first: int = 0) -> list[UUID]:
     """Decisions with outcomes for every second one."""
     intents = [
-        Intent(
-            choice=replace(REDIS, description=f"Choice {n} of many", confidence=n % 101 / 100, ref=f"c{n}"),
+        NewDecision(
+            draft=replace(REDIS, description=f"Choice {n} of many", confidence=n % 101 / 100, ref=f"c{n}"),
             review=reviewed("success" if n % 3 else "failure", lesson=f"lesson {n}") if n % 2 else None,
         )
         for n in range(first, first + number)

@@ -5,8 +5,8 @@ from datetime import datetime, timedelta
 from uuid import UUID
 
 from newton.db.pool import Tx
-from newton.heart.facts import Learnt, Statement, learn
-from newton.heart.lifecycle.engine import Ground
+from newton.heart.facts import FactOutcome, NewFact, add_facts
+from newton.heart.lifecycle.engine import LifecycleContext
 from newton.ids import new_id
 from newton.memory.memory import Trust
 from tests.support import ANA, NOON, ground, teller
@@ -16,7 +16,7 @@ def day(number: float) -> datetime:
     return NOON + timedelta(days=number)
 
 
-def on(number: float, agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test") -> Ground:
+def on(number: float, agent_id: UUID = ANA, *, trust: Trust = "user", origin: str = "test") -> LifecycleContext:
     """Somebody who tells things on a day."""
     return ground(teller(agent_id, trust=trust, origin=origin, now=day(number)))
 
@@ -29,23 +29,23 @@ def says(
     attribute: str = "lives in",
     until: float | None = None,
     core: bool = False,
-) -> Statement:
+) -> NewFact:
     """What is told of a day, under a ref of its own. `lives in` has one value at a time, `likes` many."""
-    return Statement(
+    return NewFact(
         ref=str(new_id()),
         content=f"{subject} {attribute} {value}",
-        at=day(of),
-        until=None if until is None else day(until),
+        valid_from=day(of),
+        valid_to=None if until is None else day(until),
         subject=subject,
         attribute=attribute,
-        core=core,
+        is_core=core,
     )
 
 
-async def tell(tx: Tx, *statements: Statement, ctx: Ground | None = None) -> list[Learnt]:
+async def tell(tx: Tx, *statements: NewFact, ctx: LifecycleContext | None = None) -> list[FactOutcome]:
     """By default by the user, on the last day that the statements tell of."""
-    last = max(statement.at for statement in statements)
-    return await learn(tx, statements, ctx=ctx or ground(teller(now=last)))
+    last = max(statement.valid_from for statement in statements)
+    return await add_facts(tx, statements, ctx=ctx or ground(teller(now=last)))
 
 
 async def known(tx: Tx, value: str, agent_id: UUID = ANA) -> UUID:

@@ -9,12 +9,12 @@ from asyncpg import Record
 
 from newton.db.pool import Tx
 from newton.dialogue import artifacts, log, sessions
-from newton.dialogue.artifacts import Enquiry, Writer
-from newton.dialogue.condensing import Sizes
-from newton.dialogue.lines import Line, Role
+from newton.dialogue.artifacts import ArtifactQuery, ArtifactWriter
+from newton.dialogue.condensing import SummarySizes
+from newton.dialogue.lines import Message, Role
 from newton.memory.forgetting import forget
 from newton.memory.memory import Trust
-from newton.memory.representations import bullet
+from newton.memory.representations import to_bullet
 from tests.db.conversing import branch
 from tests.support import ANA, NOON, count, teller
 
@@ -28,16 +28,16 @@ where $1::text is null or a.type = $1 order by m.position
 
 
 async def began(tx: Tx, ref: str = "s1") -> UUID:
-    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+    return await sessions.ensure_session(tx, agent_id=ANA, ref=ref, now=NOON)
 
 
 async def say(tx: Tx, session_id: UUID, *said: str, role: Role = "user", name: str | None = None) -> None:
-    lines = [Line(role=role, name=name, content=words, said_at=NOON) for words in said]
+    lines = [Message(role=role, name=name, content=words, said_at=NOON) for words in said]
     await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
-async def note(tx: Tx, session_id: UUID, sizes: Sizes | None = None) -> None:
-    await Writer(session_id=session_id, ctx=teller(), sizes=sizes or Sizes()).note(tx)
+async def note(tx: Tx, session_id: UUID, sizes: SummarySizes | None = None) -> None:
+    await ArtifactWriter(session_id=session_id, ctx=teller(), sizes=sizes or SummarySizes()).update(tx)
 
 
 async def made(tx: Tx, kind: str | None = None) -> Sequence[Record]:
@@ -58,7 +58,7 @@ async def test_what_a_tool_put_out_is_kept_in_pieces_with_its_line(tx: Tx) -> No
         ("tools", n, "pytest") for n in range(len(pieces))
     ]
     assert all(p["summary"].startswith("[2026-11-21] output of a tool (pytest): ") for p in pieces)
-    assert all(p["summary_tokens"] == count(bullet(p["summary"])) <= 300 for p in pieces)
+    assert all(p["summary_tokens"] == count(to_bullet(p["summary"])) <= 300 for p in pieces)
     assert {(p["trust"], p["quarantined"], p["thread_id"]) for p in pieces} == {("tool", True, session_id)}
     waiting = await tx.fetchval("select count(*) from memory.outbox as o join dialogue.artifacts using (memory_id)")
     assert waiting == len(pieces), "they are embedded as all else is"
@@ -69,7 +69,7 @@ async def test_facts_are_sentences_that_the_two_said_and_are_kept_once(tx: Tx) -
     session_id = await began(tx)
     await say(tx, session_id, "Nice day. We decided to use Postgres.", name="Ana")
     await say(tx, session_id, "We must never use MySQL.", role="tool")
-    quoting = Line(role="assistant", content="We decided on Redis.", said_at=NOON, aside=True)
+    quoting = Message(role="assistant", content="We decided on Redis.", said_at=NOON, is_notice=True)
     await sessions.append(tx, [quoting], session_id=session_id, ctx=teller())
     await note(tx, session_id)
     await note(tx, session_id)
@@ -80,7 +80,7 @@ async def test_facts_are_sentences_that_the_two_said_and_are_kept_once(tx: Tx) -
 
 async def test_a_summary_rolls_on_within_its_tokens_and_one_is_current(tx: Tx) -> None:
     # S004-5, S004-16
-    session_id, sizes = await began(tx), Sizes(summary=100)
+    session_id, sizes = await began(tx), SummarySizes(summary_tokens=100)
     await say(tx, session_id, *chat(0, 11))
     await note(tx, session_id, sizes)
     assert await made(tx, "summary") == []
@@ -90,7 +90,7 @@ async def test_a_summary_rolls_on_within_its_tokens_and_one_is_current(tx: Tx) -
         await note(tx, session_id, sizes)
     summaries = await made(tx, "summary")
     assert [s["state"] for s in summaries] == ["SUPERSEDED"] * 4 + ["ACTIVE"]
-    assert all(s["summary_tokens"] == count(bullet(s["summary"])) <= 100 for s in summaries)
+    assert all(s["summary_tokens"] == count(to_bullet(s["summary"])) <= 100 for s in summaries)
     assert [(s["first_position"], s["last_position"]) for s in summaries] == [(0, n) for n in (22, 34, 46, 58, 70)]
     assert "ferry 0." in summaries[-1]["full_text"], "what it began with is still told"
     assert "before 68." in summaries[-1]["full_text"]
@@ -99,8 +99,8 @@ async def test_a_summary_rolls_on_within_its_tokens_and_one_is_current(tx: Tx) -
 async def test_a_long_tail_is_summarised_before_its_time_and_a_model_may_write_it(tx: Tx) -> None:
     session_id = await began(tx)
     await say(tx, session_id, "We talked about the ferry at great length. " * 10, role="assistant")
-    writer = Writer(session_id=session_id, ctx=teller(), sizes=Sizes(tail=50))
-    await writer.note(tx, summarise=lambda units, fits: ["They spoke of the ferry."])
+    writer = ArtifactWriter(session_id=session_id, ctx=teller(), sizes=SummarySizes(max_new_tokens=50))
+    await writer.update(tx, summarizer=lambda units, fits: ["They spoke of the ferry."])
     (summary,) = await made(tx, "summary")
     assert summary["summary"].endswith("in short: They spoke of the ferry.")
 
@@ -116,12 +116,12 @@ async def test_a_summary_is_trusted_as_the_least_of_what_it_covers(tx: Tx, roles
     assert "Tool:" not in summary["full_text"]
 
 
-async def looked_for(tx: Tx, session_id: UUID, text: str, *, later: timedelta | None = None) -> list[artifacts.Near]:
+async def looked_for(tx: Tx, session_id: UUID, text: str, *, later: timedelta | None = None) -> list[artifacts.ArtifactMatch]:
     moment = NOON + later if later else None
-    return await artifacts.near(
+    return await artifacts.find_matches(
         tx,
-        Enquiry(
-            agent_id=ANA, session_id=session_id, text=text, vector=None, model_id=None, moment=moment, hidden=(), most=5
+        ArtifactQuery(
+            agent_id=ANA, session_id=session_id, text=text, vector=None, model_id=None, moment=moment, excluded=(), limit=5
         ),
     )
 
@@ -145,7 +145,7 @@ async def test_with_a_line_goes_what_was_made_of_it_and_nobody_has_to_say_so(tx:
     await say(tx, session_id, *chat(24, 12))
     await note(tx, session_id)
     first = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange' and position = 0")
-    await forget(tx, [first], derived=False, because="a test", ctx=teller())
+    await forget(tx, [first], derived=False, reason="a test", ctx=teller())
     left = await made(tx)
     assert {one["type"] for one in left} == {"facts"}
     assert min(one["first_position"] for one in left) > 0
@@ -171,7 +171,7 @@ async def test_a_line_is_read_once_for_facts_and_one_that_was_forgotten_stays_so
     await note(tx, session_id)
     assert await tx.fetchval(until) == 1, "what states nothing was read as well"
     (fact,) = await made(tx, "facts")
-    await forget(tx, [fact["memory_id"]], derived=False, because="a test", ctx=teller())
+    await forget(tx, [fact["memory_id"]], derived=False, reason="a test", ctx=teller())
     await note(tx, session_id)
     assert (await made(tx, "facts"), await tx.fetchval(until)) == ([], 1)
     await say(tx, session_id, "We decided to use Redis too.")
@@ -184,10 +184,10 @@ async def test_a_branch_has_what_was_made_of_the_lines_it_begins_with(tx: Tx) ->
     parent = await began(tx)
     await say(tx, parent, *chat(0, 24))
     await note(tx, parent)
-    end = await log.end(tx, agent_id=ANA, session_id=parent)
+    end = await log.get_last_position(tx, agent_id=ANA, session_id=parent)
     await say(tx, parent, "the lighthouse is on fire", role="tool")
     child = await branch(tx, parent, "child", at=end)
-    assert {near.last for near in await looked_for(tx, child, "harbour boats")} <= set(range(24))
+    assert {near.last_position for near in await looked_for(tx, child, "harbour boats")} <= set(range(24))
     assert await looked_for(tx, child, "harbour boats")
     assert await looked_for(tx, parent, "lighthouse on fire")
     burning = [near for near in await looked_for(tx, child, "lighthouse on fire") if near.lexical]
@@ -213,5 +213,5 @@ async def test_of_what_is_found_by_words_a_rare_one_says_more(tx: Tx) -> None:
     # S004-9
     session_id = await began(tx)
     await say(tx, session_id, *(f"the ferry number {n} sails" for n in range(9)), "the glacier melts", role="tool")
-    found = {near.first: near.lexical for near in await looked_for(tx, session_id, "a ferry at the glacier")}
+    found = {near.first_position: near.lexical for near in await looked_for(tx, session_id, "a ferry at the glacier")}
     assert found[9] > 2 * found[0] > 0

@@ -13,9 +13,9 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import ConflictError
-from newton.heart.facts import corroborate, disprove, mark, retract, supersede
+from newton.heart.facts import confirm, disprove, mark_core, retract, supersede
 from newton.heart.lifecycle import engine
-from newton.memory.formerly import as_they_were
+from newton.memory.formerly import read_as_of
 from newton.memory.memory import Trust
 from newton.memory.recall import SQL as RECALL
 from tests.db.telling import day, known, on, says, tell
@@ -133,7 +133,7 @@ class Life:
         until = float(int(of) + self.chosen.randrange(1, 9)) if self.chosen.random() < 0.2 else None
         trust, door = self.chosen.choice(TRUSTS), self.chosen.choice(DOORS)
         told = says(value, of, subject=subject, attribute=attribute, until=until)
-        async with self.db.work(self.agent) as tx:
+        async with self.db.transaction(self.agent) as tx:
             await tell(tx, told, ctx=on(now, self.agent, trust=trust, origin=door))
         said = Said(now, of, trust, door, f"{door} {day(of):%Y-%m-%d}")
         self.log.tell(told.content, topic=topic, said=said, until=until)
@@ -144,7 +144,7 @@ class Life:
             return
         one, two = self.chosen.sample(sorted(self.log.facts), 2)
         try:
-            async with self.db.work(self.agent) as tx:
+            async with self.db.transaction(self.agent) as tx:
                 ids = [await known(tx, words, self.agent) for words in (one, two)]
                 match self.chosen.randrange(8):
                     case 0:
@@ -154,7 +154,7 @@ class Life:
                         await disprove(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))
                         self.log.facts[one].wrong = min(self.log.facts[one].wrong, now)
                     case 2:
-                        await mark(tx, ids[0], ctx=on(now, self.agent))
+                        await mark_core(tx, ids[0], ctx=on(now, self.agent))
                         self.log.facts[one].marked = min(self.log.facts[one].marked, now)
                     case 3 | 4:
                         await supersede(tx, ids[0], by_fact=ids[1], ctx=on(now, self.agent))
@@ -162,7 +162,7 @@ class Life:
                     case _:
                         door = self.chosen.choice(DOORS)
                         ctx = on(now, self.agent, origin=door)
-                        await corroborate(tx, ids[0], ref=str(now), source=f"{door} {now}", ctx=ctx)
+                        await confirm(tx, ids[0], ref=str(now), source=f"{door} {now}", ctx=ctx)
                         self.log.facts[one].said.append(Said(now, now, "user", door, f"{door} {now}"))
         except ConflictError:
             return
@@ -172,7 +172,7 @@ async def lived(db: Database, agent: UUID, seed: int) -> tuple[Log, list[float]]
     """A log of some weeks, and moments in them. The daily job runs at the start of each day, when facts end."""
     life = Life(db, agent, random.Random(seed))
     for number in range(DAYS):
-        await engine.live(db, on(number, agent))
+        await engine.run_lifecycle(db, on(number, agent))
         for now in sorted(number + life.chosen.uniform(0.01, 0.99) for _ in range(4)):
             await (life.tell(now) if life.chosen.random() < 0.6 else life.change(now))
     return life.log, sorted(life.chosen.uniform(0, DAYS) for _ in range(20))
@@ -182,15 +182,15 @@ async def lived(db: Database, agent: UUID, seed: int) -> tuple[Log, list[float]]
 async def test_the_states_at_a_past_moment_are_those_of_a_replay_up_to_it(db: Database, agent: UUID, seed: int) -> None:
     # S002-16
     log, moments = await lived(db, agent, seed)
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         ids = {words: await known(tx, words, agent) for words in log.facts}
         told = [said.told for fact in log.facts.values() for said in fact.said]
         for moment in [*moments, *told[:5], DAYS - 0.001]:
-            were = await as_they_were(tx, agent_id=agent, memory_ids=list(ids.values()), moment=day(moment))
+            were = await read_as_of(tx, agent_id=agent, memory_ids=list(ids.values()), moment=day(moment))
             at = {memory_id: (was.state, was.quarantined) for memory_id, was in were.items()}
             expected = log.at(moment)
             assert {words: at[ids[words]] for words in ids if ids[words] in at} == expected, moment
-            rows = await RECALL["list_hidden_at"].all(
+            rows = await RECALL["list_hidden_at"].fetch_all(
                 tx, agent_id=agent, moment=day(moment), quarantined=False, past_states=["SUPERSEDED", "INACTIVE"]
             )
             hidden = {row["memory_id"] for row in rows}

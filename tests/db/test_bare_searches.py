@@ -3,7 +3,7 @@
 from newton.bench.context import SQL
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Message
 from newton.memory.recall import K1, B
 from tests.support import ANA, NOON, teller
 
@@ -12,10 +12,10 @@ ASKED = {"agent_id": ANA, "input": "blue cups", "kinds": ["exchange"], "limits":
 
 
 async def test_the_bare_search_by_words_gives_the_best_and_their_scores(tx: Tx) -> None:
-    session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
-    lines = [Line(role="user", content=text, said_at=NOON) for text in SAID]
+    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="s", now=NOON)
+    lines = [Message(role="user", content=text, said_at=NOON) for text in SAID]
     await sessions.append(tx, lines, session_id=session_id, ctx=teller())
-    rows = await SQL["search_bm25"].all(tx, **ASKED)
+    rows = await SQL["search_bm25"].fetch_all(tx, **ASKED)
     assert [tuple(row.keys()) for row in rows] == [("memory_id", "score")] * 2
     assert rows[0]["score"] > rows[1]["score"] > 0
     said = "select summary from memory.memories where memory_id = $1"

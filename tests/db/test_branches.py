@@ -7,7 +7,7 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import branches, entries, log
-from newton.dialogue.branches import Excerpt
+from newton.dialogue.branches import SessionExcerpt
 from newton.errors import ConflictError, InputError, NotFoundError
 from tests.db.conversing import append, branch, entry, forgets, keep, restore, session, texts, view
 from tests.support import ANA, NOON, count, teller
@@ -17,11 +17,11 @@ TALK = [*turn(0, work=1), *turn(1, work=1), *turn(2, work=1)]
 
 
 async def checkpoint(tx: Tx, session_id: UUID, name: str) -> int:
-    return (await branches.checkpoint(tx, name, session_id=session_id, ctx=teller())).position
+    return (await branches.create_checkpoint(tx, name, session_id=session_id, ctx=teller())).position
 
 
 async def inject(tx: Tx, session_id: UUID, other_id: UUID, first: int, last: int) -> int:
-    excerpt = Excerpt(ref="other", session_id=other_id, first=first, last=last)
+    excerpt = SessionExcerpt(ref="other", session_id=other_id, first=first, last=last)
     made = await branches.inject(tx, excerpt, session_id=session_id, ctx=teller())
     return made.last - made.first + 1
 
@@ -78,10 +78,10 @@ async def test_what_was_restored_before_the_fork_stays_restored_in_the_branch(tx
     first, last = await keep(tx, parent, entry(0, 3), entry(4, 7))
     await restore(tx, parent, first)
     child = await branch(tx, parent, "child", at=5)
-    assert (await log.read(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
-    assert len(await entries.listed(tx, agent_id=ANA, session_id=child)) == 1
+    assert (await log.load_view(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
+    assert len(await entries.list_entries(tx, agent_id=ANA, session_id=child)) == 1
     await restore(tx, parent, last)
-    assert (await log.read(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
+    assert (await log.load_view(tx, agent_id=ANA, session_id=child)).pinned == {0, 1, 2, 3}
 
 
 async def test_lineage_three_deep(tx: Tx) -> None:
@@ -99,9 +99,9 @@ async def test_lineage_three_deep(tx: Tx) -> None:
     assert await texts(tx, latest) == [*(line.content for line in TALK[:4]), "e4"]
     places = [item.first for item in await view(tx, latest)]
     assert places == list(range(5))
-    assert await log.end(tx, agent_id=ANA, session_id=latest) == 4
+    assert await log.get_last_position(tx, agent_id=ANA, session_id=latest) == 4
     shown = await view(tx, fourth)
-    assert await log.size(tx, agent_id=ANA, session_id=fourth) == sum(item.tokens for item in shown)
+    assert await log.get_token_count(tx, agent_id=ANA, session_id=fourth) == sum(item.tokens for item in shown)
     for one in (second, third, fourth, early, latest):
         await keep(tx, one, entry(0, 3))
         assert (await texts(tx, one))[0] == "[turn 0-3]"
@@ -130,12 +130,12 @@ async def test_a_checkpoint_names_the_place_behind_the_last_line(tx: Tx) -> None
     assert await checkpoint(tx, parent, "before") == 3
     await append(tx, parent, *TALK[4:])
     assert await checkpoint(tx, parent, "after") == 11
-    await branches.checkpoint(tx, "5", session_id=parent, ctx=teller())
+    await branches.create_checkpoint(tx, "5", session_id=parent, ctx=teller())
     assert len(await view(tx, await branch(tx, parent, "by number", at="7"))) == 8
     assert len(await view(tx, await branch(tx, parent, "by name", at="5"))) == 12, "a name comes before a number"
     child = await branch(tx, parent, "child", at="before")
     assert await texts(tx, child) == [line.content for line in TALK[:4]]
-    found = await branches.checkpoints(tx, agent_id=ANA, session_id=parent)
+    found = await branches.list_checkpoints(tx, agent_id=ANA, session_id=parent)
     assert [(one.name, one.position, one.at) for one in found] == [
         ("before", 3, NOON),
         ("5", 11, NOON),
@@ -169,7 +169,7 @@ async def test_a_place_that_is_not_there_is_refused(tx: Tx) -> None:
 async def test_every_session_is_listed_with_where_it_leaves_its_parent(tx: Tx) -> None:
     parent = await session(tx, "parent", *TALK)
     await branch(tx, parent, "child", at=3)
-    found = await branches.branches(tx, agent_id=ANA)
+    found = await branches.list_branches(tx, agent_id=ANA)
     assert [(one.ref, one.parent, one.parent_position) for one in found] == [
         ("parent", None, None),
         ("child", "parent", 3),
@@ -221,21 +221,21 @@ async def test_what_there_is_not_cannot_be_injected(tx: Tx) -> None:
 async def test_injected_lines_are_taken_out_again_and_may_cost_so_much_together(tx: Tx) -> None:
     here, other = await session(tx, "here", *TALK[:4]), await session(tx, "other", *TALK)
     before = await view(tx, here)
-    excerpt = Excerpt(ref="other", session_id=other, first=0, last=3)
+    excerpt = SessionExcerpt(ref="other", session_id=other, first=0, last=3)
     made = await branches.inject(tx, excerpt, session_id=here, ctx=teller())
     child = await branch(tx, here, "child")
     for most in (made.tokens, 2 * made.tokens - 1):
         with pytest.raises(InputError, match=r"beside .* injected already"):
-            await branches.inject(tx, excerpt, session_id=here, ctx=teller(), most=most)
-    assert await log.injections(tx, agent_id=ANA, session_id=here) == [made]
+            await branches.inject(tx, excerpt, session_id=here, ctx=teller(), max_tokens=most)
+    assert await log.list_injections(tx, agent_id=ANA, session_id=here) == [made]
     for _ in range(2):
         await branches.eject(tx, made.injection_id, session_id=here, ctx=teller())
         assert await view(tx, here) == before
-        assert await log.injections(tx, agent_id=ANA, session_id=here) == []
-    await branches.inject(tx, excerpt, session_id=here, ctx=teller(), most=made.tokens)
+        assert await log.list_injections(tx, agent_id=ANA, session_id=here) == []
+    await branches.inject(tx, excerpt, session_id=here, ctx=teller(), max_tokens=made.tokens)
     assert "injected" in {item.kind for item in await view(tx, child)}, "a branch keeps what it began with"
     other_child = await branch(tx, here, "other child")
-    assert len(await log.injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"
+    assert len(await log.list_injections(tx, agent_id=ANA, session_id=other_child)) == 1, "what is out stays out"
 
 
 # --- forgetting ---

@@ -1,6 +1,6 @@
 """Bundles at rest: what the next input asks of them costs the same however many there are."""
 
-from newton.cognition.bundles import SQL, frame_of
+from newton.cognition.bundles import SQL, find_session_frame
 from newton.db.pool import Tx
 from newton.ids import new_id
 from tests.support import ANA, NOON
@@ -24,8 +24,8 @@ async def test_the_frame_of_a_session_is_looked_up_among_its_own_bundles(tx: Tx)
     await tx.execute(SESSION, ANA, old, "old", NOON)
     await tx.execute(OTHERS, ANA, NOON, 2000)
     await tx.execute(SESSION, ANA, new, "new", NOON)
-    assert await frame_of(tx, agent_id=ANA, session_id=old) == "of old"
-    assert await frame_of(tx, agent_id=ANA, session_id=new) is None
+    assert await find_session_frame(tx, agent_id=ANA, session_id=old) == "of old"
+    assert await find_session_frame(tx, agent_id=ANA, session_id=new) is None
     for session_id in (old, new):
         query = SQL["get_session_frame"]
         rows = await tx.fetch(

@@ -8,43 +8,43 @@ from uuid import UUID
 import numpy as np
 import pytest
 
-from newton.agent.gate import Gate
-from newton.clock import SteppedClock
+from newton.agent.gate import ActionGate
+from newton.clock import ManualClock
 from newton.db.pool import Database
-from newton.errors import CensoredError, ConflictError, InputError, NotFoundError
+from newton.errors import CensorError, ConflictError, InputError, NotFoundError
 from newton.heart import censors
-from newton.heart.censors import Action, Censor, Rule, Sense, met
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.censors import CensorAction, Censor, CensorRule, MatchMode, find_matching
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.ids import new_id
 from newton.memory.memory import Trust
-from newton.memory.outbox import Outbox
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.support import NOON, agent_scope, count, ground, teller
 
-PUSH = Rule(trigger="push to main", reason="releases go through review")
+PUSH = CensorRule(trigger="push to main", reason="releases go through review")
 
 
-def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | None = None) -> Gate:
-    return Gate(
+def gate(db: Database, agent: UUID, embedder: HashEmbedder | BrokenEmbedder | None = None) -> ActionGate:
+    return ActionGate(
         scope=agent_scope(
             agent_id=agent,
             origin="test",
             db=db,
-            clock=SteppedClock(NOON),
+            clock=ManualClock(NOON),
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
             embedder=embedder,
         )
     )
 
 
-def censor(trigger: str, *, sense: Sense = "phrase", action: Action = "warn", state: str = "ACTIVE") -> Censor:
+def censor(trigger: str, *, sense: MatchMode = "phrase", action: CensorAction = "warn", state: str = "ACTIVE") -> Censor:
     return Censor(
         memory_id=new_id(),
         state=state,
         summary=f"**WARN:** {trigger} — so",
         summary_tokens=9,
-        sense=sense,
+        match_mode=sense,
         trigger=trigger,
         action=action,
         reason="so",
@@ -64,149 +64,149 @@ def censor(trigger: str, *, sense: Sense = "phrase", action: Action = "warn", st
     ],
 )
 def test_a_phrase_is_met_as_whole_words_in_any_case(text: str, meets: bool) -> None:
-    assert bool(met([censor("push to main")], text, None)) is meets
+    assert bool(find_matching([censor("push to main")], text, None)) is meets
 
 
 def test_a_meaning_is_met_by_likeness_and_not_at_all_without_a_vector() -> None:
     close, far = np.array([0.8, 0.6], dtype=np.float32), np.array([0.5, 0.87], dtype=np.float32)
     one = censor("secrets in logs", sense="meaning")
-    assert met([one], "anything", close) == [one]
-    assert met([one], "anything", far) == []
-    assert met([one], "secrets in logs", None) == []
+    assert find_matching([one], "anything", close) == [one]
+    assert find_matching([one], "anything", far) == []
+    assert find_matching([one], "secrets in logs", None) == []
 
 
 def test_no_pattern_takes_more_than_linear_time() -> None:
     started = time.process_time()
-    assert met([censor("(a+)+$", sense="pattern")], "a" * 100_000 + "b", None) == []
+    assert find_matching([censor("(a+)+$", sense="pattern")], "a" * 100_000 + "b", None) == []
     assert time.process_time() - started < 1
 
 
 @pytest.mark.parametrize("pattern", ["(", "(?=x)y", r"(a)\1", "((a{1,100}){1,100}){1,100}", "[z-a]"])
 def test_a_pattern_that_cannot_be_used_is_refused_with_a_remedy(pattern: str) -> None:
     with pytest.raises(InputError, match="RE2"):
-        Rule(trigger=pattern, reason="so", sense="pattern")
+        CensorRule(trigger=pattern, reason="so", match_mode="pattern")
 
 
 @pytest.mark.parametrize("rule", [{"trigger": "x*", "sense": "pattern"}, {"trigger": "?!"}, {"trigger": "a" * 501}])
 def test_a_trigger_that_says_nothing_or_too_much_is_refused(rule: "dict[str, str]") -> None:
     with pytest.raises(InputError):
-        Rule(reason="so", **rule)  # pyright: ignore[reportArgumentType]  # as a door passes it
+        CensorRule(reason="so", **rule)  # pyright: ignore[reportArgumentType]  # as a door passes it
 
 
 def test_a_censor_that_blocks_says_so_in_as_many_tokens() -> None:
     # S002-12
-    assert censor("x").line == "**WARN:** x — so"
-    assert censor("x", action="block").line == censor("x", state="ESCALATED").line == "**BLOCK:** x — so"
+    assert censor("x").context_line == "**WARN:** x — so"
+    assert censor("x", action="block").context_line == censor("x", state="ESCALATED").context_line == "**BLOCK:** x — so"
 
 
 async def test_three_activations_in_earnest_make_a_warning_a_block(db: Database, agent: UUID) -> None:
     # S002-19
     own = gate(db, agent)
-    assert await own.forbid(PUSH)
-    assert not await own.forbid(PUSH), "the same rule again changes nothing"
+    assert await own.add(PUSH)
+    assert not await own.add(PUSH), "the same rule again changes nothing"
     states: list[tuple[str, bool]] = []
     for _ in range(4):
         ruling = await own.check("we push to main", "action")
-        (listed,) = await own.listed()
+        (listed,) = await own.list_censors()
         states.append((listed.state, ruling.blocks))
     assert states == [("ACTIVE", False), ("ACTIVE", False), ("ESCALATED", False), ("ESCALATED", True)]
 
 
 async def test_a_dry_check_and_a_text_that_does_not_meet_it_count_nothing(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.forbid(PUSH)
-    assert (await own.check("push to main", "input", dry=True)).met
-    assert (await own.check("pull from main", "input")).met == ()
-    assert [(c.state, c.activations) for c in await own.listed()] == [("CREATED", 0)]
+    await own.add(PUSH)
+    assert (await own.check("push to main", "input", dry_run=True)).matches
+    assert (await own.check("pull from main", "input")).matches == ()
+    assert [(c.state, c.activations) for c in await own.list_censors()] == [("CREATED", 0)]
 
 
 async def test_a_censor_wrong_more_often_than_not_is_retired_after_five(db: Database, agent: UUID) -> None:
     # S002-19: false positives do not make it stricter either
     own = gate(db, agent)
-    await own.forbid(PUSH)
+    await own.add(PUSH)
     for n in range(5):
         await own.check("push to main", "input")
-        (known,) = await own.listed()
+        (known,) = await own.list_censors()
         if n < 3:
-            await own.wrong(str(known.memory_id))
-    assert [(c.state, c.activations, c.false_positives) for c in await own.listed()] == [("RETIRED", 5, 3)]
-    assert (await own.check("push to main", "input")).met == ()
+            await own.report_false_positive(str(known.memory_id))
+    assert [(c.state, c.activations, c.false_positives) for c in await own.list_censors()] == [("RETIRED", 5, 3)]
+    assert (await own.check("push to main", "input")).matches == ()
     with pytest.raises(NotFoundError, match="no censor"):
-        await own.wrong(str(new_id()))
+        await own.report_false_positive(str(new_id()))
 
 
 async def test_what_an_agent_or_a_tool_forbids_waits_for_a_person(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
     for trust in ("agent", "tool", "web"):
         ctx = teller(agent, trust=trust)
-        rule = Rule(trigger=f"listen to the {trust}", reason="it says so")
-        async with db.work(agent) as tx:
-            (memory_id,) = await censors.forbid(tx, [rule], ctx=ground(ctx))
-        assert (await own.check(f"listen to the {trust}", "input")).met == ()
-        assert [c.quarantined for c in await own.listed() if c.memory_id == memory_id] == [True]
+        rule = CensorRule(trigger=f"listen to the {trust}", reason="it says so")
+        async with db.transaction(agent) as tx:
+            (memory_id,) = await censors.add_rules(tx, [rule], ctx=ground(ctx))
+        assert (await own.check(f"listen to the {trust}", "input")).matches == ()
+        assert [c.quarantined for c in await own.list_censors() if c.memory_id == memory_id] == [True]
         assert await own.approve(str(memory_id))
         assert not await own.approve(str(memory_id)), "once"
-        assert (await own.check(f"listen to the {trust}", "input")).met
+        assert (await own.check(f"listen to the {trust}", "input")).matches
 
 
 async def test_what_a_person_forbids_is_in_force_though_a_model_proposed_it_first(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         proposed = ground(teller(agent, trust="agent"))
-        assert await censors.forbid(tx, [PUSH], ctx=proposed)
-        assert not await censors.forbid(tx, [PUSH], ctx=proposed), "twice proposed is not approved"
-    assert (await own.check("push to main", "action")).met == ()
-    assert await own.forbid(PUSH)
-    assert [c.blocks for c in (await own.check("push to main", "action", dry=True)).met] == [False]
-    assert not await own.forbid(PUSH), "once"
+        assert await censors.add_rules(tx, [PUSH], ctx=proposed)
+        assert not await censors.add_rules(tx, [PUSH], ctx=proposed), "twice proposed is not approved"
+    assert (await own.check("push to main", "action")).matches == ()
+    assert await own.add(PUSH)
+    assert [c.is_blocking for c in (await own.check("push to main", "action", dry_run=True)).matches] == [False]
+    assert not await own.add(PUSH), "once"
 
 
 @pytest.mark.parametrize("trust", ["user", "agent"])
 async def test_a_person_may_make_a_known_warning_a_block(db: Database, agent: UUID, trust: Trust) -> None:
     own = gate(db, agent)
-    async with db.work(agent) as tx:
-        await censors.forbid(tx, [PUSH], ctx=ground(teller(agent, trust=trust)))
+    async with db.transaction(agent) as tx:
+        await censors.add_rules(tx, [PUSH], ctx=ground(teller(agent, trust=trust)))
     strict = replace(PUSH, action="block")
-    assert await own.forbid(strict)
+    assert await own.add(strict)
     assert (await own.check("push to main", "action")).blocks
-    assert not await own.forbid(strict), "once"
+    assert not await own.add(strict), "once"
 
 
 async def test_what_was_taken_out_of_force_is_not_said_to_be_in_force(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.forbid(PUSH)
-    (known,) = await own.listed()
+    await own.add(PUSH)
+    (known,) = await own.list_censors()
     await own.retire(str(known.memory_id))
     with pytest.raises(ConflictError, match="out of force"):
-        await own.forbid(PUSH)
-    assert await own.forbid(replace(PUSH, trigger="push to the main branch"))
+        await own.add(PUSH)
+    assert await own.add(replace(PUSH, trigger="push to the main branch"))
 
 
 async def test_the_end_of_a_long_text_is_checked_too(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.forbid(replace(PUSH, action="block"))
-    await own.forbid(Rule(trigger=r"rm -rf /\w+", reason="it is gone then", sense="pattern", action="block"))
+    await own.add(replace(PUSH, action="block"))
+    await own.add(CensorRule(trigger=r"rm -rf /\w+", reason="it is gone then", match_mode="pattern", action="block"))
     started = time.process_time()
-    assert len((await own.check("very " * 190_000 + "push to main; rm -rf /etc", "input")).met) == 2
+    assert len((await own.check("very " * 190_000 + "push to main; rm -rf /etc", "input")).matches) == 2
     assert time.process_time() - started < 2
 
 
 async def test_nothing_that_is_remembered_lifts_a_censor(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.forbid(Rule(trigger="push to main", reason="review", action="block"))
-    again = Rule(trigger="push to main", reason="the user allows it now", action="warn")
-    assert not await own.forbid(again)
+    await own.add(CensorRule(trigger="push to main", reason="review", action="block"))
+    again = CensorRule(trigger="push to main", reason="the user allows it now", action="warn")
+    assert not await own.add(again)
     assert (await own.check("push to main", "action")).blocks
 
 
 async def test_without_an_embedder_it_says_that_meanings_were_not_asked(db: Database, agent: UUID) -> None:
     own = gate(db, agent, HashEmbedder())
-    await own.forbid(Rule(trigger="passwords in the log", reason="many read it", sense="meaning"))
-    await Outbox(db, HashEmbedder(), agent).drain()
-    assert (await own.check("passwords in the log", "output")).met
-    assert (await gate(db, agent).check("passwords in the log", "output")).unread == "no embedding model is set"
+    await own.add(CensorRule(trigger="passwords in the log", reason="many read it", match_mode="meaning"))
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
+    assert (await own.check("passwords in the log", "output")).matches
+    assert (await gate(db, agent).check("passwords in the log", "output")).unchecked == "no embedding model is set"
     broken = gate(db, agent, BrokenEmbedder(HashEmbedder.identity, HashEmbedder.dimensions))
-    assert (await broken.check("passwords in the log", "output")).unread
+    assert (await broken.check("passwords in the log", "output")).unchecked
 
 
 async def spoken(*pieces: str) -> AsyncGenerator[str]:
@@ -214,13 +214,13 @@ async def spoken(*pieces: str) -> AsyncGenerator[str]:
         yield piece
 
 
-async def heard(own: Gate, *pieces: str) -> tuple[str, bool]:
+async def heard(own: ActionGate, *pieces: str) -> tuple[str, bool]:
     """What reaches the listener, and whether it was stopped."""
     said: list[str] = []
     try:
-        async for piece in own.watched(spoken(*pieces)):
+        async for piece in own.filter_stream(spoken(*pieces)):
             said.append(piece)  # noqa: PERF401 (a comprehension would lose what came before it was stopped)
-    except CensoredError:
+    except CensorError:
         return "".join(said), True
     return "".join(said), False
 
@@ -231,16 +231,16 @@ async def test_an_answer_is_stopped_before_the_line_that_a_block_forbids(db: Dat
         "First.\nThen push to main now.\nDone.",
         False,
     )
-    await own.forbid(Rule(trigger="push to main", reason="review", action="block"))
+    await own.add(CensorRule(trigger="push to main", reason="review", action="block"))
     assert await heard(own, "First.\nThen pu", "sh to ma", "in now.\nDone.") == ("First.\n", True)
     assert await heard(own, "push to", "\nmain") == ("push to\n", True), "over the end of a line too"
     assert await heard(own, "All ", "is ", "well.") == ("All is well.", False)
-    (known,) = await own.listed()
+    (known,) = await own.list_censors()
     assert (known.state, known.activations) == ("ACTIVE", 2)
 
 
 async def test_a_warning_lets_an_answer_through_and_counts_it(db: Database, agent: UUID) -> None:
     own = gate(db, agent)
-    await own.forbid(PUSH)
+    await own.add(PUSH)
     assert await heard(own, "push to main") == ("push to main", False)
-    assert [c.activations for c in await own.listed()] == [1]
+    assert [c.activations for c in await own.list_censors()] == [1]

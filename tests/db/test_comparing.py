@@ -12,15 +12,15 @@ import yaml
 from newton.db.pool import Database
 from newton.errors import ConflictError
 from newton.heart import facts
-from newton.heart.comparing import Bounds, Compared, compare
-from newton.heart.facts import Statement
-from newton.ids import model_id
-from newton.memory.outbox import Outbox
+from newton.heart.comparing import SimilarityThresholds, DedupReport, deduplicate_facts
+from newton.heart.facts import NewFact
+from newton.ids import derive_model_id
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.minilm import MiniLM
 from tests.support import NOON, ground, teller
 
 HELD_AT_MOST = 45  # of the hundred tellings of twenty facts; a model as judge brings it down
-BOUNDS = Bounds(same=0.95, near=0.85)
+BOUNDS = SimilarityThresholds(duplicate_min=0.95, related_min=0.85)
 DATA: dict[str, Any] = yaml.safe_load(
     (Path(__file__).parents[1] / "data" / "tellings.yaml").read_text(encoding="utf-8")
 )
@@ -42,20 +42,20 @@ class Says:
         return self.answer
 
 
-def statement(n: int, content: str, subject: str | None) -> Statement:
-    return Statement(ref=f"t{n}", content=content, at=NOON, subject=subject, source=f"source {n}")
+def statement(n: int, content: str, subject: str | None) -> NewFact:
+    return NewFact(ref=f"t{n}", content=content, valid_from=NOON, subject=subject, source=f"source {n}")
 
 
-async def tell(db: Database, agent: UUID, model: MiniLM, *told: Statement, judge: Says | None = None) -> Compared:
+async def tell(db: Database, agent: UUID, model: MiniLM, *told: NewFact, judge: Says | None = None) -> DedupReport:
     own = ground(teller(agent))
-    async with db.work(agent) as tx:
-        await facts.learn(tx, told, ctx=own)
-    await Outbox(db, model, agent).drain()
-    return await compare(db, own, BOUNDS, model_id=model_id(model.identity), judge=judge)
+    async with db.transaction(agent) as tx:
+        await facts.add_facts(tx, told, ctx=own)
+    await EmbeddingOutbox(db, model, agent).drain()
+    return await deduplicate_facts(db, own, BOUNDS, model_id=derive_model_id(model.identity), judge=judge)
 
 
 async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch(
             "select m.full_text, m.state, m.confirmations from heart.facts as f"
             " join memory.memories as m using (agent_id, memory_id) where f.is_current"
@@ -65,13 +65,13 @@ async def current(db: Database, agent: UUID) -> dict[str, tuple[str, int]]:
 
 async def test_told_in_other_words_it_is_confirmed_and_kept_once(db: Database, agent: UUID, model: MiniLM) -> None:
     await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
-    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == Compared(1, 1, 0)
+    assert await tell(db, agent, model, statement(1, "By the way, ana is living in Oslo!", "ana")) == DedupReport(1, 1, 0)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CONFIRMED", 1)}
     # the words of that telling tell the same fact from now on, and it is what a third one joins
     await tell(db, agent, model, statement(2, "By the way, ana is living in Oslo!", "Ana"))
-    assert await tell(db, agent, model, statement(3, "Note that Ana lives in Oslo.", "Ana")) == Compared(1, 1, 0)
+    assert await tell(db, agent, model, statement(3, "Note that Ana lives in Oslo.", "Ana")) == DedupReport(1, 1, 0)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 3)}
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.links where link = 'corroborates'") == 2
         assert await tx.fetchval("select count(*) from memory.memories") == 3, "every telling in its own words stays"
 
@@ -95,9 +95,9 @@ async def test_several_tellings_compared_at_once_all_count_for_the_first(
     await tell(db, agent, model, statement(0, "Ana lives in Oslo", "Ana"))
     texts = ("Ana lives in Oslo.", "Ana lives in Oslo!", "ana lives in oslo", "Ana lives  in Oslo ...")
     told = [statement(n, text, "Ana") for n, text in enumerate(texts, 1)]
-    assert await tell(db, agent, model, *told) == Compared(4, 4, 0)
+    assert await tell(db, agent, model, *told) == DedupReport(4, 4, 0)
     assert await current(db, agent) == {"Ana lives in Oslo": ("CORE", 4)}
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(distinct duplicate_of) from heart.facts") == 1
 
 
@@ -116,9 +116,9 @@ async def test_compared_again_nothing_changes(db: Database, agent: UUID, model: 
     told = [
         statement(n, text, "Ana") for n, text in enumerate(["Ana lives in Oslo", "ana is living in oslo", "Ana sails"])
     ]
-    assert await tell(db, agent, model, *told) == Compared(3, 1, 0)
+    assert await tell(db, agent, model, *told) == DedupReport(3, 1, 0)
     before = await current(db, agent)
-    assert await tell(db, agent, model, *told) == Compared(0, 0, 0)
+    assert await tell(db, agent, model, *told) == DedupReport(0, 0, 0)
     assert await current(db, agent) == before
 
 
@@ -130,9 +130,9 @@ async def test_what_likeness_leaves_open_a_judge_decides_or_a_link_keeps(
     texts = ("Ana lives in the centre of Oslo", "Ana lives in the centre of Oslo near the harbour")
     compared = [await tell(db, agent, model, statement(n, text, "Ana"), judge=judge) for n, text in enumerate(texts)]
     assert len(await current(db, agent)) == held
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         near = await tx.fetchval("select count(*) from memory.links where link = 'near'")
-    assert (near, compared[-1].near) == ((1, 1) if answer is None else (0, 0))
+    assert (near, compared[-1].related) == ((1, 1) if answer is None else (0, 0))
     assert judge is None or judge.asked == [(texts[1], texts[0])]
 
 
@@ -142,7 +142,7 @@ async def test_facts_of_other_subjects_are_not_even_compared(db: Database, agent
         statement(1, "she lives in oslo", "Eva"),
         statement(2, "She lives in Oslo!", None),
     ]
-    assert await tell(db, agent, model, *told) == Compared(3, 0, 0)
+    assert await tell(db, agent, model, *told) == DedupReport(3, 0, 0)
     assert len(await current(db, agent)) == 3
 
 
@@ -163,5 +163,5 @@ async def test_a_hundred_tellings_of_twenty_facts_and_fifty_near_misses(
     subjects = {fact["id"]: fact["subject"] for fact in known}
     misses = [statement(100 + n, miss["text"], subjects[miss["of"]]) for n, miss in enumerate(DATA["near_misses"])]
     assert len(misses) == 50
-    assert (await tell(db, agent, model, *misses)).joined == 0
+    assert (await tell(db, agent, model, *misses)).duplicates == 0
     assert len(await current(db, agent)) == len(held) + 50

@@ -8,27 +8,27 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.verbs import Verbs
-from newton.clock import SteppedClock
+from newton.agent.verbs import MemoryService
+from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Line, Placed, Role
-from newton.dialogue.log import END, Stretch, lines
+from newton.dialogue.lines import Message, StoredMessage, Role
+from newton.dialogue.log import MAX_POSITION, MessageRange, load_messages
 from newton.errors import ConflictError
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import agents
 from tests.support import ANA, NOON, agent_scope, count, teller
 
 
-def line(text: str, *, role: Role = "user", ref: str | None = None, name: str | None = None) -> Line:
-    return Line(role=role, content=text, said_at=NOON, ref=ref, name=name)
+def line(text: str, *, role: Role = "user", ref: str | None = None, name: str | None = None) -> Message:
+    return Message(role=role, content=text, said_at=NOON, ref=ref, name=name)
 
 
 async def session(tx: Tx, ref: str = "s") -> UUID:
-    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+    return await sessions.ensure_session(tx, agent_id=ANA, ref=ref, now=NOON)
 
 
-async def append(tx: Tx, session_id: UUID, *lines: Line) -> list[Placed]:
+async def append(tx: Tx, session_id: UUID, *lines: Message) -> list[StoredMessage]:
     return await sessions.append(tx, lines, session_id=session_id, ctx=teller())
 
 
@@ -53,7 +53,7 @@ async def test_a_line_sent_again_is_left_out(tx: Tx) -> None:
     session_id = await session(tx)
     await append(tx, session_id, line("one", ref="1"), line("two"))
     placed = await append(tx, session_id, line("one", ref="1"), line("two"), line("three"))
-    assert [p.line.content for p in placed] == ["three"]
+    assert [p.message.content for p in placed] == ["three"]
     assert await append(tx, session_id, line("two"), line("three")) == []
     assert await log(tx) == [(0, "one"), (1, "two"), (2, "three")]
     assert await tx.fetchval("select count(*) from memory.memories") == 3
@@ -61,7 +61,7 @@ async def test_a_line_sent_again_is_left_out(tx: Tx) -> None:
 
 async def test_lines_alike_in_everything_are_kept_apart_by_their_number(tx: Tx) -> None:
     session_id = await session(tx)
-    alike = [line("yes"), replace(line("yes"), nth=1)]
+    alike = [line("yes"), replace(line("yes"), occurrence=1)]
     assert len(await append(tx, session_id, *alike)) == 2
     assert await append(tx, session_id, *alike) == []
 
@@ -71,7 +71,7 @@ async def test_lines_alike_in_everything_are_kept_apart_by_their_number(tx: Tx) 
     [line("other words", ref="1"), line("one", ref="1", role="assistant"), line("one", ref="1", name="Ben")],
     ids=["words", "role", "name"],
 )
-async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Line) -> None:
+async def test_a_known_ref_with_other_words_is_a_conflict(tx: Tx, other: Message) -> None:
     session_id = await session(tx)
     await append(tx, session_id, line("one", ref="1"))
     with pytest.raises(ConflictError, match="'1' of this session is there with other words"):
@@ -104,7 +104,7 @@ async def test_what_was_said_cannot_be_changed(tx: Tx, change: str) -> None:
 
 async def test_a_line_becomes_a_memory_with_its_date_and_speaker(tx: Tx) -> None:
     session_id = await session(tx)
-    spoken = Line(role="user", name="Caroline", content="I sold the boat.", said_at=datetime(2023, 5, 8, tzinfo=UTC))
+    spoken = Message(role="user", name="Caroline", content="I sold the boat.", said_at=datetime(2023, 5, 8, tzinfo=UTC))
     await append(tx, session_id, spoken)
     row = await tx.fetchrow("select * from memory.memories")
     assert row is not None
@@ -125,7 +125,7 @@ async def test_a_line_is_believed_as_its_role_is(tx: Tx, role: Role, trust: str)
 
 async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx: Tx) -> None:
     session_id = await session(tx)
-    await append(tx, session_id, replace(line("From memory"), aside=True), line("I see"))
+    await append(tx, session_id, replace(line("From memory"), is_notice=True), line("I see"))
     assert await log(tx) == [(0, "From memory"), (1, "I see")]
     assert await tx.fetchval("select array_agg(position) from memory.memories") == [1]
 
@@ -133,20 +133,20 @@ async def test_a_line_that_only_repeats_memories_is_logged_and_not_remembered(tx
 async def test_the_end_of_a_session_comes_oldest_first_with_its_tokens(tx: Tx) -> None:
     session_id = await session(tx)
     await append(tx, session_id, *[line(f"line number {n}") for n in range(5)])
-    last = await lines(tx, [Stretch(3, END)], agent_id=ANA, session_id=session_id)
-    assert [(p.position, p.line.content) for p in last] == [(3, "line number 3"), (4, "line number 4")]
+    last = await load_messages(tx, [MessageRange(3, MAX_POSITION)], agent_id=ANA, session_id=session_id)
+    assert [(p.position, p.message.content) for p in last] == [(3, "line number 3"), (4, "line number 4")]
     assert [p.tokens for p in last] == [count("line number 3")] * 2
 
 
 async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: str) -> None:
     db = await Database.open(dsn, size=8)
-    agent_id = await agents.agent(db, "ana", now=NOON)
+    agent_id = await agents.get_or_create_agent(db, "ana", now=NOON)
 
     async def speak(writer: int) -> list[int]:
         positions: list[int] = []
         for n in range(10):
-            async with db.work(agent_id) as tx:
-                session_id = await sessions.session(tx, agent_id=agent_id, ref="busy", now=NOON)
+            async with db.transaction(agent_id) as tx:
+                session_id = await sessions.ensure_session(tx, agent_id=agent_id, ref="busy", now=NOON)
                 said = [line(f"{writer}.{n}.{part}") for part in range(2)]
                 placed = await sessions.append(tx, said, session_id=session_id, ctx=teller(agent_id))
                 positions += [p.position for p in placed]
@@ -154,7 +154,7 @@ async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: s
 
     try:
         heard = await asyncio.gather(*(speak(writer) for writer in range(8)))
-        async with db.work(agent_id) as tx:
+        async with db.transaction(agent_id) as tx:
             rows = await log(tx)
             places = await tx.fetch("select position from memory.memories order by position")
     finally:
@@ -169,22 +169,22 @@ async def test_eight_writers_of_one_session_lose_nothing_and_leave_no_gap(dsn: s
 
 
 async def test_what_a_tool_said_is_only_found_by_who_asks_for_it(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s", now=NOON)
         said = [line("the vault code is in the manual", role="tool"), line("where is the vault manual")]
         await sessions.append(tx, said, session_id=session_id, ctx=teller(agent))
-    clock = SteppedClock(NOON + timedelta(days=1))
-    verbs = Verbs(
+    clock = ManualClock(NOON + timedelta(days=1))
+    verbs = MemoryService(
         scope=agent_scope(
             agent_id=agent,
             origin="test",
             db=db,
             clock=clock,
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
             embedder=None,
         )
     )
-    usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", quarantined=True)
-    assert [f.trust for f in usual.found] == ["user"]
-    assert {f.trust for f in asked.found} == {"tool", "user"}
+    usual, asked = await verbs.recall("vault code"), await verbs.recall("vault code", include_quarantined=True)
+    assert [f.trust for f in usual.memories] == ["user"]
+    assert {f.trust for f in asked.memories} == {"tool", "user"}

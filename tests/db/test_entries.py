@@ -8,11 +8,11 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.clock import SteppedClock
+from newton.clock import ManualClock
 from newton.db.pool import Database, Tx
 from newton.dialogue import entries, holding, log, sessions
-from newton.dialogue.lines import Line
-from newton.dialogue.view import outermost
+from newton.dialogue.lines import Message
+from newton.dialogue.view import outermost_entries
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.ids import new_id
 from tests.db.conversing import append, entry, forgets, keep, restore, session, texts, view
@@ -36,7 +36,7 @@ async def test_an_entry_stands_for_its_lines(tx: Tx) -> None:
         (10, 10, "mask"),
         (11, 11, "line"),
     ]
-    assert (shown[6].role, shown[6].answers, shown[6].name) == ("tool", "c2.0", "read_file")
+    assert (shown[6].role, shown[6].tool_call_id, shown[6].name) == ("tool", "c2.0", "read_file")
     assert shown[5].calls == TALK[9].calls
 
 
@@ -70,9 +70,9 @@ async def test_restored_lines_are_pinned_in_what_is_read(tx: Tx) -> None:
     # a restored message stays restored
     session_id = await session(tx, "s", *TALK)
     (one,) = await keep(tx, session_id, entry(0, 3))
-    assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == frozenset()
+    assert (await log.load_view(tx, agent_id=ANA, session_id=session_id)).pinned == frozenset()
     await restore(tx, session_id, one)
-    assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
+    assert (await log.load_view(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
 
 
 async def test_what_lies_beside_it_under_the_same_account_is_not_pinned(tx: Tx) -> None:
@@ -81,7 +81,7 @@ async def test_what_lies_beside_it_under_the_same_account_is_not_pinned(tx: Tx) 
     await keep(tx, session_id, entry(0, 3), entry(4, 7))
     await keep(tx, session_id, entry(0, 7, kind="goals"))
     await restore(tx, session_id, inner)
-    assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {2}
+    assert (await log.load_view(tx, agent_id=ANA, session_id=session_id)).pinned == {2}
 
 
 async def test_every_entry_is_listed_with_when_it_was_dropped(tx: Tx) -> None:
@@ -89,7 +89,7 @@ async def test_every_entry_is_listed_with_when_it_was_dropped(tx: Tx) -> None:
     (inner,) = await keep(tx, session_id, entry(1, 2, kind="tools"))
     (outer,) = await keep(tx, session_id, entry(0, 3))
     await restore(tx, session_id, outer)
-    listed = await entries.listed(tx, agent_id=ANA, session_id=session_id)
+    listed = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
     assert [(one.entry, one.restored_at) for one in listed] == [(outer, NOON), (inner, None)]
 
 
@@ -104,27 +104,27 @@ async def test_an_entry_of_another_session_cannot_be_restored_here(tx: Tx) -> No
 async def test_what_was_planned_on_a_view_that_has_changed_is_not_kept(tx: Tx) -> None:
     # no double compaction: neither an entry nor a restoration in between is overlooked
     session_id = await session(tx, "s", *TALK)
-    seen = (await log.read(tx, agent_id=ANA, session_id=session_id)).seen
+    seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
 
     async def late(one: object) -> bool:
-        return await entries.keep(tx, [one], agent_id=ANA, session_id=session_id, seen=seen)  # pyright: ignore[reportArgumentType]  # an entry
+        return await entries.save_if_unchanged(tx, [one], agent_id=ANA, session_id=session_id, sources=seen)  # pyright: ignore[reportArgumentType]  # an entry
 
     (first,) = await keep(tx, session_id, entry(0, 3))
     assert not await late(entry(0, 3))
     assert not await late(entry(4, 7)), "it has to end before what changed"
     await restore(tx, session_id, first)
-    seen = (await log.read(tx, agent_id=ANA, session_id=session_id)).seen
+    seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
     await keep(tx, session_id, entry(4, 7))
     assert await late(entry(1, 2, kind="tools")), "what came behind it changes nothing for it"
-    assert len(await entries.listed(tx, agent_id=ANA, session_id=session_id)) == 3
+    assert len(await entries.list_entries(tx, agent_id=ANA, session_id=session_id)) == 3
 
 
 async def test_what_was_planned_before_lines_were_forgotten_is_not_kept(tx: Tx) -> None:
     session_id = await session(tx, "s", *TALK)
-    seen = (await log.read(tx, agent_id=ANA, session_id=session_id)).seen
+    seen = (await log.load_view(tx, agent_id=ANA, session_id=session_id)).sources
     await forgets(tx, session_id, 0)
     made = [entry(0, 3, text="Please look at part 0")]
-    assert not await entries.keep(tx, made, agent_id=ANA, session_id=session_id, seen=seen)
+    assert not await entries.save_if_unchanged(tx, made, agent_id=ANA, session_id=session_id, sources=seen)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +151,7 @@ async def test_the_log_stays_as_it_is_whatever_stands_for_it(tx: Tx) -> None:
     (one,) = await keep(tx, session_id, entry(0, 7))
     await restore(tx, session_id, one)
     assert await tx.fetch("select * from dialogue.messages order by position") == before
-    assert await log.size(tx, agent_id=ANA, session_id=session_id) == sum(r["tokens"] + 4 for r in before)
+    assert await log.get_token_count(tx, agent_id=ANA, session_id=session_id) == sum(r["tokens"] + 4 for r in before)
 
 
 # --- forgetting ---
@@ -173,7 +173,7 @@ async def test_what_was_restored_stays_so_when_a_line_of_it_is_forgotten(tx: Tx)
     (one,) = await keep(tx, session_id, entry(0, 3, text="Please look at part 0"))
     await restore(tx, session_id, one)
     await forgets(tx, session_id, 0)
-    assert (await log.read(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
+    assert (await log.load_view(tx, agent_id=ANA, session_id=session_id)).pinned == {0, 1, 2, 3}
     assert await tx.fetchval("select text from dialogue.compaction_entries") == "[forgotten]"
 
 
@@ -186,7 +186,7 @@ async def test_a_forgotten_call_and_a_forgotten_answer_still_belong_together(tx:
     await forgets(tx, session_id, 2)
     shown = await view(tx, session_id)
     assert [call.id for call in shown[1].calls] == ["a", "b"]
-    assert [item.answers for item in shown[2:4]] == ["a", "b"]
+    assert [item.tool_call_id for item in shown[2:4]] == ["a", "b"]
     words = await tx.fetchval("select string_agg(m::text, ' ') from dialogue.messages as m")
     assert "secret" not in words
 
@@ -205,7 +205,7 @@ async def test_a_forgotten_call_and_a_forgotten_answer_still_belong_together(tx:
     ids=["no call", "before its call", "another's", "twice"],
 )
 @pytest.mark.parametrize("at_once", [True, False])
-async def test_an_answer_without_an_open_call_is_refused(tx: Tx, lines: list[Line], *, at_once: bool) -> None:
+async def test_an_answer_without_an_open_call_is_refused(tx: Tx, lines: list[Message], *, at_once: bool) -> None:
     session_id = await session(tx, "s")
     with pytest.raises(InputError, match="not open in this session"):
         if at_once:
@@ -221,7 +221,7 @@ async def test_an_id_may_come_again_when_its_call_has_its_answer(tx: Tx) -> None
     for number in range(3):
         for line in (calls("call_0", text=f"step {number}"), gives("call_0", f"gave {number}")):
             await append(tx, session_id, line)
-    assert [item.answers for item in await view(tx, session_id)] == [None, "call_0"] * 3
+    assert [item.tool_call_id for item in await view(tx, session_id)] == [None, "call_0"] * 3
     with pytest.raises(InputError):
         await append(tx, session_id, gives("call_0", "once more"))
 
@@ -258,10 +258,10 @@ async def test_a_long_line_is_kept_whole_and_shown_trimmed(tx: Tx) -> None:
     assert output.kind == said.kind == "mask"
     assert output.tokens <= 2_004 and said.tokens <= 8_004
     assert output.text.startswith("0 value = 0\n") and output.text.endswith("4999 value = 4999")
-    kept = await log.lines(tx, [log.Stretch(0, log.END)], agent_id=ANA, session_id=session_id)
-    assert kept[1].line.content == text
-    assert said.asks and output.answers == "a"
-    (trim, _) = await entries.listed(tx, agent_id=ANA, session_id=session_id)
+    kept = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=ANA, session_id=session_id)
+    assert kept[1].message.content == text
+    assert said.is_input and output.tool_call_id == "a"
+    (trim, _) = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
     await restore(tx, session_id, trim.entry)
     assert (await view(tx, session_id))[1].text == text
 
@@ -274,7 +274,7 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
     here, there = await session(tx, "here", *TALK), await session(tx, "there", *TALK)
 
     async def held(holder: UUID, session_id: UUID = here, seconds: float = 60) -> bool:
-        return await holding.hold(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
+        return await holding.acquire(tx, holder, "compaction", agent_id=ANA, session_id=session_id, seconds=seconds)
 
     assert await held(one) and await held(one), "it may ask again"
     assert not await held(two)
@@ -287,16 +287,16 @@ async def test_one_at_a_time_makes_a_session_shorter(tx: Tx) -> None:
 
 async def test_a_holder_that_died_is_waited_for_no_longer_than_it_asked(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s", now=NOON)
         await sessions.append(tx, TALK, session_id=session_id, ctx=ctx)
-        assert await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
-    clock = SteppedClock(NOON)  # ours says nothing here: the database's does
-    async with db.work(agent) as tx:
+        assert await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=0.0)
+    clock = ManualClock(NOON)  # ours says nothing here: the database's does
+    async with db.transaction(agent) as tx:
         assert clock.now() == NOON
-        assert await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
-    async with db.work(agent) as tx:
-        assert not await holding.hold(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+        assert await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
+    async with db.transaction(agent) as tx:
+        assert not await holding.acquire(tx, new_id(), "compaction", agent_id=agent, session_id=session_id, seconds=60)
 
 
 @pytest.mark.parametrize(
@@ -329,6 +329,6 @@ async def test_the_database_knows_which_entries_are_shown(tx: Tx) -> None:
         await entries.insert(tx, made, agent_id=ANA, session_id=session_id)
         for one in chance.sample(made, len(made) // 3):
             await restore(tx, session_id, one)
-        known = await entries.listed(tx, agent_id=ANA, session_id=session_id)
-        seen = await log.seen(tx, agent_id=ANA, session_id=session_id)
-        assert seen.entries == outermost([one.entry for one in known if one.restored_at is None])
+        known = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
+        seen = await log.load_sources(tx, agent_id=ANA, session_id=session_id)
+        assert seen.entries == outermost_entries([one.entry for one in known if one.restored_at is None])

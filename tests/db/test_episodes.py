@@ -8,13 +8,13 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.closing import FEWEST_LINES, MOST_LINES, close
-from newton.dialogue.lines import Line, Role
+from newton.dialogue.closing import MIN_MESSAGES, MAX_MESSAGES, close_session
+from newton.dialogue.lines import Message, Role
 from newton.errors import ConflictError
-from newton.heart.episodes import Experience, keep
+from newton.heart.episodes import NewEpisode, add_episodes
 from tests.support import ANA, NOON, teller
 
-TEA = Experience(
+TEA = NewEpisode(
     ref="tea",
     title="Tea",
     content="We had tea.",
@@ -25,14 +25,14 @@ TEA = Experience(
 
 
 async def say(tx: Tx, *said: str, role: Role = "user", aside: bool = False) -> UUID:
-    session_id = await sessions.session(tx, agent_id=ANA, ref="s", now=NOON)
-    lines = [Line(role=role, content=text, said_at=NOON, aside=aside) for text in said]
+    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="s", now=NOON)
+    lines = [Message(role=role, content=text, said_at=NOON, is_notice=aside) for text in said]
     await sessions.append(tx, lines, session_id=session_id, ctx=teller())
     return session_id
 
 
 async def closed(tx: Tx, session_id: UUID) -> int:
-    return await close(tx, session_id=session_id, ctx=teller(trust="user"))
+    return await close_session(tx, session_id=session_id, ctx=teller(trust="user"))
 
 
 async def spans(tx: Tx) -> list[tuple[int, int]]:
@@ -41,7 +41,7 @@ async def spans(tx: Tx) -> list[tuple[int, int]]:
 
 
 async def test_an_episode_is_kept_with_what_is_its_own(tx: Tx) -> None:
-    assert await keep(tx, [TEA], ctx=teller()) == 1
+    assert await add_episodes(tx, [TEA], ctx=teller()) == 1
     row = await tx.fetchrow(
         "select e.title, e.started_at, e.ended_at, e.participants, e.session_id, m.summary, m.state, m.full_text"
         " from heart.episodes as e join memory.memories as m using (agent_id, memory_id)"
@@ -53,20 +53,20 @@ async def test_an_episode_is_kept_with_what_is_its_own(tx: Tx) -> None:
 
 
 async def test_the_same_episode_is_kept_once(tx: Tx) -> None:
-    assert await keep(tx, [TEA], ctx=teller()) == 1
-    assert await keep(tx, [TEA], ctx=teller()) == 0
+    assert await add_episodes(tx, [TEA], ctx=teller()) == 1
+    assert await add_episodes(tx, [TEA], ctx=teller()) == 0
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
 
 
 async def test_the_same_episode_twice_in_one_batch_is_kept_once(tx: Tx) -> None:
-    assert await keep(tx, [TEA, TEA], ctx=teller()) == 1
+    assert await add_episodes(tx, [TEA, TEA], ctx=teller()) == 1
     assert await tx.fetchval("select count(*) from heart.episodes") == 1
 
 
 async def test_an_episode_under_a_known_ref_with_other_words_is_a_conflict(tx: Tx) -> None:
-    await keep(tx, [TEA], ctx=teller())
+    await add_episodes(tx, [TEA], ctx=teller())
     with pytest.raises(ConflictError, match="'tea' is there with other words"):
-        await keep(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
+        await add_episodes(tx, [replace(TEA, content="We had coffee.")], ctx=teller())
 
 
 async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:
@@ -81,16 +81,16 @@ async def test_episodes_of_a_session_cover_each_line_once(tx: Tx) -> None:
 
 
 async def test_a_long_session_becomes_several_episodes_that_cover_each_line_once(tx: Tx) -> None:
-    last = 2 * MOST_LINES + FEWEST_LINES - 1
+    last = 2 * MAX_MESSAGES + MIN_MESSAGES - 1
     session_id = await say(tx, *[f"line {n}" for n in range(last)])
     assert await closed(tx, session_id) == 2, "what is left is too little to tell"
     await say(tx, "one more")
     assert await closed(tx, session_id) == 1
-    assert await spans(tx) == [(0, MOST_LINES - 1), (MOST_LINES, 2 * MOST_LINES - 1), (2 * MOST_LINES, last)]
+    assert await spans(tx) == [(0, MAX_MESSAGES - 1), (MAX_MESSAGES, 2 * MAX_MESSAGES - 1), (2 * MAX_MESSAGES, last)]
 
 
 async def test_too_few_lines_are_no_experience(tx: Tx) -> None:
-    session_id = await say(tx, *[f"line {n}" for n in range(FEWEST_LINES - 1)])
+    session_id = await say(tx, *[f"line {n}" for n in range(MIN_MESSAGES - 1)])
     assert not await closed(tx, session_id)
     assert await spans(tx) == []
 
@@ -150,5 +150,5 @@ async def test_lines_that_only_repeat_memories_do_not_tell_the_episode(tx: Tx) -
 
 
 async def test_an_empty_session_has_nothing_to_tell(tx: Tx) -> None:
-    session_id = await sessions.session(tx, agent_id=ANA, ref="empty", now=NOON)
+    session_id = await sessions.ensure_session(tx, agent_id=ANA, ref="empty", now=NOON)
     assert not await closed(tx, session_id)

@@ -8,23 +8,23 @@ from uuid import UUID
 import pytest
 
 from newton.agent import telling
-from newton.agent.erasing import Erasing
+from newton.agent.erasing import ErasureService
 from newton.brain import ledger
-from newton.brain.chain import Head
-from newton.clock import SteppedClock
-from newton.cognition.request import Request
+from newton.brain.chain import ChainHead
+from newton.clock import ManualClock
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.dialogue import abridging, branches, closing, sessions, tasks
-from newton.dialogue.artifacts import Writer
-from newton.dialogue.lines import Line
+from newton.dialogue.artifacts import ArtifactWriter
+from newton.dialogue.lines import Message
 from newton.errors import ConflictError, InputError
 from newton.heart import documents, entities, episodes, facts, identity
-from newton.heart.chunking import Chunk
-from newton.heart.documents import Source
-from newton.heart.facts import Statement
-from newton.heart.identity import Hand
+from newton.heart.chunking import TextChunk
+from newton.heart.documents import DocumentSource
+from newton.heart.facts import NewFact
+from newton.heart.identity import IdentityEdit
 from newton.memory.forgetting import forget
-from newton.memory.outbox import Outbox
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, recorded
 from tests.db.world import contexts, live, told
@@ -34,34 +34,34 @@ from tests.system.lines import everything
 MARKS = [f"zq{number:02}mark" for number in range(50)]
 
 
-def erasing(db: Database, agent: UUID) -> Erasing:
-    return Erasing(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=SteppedClock(NOON), count_tokens=count))
+def erasing(db: Database, agent: UUID) -> ErasureService:
+    return ErasureService(scope=agent_scope(agent_id=agent, origin="cli", db=db, clock=ManualClock(NOON), count_tokens=count))
 
 
 async def marked(db: Database, agent: UUID) -> None:
     """Mira in all that can tell of her, with a mark each."""
     ctx, left = teller(agent), iter(MARKS)
-    async with db.work(agent) as tx:
-        about = [Statement(ref=m, content=f"She keeps {m}", at=NOON, subject="Mira") for m in islice(left, 15)]
-        named = [Statement(ref=m, content=f"Ask Mira for {m}", at=NOON) for m in islice(left, 5)]
-        await facts.learn(tx, [*about, *named], ctx=ground(ctx))
-        session_id = await sessions.session(tx, agent_id=agent, ref="hall", now=NOON)
-        own = [Line(role="user", name="Mira", content=f"I have {next(left)}", said_at=NOON) for _ in range(15)]
-        of = [Line(role="user", content=f"Mira wants {next(left)}", said_at=NOON) for _ in range(5)]
+    async with db.transaction(agent) as tx:
+        about = [NewFact(ref=m, content=f"She keeps {m}", valid_from=NOON, subject="Mira") for m in islice(left, 15)]
+        named = [NewFact(ref=m, content=f"Ask Mira for {m}", valid_from=NOON) for m in islice(left, 5)]
+        await facts.add_facts(tx, [*about, *named], ctx=ground(ctx))
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="hall", now=NOON)
+        own = [Message(role="user", name="Mira", content=f"I have {next(left)}", said_at=NOON) for _ in range(15)]
+        of = [Message(role="user", content=f"Mira wants {next(left)}", said_at=NOON) for _ in range(5)]
         await sessions.append(tx, [*own, *of], session_id=session_id, ctx=ctx)
-        await Writer(session_id=session_id, ctx=ctx).note(tx)
-        await closing.close(tx, session_id=session_id, ctx=ctx)
-        await episodes.keep(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], ctx=ctx)
+        await ArtifactWriter(session_id=session_id, ctx=ctx).update(tx)
+        await closing.close_session(tx, session_id=session_id, ctx=ctx)
+        await episodes.add_episodes(tx, [replace(told("m1"), content=f"Tea with Mira and {next(left)}")], ctx=ctx)
         line = await tx.fetchval("select memory_id from memory.memories where summary like '%Mira wants%' limit 1")
-        await abridging.keep(tx, "long", f"short {next(left)}", of=line, most=10, ctx=ctx)
+        await abridging.save_summary(tx, "long", f"short {next(left)}", memory_id=line, max_tokens=10, ctx=ctx)
         for mark in islice(left, 4):
             await recorded(tx, replace(REDIS, description=f"Mira gets {mark}"), ctx=ctx)
         for mark in left:
-            await identity.add(tx, "value", f"Always greet Mira with {mark}", hand=Hand(ctx=ctx))
-        await entities.read(tx, ctx=ctx)
-    await Outbox(db, HashEmbedder(), agent).drain()
+            await identity.add(tx, "value", f"Always greet Mira with {mark}", edit=IdentityEdit(ctx=ctx))
+        await entities.index_mentions(tx, ctx=ctx)
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     for mark in MARKS[::10]:
-        await contexts(db).build(Request(agent_id=agent, input=f"what of Mira and {mark}?", tokens=500))
+        await contexts(db).build(ContextBuildRequest(agent_id=agent, input=f"what of Mira and {mark}?", tokens=500))
 
 
 async def left(db: Database, agent: UUID) -> set[str]:
@@ -75,70 +75,70 @@ async def test_of_an_erased_subject_no_mark_is_left_and_the_chain_verifies(db: D
     before = len(await everything(db, ana))
     await marked(db, ana)
     assert await left(db, ana) == set(MARKS)
-    going = await erasing(db, ana).going("mira")
+    going = await erasing(db, ana).plan("mira")
     assert "Mira" in going.names and len(going.decisions) == 4 and going.tenets
     with pytest.raises(ConflictError, match="shown"):
-        await erasing(db, ana).erase("mira", token="00000000", because="asked for")
+        await erasing(db, ana).erase("mira", token="00000000", reason="asked for")
     assert await left(db, ana) == set(MARKS), "looking takes nothing away"
-    await erasing(db, ana).erase("mira", token=going.token, because="asked for")
+    await erasing(db, ana).erase("mira", token=going.token, reason="asked for")
     assert await left(db, ana) == set()
-    async with db.work(ana) as tx:
-        assert isinstance(await ledger.verify(tx, agent_id=ana, noted=None), Head)
+    async with db.transaction(ana) as tx:
+        assert isinstance(await ledger.verify_chain(tx, agent_id=ana, external_head=None), ChainHead)
         assert await tx.fetchval("select count(*) from memory.forgotten where reason = 'asked for'") >= 40
         assert await tx.fetchval("select count(*) from memory.memories where full_text like '%kettle is blue%'") == 1
     assert len(await everything(db, ana)) > before / 2
     with pytest.raises(InputError, match="Nothing"):
-        await erasing(db, ana).going("mira")
+        await erasing(db, ana).plan("mira")
 
 
 async def a_goal(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
         await tasks.push(tx, "Write to Mira", session_id=session_id, ctx=ctx)
 
 
 async def a_reason(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
         await tasks.push(tx, "Write", session_id=session_id, ctx=ctx)
         await tasks.block(tx, "Mira has the pen", session_id=session_id, ctx=ctx)
 
 
 async def a_title(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
-        source = Source(ref="/notes/x.md", title="Letters of Mira", format="markdown")
-        await documents.take(tx, source, [Chunk("On tea", "Warm the pot first.", 6)], ctx=teller(agent))
+    async with db.transaction(agent) as tx:
+        source = DocumentSource(ref="/notes/x.md", title="Letters of Mira", format="markdown")
+        await documents.replace_passages(tx, source, [TextChunk("On tea", "Warm the pot first.", 6)], ctx=teller(agent))
 
 
 async def an_input(db: Database, agent: UUID) -> None:
-    await contexts(db).build(Request(agent_id=agent, input="What does Mira want?", tokens=500))
+    await contexts(db).build(ContextBuildRequest(agent_id=agent, input="What does Mira want?", tokens=500))
 
 
 async def a_session(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         for ref in ("Mira", "letters to mira"):
-            await sessions.session(tx, agent_id=agent, ref=ref, now=NOON)
+            await sessions.ensure_session(tx, agent_id=agent, ref=ref, now=NOON)
 
 
 async def a_checkpoint(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="desk", now=NOON)
-        said = Line(role="user", content="Good morning.", said_at=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="desk", now=NOON)
+        said = Message(role="user", content="Good morning.", said_at=NOON)
         await sessions.append(tx, [said], session_id=session_id, ctx=ctx)
         for name in ("before Mira came", "after Mira left", "lunch"):
-            await branches.checkpoint(tx, name, session_id=session_id, ctx=ctx)
+            await branches.create_checkpoint(tx, name, session_id=session_id, ctx=ctx)
 
 
 async def a_reason_to_forget(db: Database, agent: UUID) -> None:
     ctx = teller(agent)
-    async with db.work(agent) as tx:
-        told = Statement(ref="1", content="Tea at four", at=NOON)
-        await facts.learn(tx, [told], ctx=ground(ctx))
-        gone = [await facts.telling(tx, told, agent_id=agent)]
-        await forget(tx, gone, derived=True, because="Mira did not like it", ctx=ctx)
+    async with db.transaction(agent) as tx:
+        told = NewFact(ref="1", content="Tea at four", valid_from=NOON)
+        await facts.add_facts(tx, [told], ctx=ground(ctx))
+        gone = [await facts.find_fact_id(tx, told, agent_id=agent)]
+        await forget(tx, gone, derived=True, reason="Mira did not like it", ctx=ctx)
 
 
 @pytest.mark.parametrize("place", [a_goal, a_reason, a_title, an_input, a_session, a_checkpoint, a_reason_to_forget])
@@ -148,32 +148,32 @@ async def test_what_stands_in_no_memory_is_erased_as_well(
     # S8
     await place(db, agent)
     assert "Mira" in "\n".join(await everything(db, agent))
-    going = await erasing(db, agent).going("mira")
-    await erasing(db, agent).erase("mira", token=going.token, because="asked for")
+    going = await erasing(db, agent).plan("mira")
+    await erasing(db, agent).erase("mira", token=going.token, reason="asked for")
     left = "\n".join(await everything(db, agent))
     assert "mira" not in left.lower() and "Warm the pot" not in left
     assert ("desk" in left, "lunch" in left) == (place in (a_goal, a_reason, a_checkpoint), place is a_checkpoint)
-    assert going.beside or going.memories
-    async with db.work(agent) as tx:
+    assert going.related or going.memories
+    async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from memory.forgotten") >= 1
 
 
 async def test_a_reason_that_names_the_subject_is_refused(db: Database, agent: UUID) -> None:
     # S8
     await a_goal(db, agent)
-    token = (await erasing(db, agent).going("mira")).token
+    token = (await erasing(db, agent).plan("mira")).token
     with pytest.raises(InputError, match="reason names"):
-        await erasing(db, agent).erase("mira", token=token, because="Mira, she asked for it")
+        await erasing(db, agent).erase("mira", token=token, reason="Mira, she asked for it")
 
 
 async def test_an_agent_is_taken_away_as_a_whole_and_nobody_else(db: Database) -> None:
     ana, ben = await live(db, "ana"), await live(db, "ben")
     other = await everything(db, ben)
-    await erasing(db, ana).wipe()
-    async with db.work(ana) as tx:
+    await erasing(db, ana).erase_agent()
+    async with db.transaction(ana) as tx:
         names = [row[0] for row in await tx.fetch("select runtime.agent_tables()::text")]
         full = {name for name in names if await tx.fetchval(f"select count(*) from {name}")}
-        told = await telling.since(tx, 0, agent_id=ana)
+        told = await telling.read_after(tx, 0, agent_id=ana)
     assert full == {"runtime.agents", "runtime.tokens", "runtime.events"}
     assert [(one.number, one.type) for one in told] == [(2, "agent.erased")]  # who resumes behind 1 hears of it
     assert await everything(db, ben) == other

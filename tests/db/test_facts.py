@@ -7,14 +7,14 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.errors import ConflictError
-from newton.heart.facts import Learnt, Statement, learn
+from newton.heart.facts import FactOutcome, NewFact, add_facts
 from tests.support import ANA, NOON, ground, teller
 
-COLD = Statement(ref="a", content="Oslo is cold", at=NOON, subject="Oslo", attribute="climate", confidence=0.9)
+COLD = NewFact(ref="a", content="Oslo is cold", valid_from=NOON, subject="Oslo", attribute="climate", confidence=0.9)
 
 
-async def tell(tx: Tx, *statements: Statement) -> list[Learnt]:
-    return await learn(tx, statements, ctx=ground())
+async def tell(tx: Tx, *statements: NewFact) -> list[FactOutcome]:
+    return await add_facts(tx, statements, ctx=ground())
 
 
 async def state(tx: Tx) -> tuple[str, int]:
@@ -40,7 +40,7 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
     await tell(tx, COLD)
     assert await state(tx) == ("NEW", 0)
     later = teller(now=NOON + timedelta(days=3))
-    assert await learn(tx, [replace(COLD, ref="b")], ctx=ground(later)) == ["confirmed"]
+    assert await add_facts(tx, [replace(COLD, ref="b")], ctx=ground(later)) == ["confirmed"]
     assert await state(tx) == ("CONFIRMED", 1)
     assert await tx.fetchval("select confirmed_at from memory.memories") == later.now
     await tell(tx, replace(COLD, ref="c"))
@@ -50,7 +50,7 @@ async def test_a_fact_met_again_is_confirmed_and_counted(tx: Tx) -> None:
 async def test_who_confirmed_it_is_kept(tx: Tx) -> None:
     await tell(tx, COLD)
     ctx = teller(trust="operator", origin="door")
-    await learn(tx, [replace(COLD, ref="b")], ctx=ground(ctx))
+    await add_facts(tx, [replace(COLD, ref="b")], ctx=ground(ctx))
     row = await tx.fetchrow("select ref, confirmed_at, origin, trust from memory.confirmations")
     assert row is not None
     assert tuple(row) == ("b", NOON, "door", "operator")
@@ -106,21 +106,21 @@ async def test_a_batch_says_what_became_of_each_in_its_order(tx: Tx) -> None:
 
 
 async def test_what_is_still_to_come_says_so(tx: Tx) -> None:
-    told = Statement(ref="soon", content="Ana lives in Bergen", at=NOON + timedelta(days=90))
-    await learn(tx, [told], ctx=ground())
+    told = NewFact(ref="soon", content="Ana lives in Bergen", valid_from=NOON + timedelta(days=90))
+    await add_facts(tx, [told], ctx=ground())
     assert await tx.fetchval("select micro from memory.memories") == "[from 2027-02-19] Ana lives in Bergen"
 
 
 async def test_the_same_few_words_of_another_subject_tell_another_fact(tx: Tx) -> None:
-    def oslo(subject: str | None, attribute: str | None) -> Statement:
+    def oslo(subject: str | None, attribute: str | None) -> NewFact:
         ref = f"{subject} {attribute}"
-        return Statement(ref=ref, content="Oslo", at=NOON, subject=subject, attribute=attribute)
+        return NewFact(ref=ref, content="Oslo", valid_from=NOON, subject=subject, attribute=attribute)
 
     told = [oslo("Ana", "lives in"), oslo("Ben", "lives in"), oslo("Ana", "born in"), oslo(None, None)]
-    assert await learn(tx, told, ctx=ground()) == ["new"] * 4
+    assert await add_facts(tx, told, ctx=ground()) == ["new"] * 4
     assert await tx.fetchval("select count(*) from heart.facts where is_current") == 4
     again = replace(oslo("ben", "Lives_in"), ref="again")
-    assert await learn(tx, [again, *told], ctx=ground()) == ["confirmed"] + ["unchanged"] * 4
-    whole = Statement(ref="w", content="Ben lives in Oslo", at=NOON)
+    assert await add_facts(tx, [again, *told], ctx=ground()) == ["confirmed"] + ["unchanged"] * 4
+    whole = NewFact(ref="w", content="Ben lives in Oslo", valid_from=NOON)
     subject = replace(whole, ref="v", subject="Ben", attribute="lives in")
-    assert await learn(tx, [whole, subject], ctx=ground()) == ["new", "confirmed"], "words say it all"
+    assert await add_facts(tx, [whole, subject], ctx=ground()) == ["new", "confirmed"], "words say it all"

@@ -7,8 +7,8 @@ import pytest
 
 from newton.db.pool import Database
 from newton.heart import facts
-from newton.heart.facts import Statement
-from newton.heart.generalising import generalise, told_in_one
+from newton.heart.facts import NewFact
+from newton.heart.generalising import generalize_facts, join_texts
 from newton.memory.memory import Trust
 from tests.db.telling import known
 from tests.support import ANA, NOON, ground, teller
@@ -18,15 +18,15 @@ LIKES = [f"Ana likes thing number {n}" for n in range(14)]
 
 async def tell(db: Database, *texts: str, trust: Trust = "user") -> None:
     told = [
-        Statement(ref=f"{trust} {text}", content=text, at=NOON + timedelta(minutes=n), subject="Ana", attribute="likes")
+        NewFact(ref=f"{trust} {text}", content=text, valid_from=NOON + timedelta(minutes=n), subject="Ana", attribute="likes")
         for n, text in enumerate(texts)
     ]
-    async with db.work(ANA) as tx:
-        await facts.learn(tx, told, ctx=ground(teller(trust=trust)))
+    async with db.transaction(ANA) as tx:
+        await facts.add_facts(tx, told, ctx=ground(teller(trust=trust)))
 
 
 async def held(db: Database) -> list[tuple[str, str, str]]:
-    async with db.work(ANA) as tx:
+    async with db.transaction(ANA) as tx:
         rows = await tx.fetch(
             "select m.full_text, m.state, m.trust from heart.facts as f join memory.memories as m"
             " using (agent_id, memory_id) where f.is_current order by m.created_at, m.memory_id"
@@ -36,16 +36,16 @@ async def held(db: Database) -> list[tuple[str, str, str]]:
 
 async def test_too_many_become_few_that_tell_them_all(db: Database, agent: object) -> None:
     await tell(db, *LIKES)
-    assert await generalise(db, ground()) == 14
+    assert await generalize_facts(db, ground()) == 14
     now = await held(db)
     told = " ".join(text for text, _, _ in now)
     assert len(now) < 5
     assert set(map(int, re.findall(r"\d+", told))) == set(range(14)), "nothing is lost"
-    async with db.work(ANA) as tx:
+    async with db.transaction(ANA) as tx:
         past = "select count(*) from memory.memories where kind = 'fact' and state = 'SUPERSEDED'"
         assert await tx.fetchval(past) >= 10
         assert await tx.fetchval("select count(*) from memory.sources") >= 10, "they point to what they tell"
-    assert await generalise(db, ground()) == 0, "done once"
+    assert await generalize_facts(db, ground()) == 0, "done once"
 
 
 @pytest.mark.parametrize("how", ["retracted", "superseded"])
@@ -53,35 +53,35 @@ async def test_when_one_of_them_does_not_hold_any_more_the_others_hold_by_themse
     db: Database, agent: object, how: str
 ) -> None:
     await tell(db, *LIKES)
-    await generalise(db, ground())
-    async with db.work(ANA) as tx:
+    await generalize_facts(db, ground())
+    async with db.transaction(ANA) as tx:
         third = await known(tx, "number 3")
         if how == "retracted":
             await facts.retract(tx, third, ctx=ground())
         else:
-            other = Statement(ref="other", content="Ana likes nothing third", at=NOON, subject="Ana")
-            await facts.learn(tx, [other], ctx=ground())
+            other = NewFact(ref="other", content="Ana likes nothing third", valid_from=NOON, subject="Ana")
+            await facts.add_facts(tx, [other], ctx=ground())
             await facts.supersede(tx, third, by_fact=await known(tx, "nothing third"), ctx=ground())
     texts = {text for text, _, _ in await held(db)}
     assert {text for text in LIKES if not text.endswith(" 3")} == texts - {"Ana likes nothing third"}
-    assert await generalise(db, ground()) == 13, "told in one again, without it"
+    assert await generalize_facts(db, ground()) == 13, "told in one again, without it"
     assert not any(re.search(r"\b3\b", text) for text, _, _ in await held(db))
-    assert await generalise(db, ground()) == 0
+    assert await generalize_facts(db, ground()) == 0
 
 
 async def test_what_holds_only_for_a_time_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
     until = [
-        Statement(ref=text, content=text, at=NOON, until=NOON + timedelta(days=9), subject="Ana", attribute="likes")
+        NewFact(ref=text, content=text, valid_from=NOON, valid_to=NOON + timedelta(days=9), subject="Ana", attribute="likes")
         for text in LIKES
     ]
-    async with db.work(ANA) as tx:
-        await facts.learn(tx, until, ctx=ground())
-    assert await generalise(db, ground()) == 0
+    async with db.transaction(ANA) as tx:
+        await facts.add_facts(tx, until, ctx=ground())
+    assert await generalize_facts(db, ground()) == 0
 
 
 async def test_ten_are_not_too_many_and_single_values_never_are(db: Database, agent: object) -> None:
     await tell(db, *LIKES[:10])
-    assert await generalise(db, ground()) == 0
+    assert await generalize_facts(db, ground()) == 0
 
 
 async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, agent: object) -> None:
@@ -89,10 +89,10 @@ async def test_what_tools_said_is_not_told_in_one_with_the_rest(db: Database, ag
     await tell(db, *LIKES[8:], trust="tool")
     await tell(db, *LIKES[8:])
     assert len(await held(db)) == 14, "a person says so too, so they hold"
-    assert await generalise(db, ground()) == 0
+    assert await generalize_facts(db, ground()) == 0
 
 
 def test_a_common_beginning_is_told_once() -> None:
-    assert told_in_one(["a b c", "a b d e"]) == "a b: c; d e"
-    assert told_in_one(["x y", "z"]) == "x y; z"
-    assert told_in_one(["same", "same"]) == "same; same"
+    assert join_texts(["a b c", "a b d e"]) == "a b: c; d e"
+    assert join_texts(["x y", "z"]) == "x y; z"
+    assert join_texts(["same", "same"]) == "same; same"

@@ -7,35 +7,35 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.guarding import Guarding, from_files
+from newton.agent.guarding import GuardrailService, load_file_guardrails
 from newton.brain import guardrails
-from newton.brain.choice import Choice, Standing
-from newton.brain.guarding import Rule
-from newton.brain.guardrails import MOST_OWN
-from newton.clock import SteppedClock
+from newton.brain.choice import DecisionDraft, TrackRecord
+from newton.brain.guarding import GuardrailRule
+from newton.brain.guardrails import MAX_OWN
+from newton.clock import ManualClock
 from newton.content.guardrails import Guardrail
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.memory import agents
 from tests.support import NOON, agent_scope
 
-FILES = from_files(None)
-OWN = Rule(name="enough-options", expression="size(alternatives) < 2", severity="warn", message="Look for another.")
-CHOICE = Choice(description="Move", confidence=0.9, at=NOON)
+FILES = load_file_guardrails(None)
+OWN = GuardrailRule(name="enough-options", expression="size(alternatives) < 2", severity="warn", message="Look for another.")
+CHOICE = DecisionDraft(description="Move", confidence=0.9, at=NOON)
 
 
-def guarding(db: Database, agent_id: UUID, *, origin: str = "cli", folder: Mapping[str, Guardrail] = FILES) -> Guarding:
-    return Guarding(folder=folder, scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=SteppedClock(NOON)))
+def guarding(db: Database, agent_id: UUID, *, origin: str = "cli", folder: Mapping[str, Guardrail] = FILES) -> GuardrailService:
+    return GuardrailService(file_guardrails=folder, scope=agent_scope(agent_id=agent_id, origin=origin, db=db, clock=ManualClock(NOON)))
 
 
-async def names(own: Guarding) -> list[str]:
+async def names(own: GuardrailService) -> list[str]:
     async with own.scope.transaction() as tx:
-        return [rule.name for rule in await guardrails.in_force(tx, own.folder, own.scope.agent_id)]
+        return [rule.name for rule in await guardrails.list_in_force(tx, own.file_guardrails, own.scope.agent_id)]
 
 
-async def verdicts(own: Guarding) -> dict[str, str]:
+async def verdicts(own: GuardrailService) -> dict[str, str]:
     async with own.scope.transaction() as tx:
-        return {r.rule.name: r.verdict for r in await own.judge(tx, CHOICE, Standing())}
+        return {r.rule.name: r.verdict for r in await own.evaluate(tx, CHOICE, TrackRecord())}
 
 
 async def test_the_files_hold_for_every_agent_and_nothing_is_copied(db: Database, agent: UUID) -> None:
@@ -50,15 +50,15 @@ async def test_what_a_person_adds_holds_for_that_agent_alone(db: Database, agent
     assert await own.add(OWN) == "added"
     assert await own.add(OWN) == "unchanged"
     assert (await verdicts(own))["enough-options"] == "warned"
-    ben = guarding(db, await agents.agent(db, "ben", now=NOON))
+    ben = guarding(db, await agents.get_or_create_agent(db, "ben", now=NOON))
     assert await names(ben) == sorted(FILES)
-    listed = {known.rule.name: known.rule.source for known in await own.listed()}
+    listed = {known.rule.name: known.rule.source for known in await own.list_guardrails()}
     assert listed == {**dict.fromkeys(FILES, "file"), "enough-options": "own"}
 
 
 async def test_ones_own_stands_in_the_place_of_a_file_until_it_is_restored(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
-    softer = Rule(name="no-reason", expression="size(reasons) == 0", severity="warn", message="Say why.")
+    softer = GuardrailRule(name="no-reason", expression="size(reasons) == 0", severity="warn", message="Say why.")
     assert await own.add(softer) == "replaced"
     assert (await verdicts(own))["no-reason"] == "warned"
     assert await own.restore("no-reason")
@@ -70,7 +70,7 @@ async def test_one_that_ships_is_taken_out_of_force_and_put_back(db: Database, a
     own = guarding(db, agent)
     await own.retire("no-reason")
     assert "no-reason" not in await verdicts(own)
-    assert [known.rule.name for known in await own.listed() if not known.in_force] == ["no-reason"]
+    assert [known.rule.name for known in await own.list_guardrails() if not known.in_force] == ["no-reason"]
     with pytest.raises(NotFoundError, match="no guardrail in force called 'no-reason'"):
         await own.retire("no-reason")
     assert await own.restore("no-reason")
@@ -82,7 +82,7 @@ async def test_ones_own_is_retired_and_may_be_added_again(db: Database, agent: U
     await own.add(OWN)
     await own.retire(OWN.name)
     assert await names(own) == sorted(FILES)
-    assert OWN.name not in [known.rule.name for known in await own.listed()]
+    assert OWN.name not in [known.rule.name for known in await own.list_guardrails()]
     assert await own.add(OWN) == "added"
     assert OWN.name in await names(own)
 
@@ -108,15 +108,15 @@ async def test_only_a_person_changes_a_guardrail(db: Database, agent: UUID, orig
 @pytest.mark.parametrize(
     ("rule", "complaint"),
     [
-        (Rule(name="Big Name", expression="true", severity="warn", message="m"), "'Big Name' is no name"),
-        (Rule(name="a" * 61, expression="true", severity="warn", message="m"), "is no name for a guardrail"),
-        (Rule(name="typo", expression="sakes == ''", severity="warn", message="m"), "Did you mean 'stakes'?"),
-        (Rule(name="huge", expression="1" + "+1" * 1_000_000, severity="warn", message="m"), "2,000,001 characters"),
-        (Rule(name="mute", expression="true", severity="warn", message=" "), "message"),
-        (Rule(name="long", expression="true", severity="warn", message="m" * 501), "The message has 501 characters."),
+        (GuardrailRule(name="Big Name", expression="true", severity="warn", message="m"), "'Big Name' is no name"),
+        (GuardrailRule(name="a" * 61, expression="true", severity="warn", message="m"), "is no name for a guardrail"),
+        (GuardrailRule(name="typo", expression="sakes == ''", severity="warn", message="m"), "Did you mean 'stakes'?"),
+        (GuardrailRule(name="huge", expression="1" + "+1" * 1_000_000, severity="warn", message="m"), "2,000,001 characters"),
+        (GuardrailRule(name="mute", expression="true", severity="warn", message=" "), "message"),
+        (GuardrailRule(name="long", expression="true", severity="warn", message="m" * 501), "The message has 501 characters."),
     ],
 )
-async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID, rule: Rule, complaint: str) -> None:
+async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID, rule: GuardrailRule, complaint: str) -> None:
     own = guarding(db, agent)
     with pytest.raises(InputError) as refused:
         await own.add(rule)
@@ -126,23 +126,23 @@ async def test_what_cannot_be_a_guardrail_is_not_kept(db: Database, agent: UUID,
 
 async def test_one_that_the_database_holds_and_nothing_can_judge_blocks(db: Database, agent: UUID) -> None:
     own = guarding(db, agent, folder={})
-    ctx = guardrails.Author(agent_id=agent, now=NOON, origin="cli")
-    async with db.work(agent) as tx:
-        odd = Rule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
+    ctx = guardrails.EditContext(agent_id=agent, now=NOON, origin="cli")
+    async with db.transaction(agent) as tx:
+        odd = GuardrailRule(name="odd", expression="weather == 'bad'", severity="warn", message="Wait.", source="own")
         await guardrails.add(tx, odd, {}, ctx=ctx)
     async with own.scope.transaction() as tx:
-        (ruling,) = await own.judge(tx, CHOICE, Standing())
+        (ruling,) = await own.evaluate(tx, CHOICE, TrackRecord())
     assert ruling.blocks
-    assert ruling.words.startswith("odd could not be evaluated: 'weather' is no variable.")
+    assert ruling.message.startswith("odd could not be evaluated: 'weather' is no variable.")
 
 
 async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
-    for n in range(MOST_OWN):
-        await own.add(Rule(name=f"n{n}", expression="true", severity="warn", message="m"))
+    for n in range(MAX_OWN):
+        await own.add(GuardrailRule(name=f"n{n}", expression="true", severity="warn", message="m"))
     with pytest.raises(ConflictError, match="100 guardrails of your own"):
         await own.add(OWN)
-    assert await own.add(Rule(name="n5", expression="false", severity="warn", message="m")) == "replaced"
+    assert await own.add(GuardrailRule(name="n5", expression="false", severity="warn", message="m")) == "replaced"
     await own.retire("n5")
     assert await own.add(OWN) == "added"
 
@@ -150,10 +150,10 @@ async def test_there_are_not_too_many_to_judge_by(db: Database, agent: UUID) -> 
 async def test_two_people_at_once_are_two_changes(db: Database, agent: UUID) -> None:
     own = guarding(db, agent)
     changes = [
-        own.add(Rule(name="same", expression=f"confidence < 0.{n}", severity="warn", message="m")) for n in range(4)
+        own.add(GuardrailRule(name="same", expression=f"confidence < 0.{n}", severity="warn", message="m")) for n in range(4)
     ]
     assert sorted(await asyncio.gather(*changes)) == ["added", "replaced", "replaced", "replaced"]
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select version from brain.guardrails where agent_id = $1 order by version", agent)
     assert [row["version"] for row in rows] == [1, 2, 3, 4]
 
@@ -168,5 +168,5 @@ async def test_two_people_at_once_are_two_changes(db: Database, agent: UUID) -> 
 async def test_a_change_once_made_is_never_changed(db: Database, agent: UUID, sql: str) -> None:
     await guarding(db, agent).add(OWN)
     with pytest.raises(asyncpg.InsufficientPrivilegeError):
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             await tx.execute(sql, agent)

@@ -7,17 +7,17 @@ import pytest
 
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
-from newton.runtime.transfer.keeping import keep
-from newton.runtime.transfer.lines import parsed
+from newton.runtime.transfer.keeping import write_items
+from newton.runtime.transfer.lines import parse_line
 from tests.support import NOON, ground, teller
 
 AT = NOON.isoformat()
 
 
 async def taken(db: Database, agent: UUID, *lines: object) -> int:
-    items = [parsed(json.dumps(line).encode()) for line in lines]
-    async with db.work(agent) as tx:
-        return await keep(tx, items, ctx=ground(teller(agent)))
+    items = [parse_line(json.dumps(line).encode()) for line in lines]
+    async with db.transaction(agent) as tx:
+        return await write_items(tx, items, ctx=ground(teller(agent)))
 
 
 @pytest.mark.parametrize(
@@ -72,7 +72,7 @@ async def test_who_is_introduced_is_not_taken_for_another_who_has_that_name_as_a
     assert await taken(db, agent, hilton) == 1
     assert await taken(db, agent, paris) == 1
     assert await taken(db, agent, hilton, paris, {"type": "entity", "name": "PH"}) == 0, "an alias is a name of it"
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select name, type, properties from heart.entities order by name")
     assert [tuple(row) for row in rows] == [
         ("Paris", "city", '{"country": "France"}'),

@@ -8,21 +8,21 @@ import asyncpg
 import pytest
 
 from newton.agent import ledger
-from newton.agent.verbs import Verbs
+from newton.agent.verbs import MemoryService
 from newton.brain import reading
-from newton.brain.choice import Standing
-from newton.brain.ledger import told_before
-from newton.brain.reading import Filter
-from newton.clock import SteppedClock
+from newton.brain.choice import TrackRecord
+from newton.brain.ledger import find_by_refs
+from newton.brain.reading import DecisionFilter
+from newton.clock import ManualClock
 from newton.cognition import bundles, workingset
-from newton.cognition.request import Request
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
 from newton.dialogue import closing, log, sessions
 from newton.heart import episodes, facts
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory import store
-from newton.memory.outbox import backlog
-from newton.memory.recall import before
+from newton.memory.outbox import read_backlog
+from newton.memory.recall import fetch_preceding
 from newton.providers.offline import HashEmbedder
 from tests.conftest import on
 from tests.db.catalog import AGENTLESS, tables
@@ -71,7 +71,7 @@ async def leaks(tx: Tx, names: tuple[str, ...], agent_id: UUID) -> list[str]:
 async def refusal(db: Database, agent_id: UUID, sql: str, *args: object) -> str:
     """How the database answers a statement in the agent's scope: what it changed, or the error's name."""
     try:
-        async with db.work(agent_id) as tx:
+        async with db.transaction(agent_id) as tx:
             return await tx.execute(sql, *args)
     except asyncpg.PostgresError as error:
         return type(error).__name__
@@ -89,14 +89,14 @@ async def test_the_world_has_rows_of_both_agents_in_every_table(world: World) ->
 
 async def test_an_agent_sees_its_own_rows_and_no_other_in_every_table(world: World) -> None:
     for agent_id in (world.ana, world.ben):
-        async with world.db.work(agent_id) as tx:
+        async with world.db.transaction(agent_id) as tx:
             assert await leaks(tx, world.names, agent_id) == []
             for name in world.names:
                 assert await tx.fetchval(f"select count(*) from {name}") > 0, name
 
 
 async def test_asking_for_the_other_agent_by_name_finds_nothing(world: World) -> None:
-    async with world.db.work(world.ana) as tx:
+    async with world.db.transaction(world.ana) as tx:
         for name in world.names:
             assert await tx.fetch(f"select * from {name} where agent_id = $1", world.ben) == [], name
 
@@ -138,64 +138,64 @@ async def test_a_row_cannot_be_given_to_another_agent(world: World) -> None:
 
 
 async def test_every_function_of_the_stores_answers_from_its_own_agent(world: World) -> None:
-    async with world.db.work(world.ana) as tx:
-        session_id = await sessions.session(tx, agent_id=world.ana, ref=SESSION, now=NOON)
+    async with world.db.transaction(world.ana) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=world.ana, ref=SESSION, now=NOON)
         own = {row["memory_id"] for row in await tx.fetch("select memory_id from memory.memories")}
-        totals = await store.counts(tx, agent_id=world.ana)
-    verbs = Verbs(
+        totals = await store.count_by_kind(tx, agent_id=world.ana)
+    verbs = MemoryService(
         scope=agent_scope(
             agent_id=world.ana,
             origin="test",
             db=world.db,
-            clock=SteppedClock(NOON),
+            clock=ManualClock(NOON),
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
             embedder=HashEmbedder(),
         )
     )
-    found = (await verbs.recall("where is the blue kettle?", most=100)).found
+    found = (await verbs.recall("where is the blue kettle?", limit=100)).memories
     assert found
     assert {f.memory_id for f in found} <= own
     assert sum(totals.values()) == len(own)
     bundle = await contexts(world.db).build(
-        Request(agent_id=world.ana, input="kettle", tokens=900, session_id=session_id)
+        ContextBuildRequest(agent_id=world.ana, input="kettle", tokens=900, session_id=session_id)
     )
     assert {candidate.memory_id for candidate in bundle.candidates} <= own
 
 
 async def test_the_stores_find_nothing_of_the_other_agent_even_when_asked_for_it_by_id(world: World) -> None:
     """A wrong `agent_id` argument, which every statement trusts, is stopped by the scope."""
-    async with world.db.work(world.ben) as tx:
-        theirs = await sessions.session(tx, agent_id=world.ben, ref=SESSION, now=NOON)
-    async with world.db.work(world.ana) as tx:
-        assert await store.counts(tx, agent_id=world.ben) == {}
-        assert await store.told_before(tx, [("f1", b""), ("f2", b"")], agent_id=world.ben, kind="fact") == set()
-        assert await log.lines(tx, [log.Stretch(0, log.END)], agent_id=world.ben, session_id=theirs) == []
-        assert await before(tx, agent_id=world.ben, thread=theirs, place=99, most=10) == ()
-        assert await bundles.frame_of(tx, agent_id=world.ben, session_id=theirs) is None
-        assert await workingset.held(tx, agent_id=world.ben, session_id=theirs) == []
-        assert await workingset.strategies(tx, agent_id=world.ben) == []
-        assert await ledger.spent(tx, agent_id=world.ben, now=NOON) == 0
-        assert (await backlog(tx, agent_id=world.ben)).waiting == 0
-        assert await reading.listed(tx, Filter(), agent_id=world.ben, now=NOON) == []
-        assert await reading.judged(tx, agent_id=world.ben) == []
-        assert await reading.standing(tx, agent_id=world.ben, category="architecture", now=NOON) == Standing()
-        assert await told_before(tx, ["d1"], agent_id=world.ben) == {}
-        assert not await closing.close(tx, session_id=theirs, ctx=teller(world.ben))
+    async with world.db.transaction(world.ben) as tx:
+        theirs = await sessions.ensure_session(tx, agent_id=world.ben, ref=SESSION, now=NOON)
+    async with world.db.transaction(world.ana) as tx:
+        assert await store.count_by_kind(tx, agent_id=world.ben) == {}
+        assert await store.find_by_ref(tx, [("f1", b""), ("f2", b"")], agent_id=world.ben, kind="fact") == set()
+        assert await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=world.ben, session_id=theirs) == []
+        assert await fetch_preceding(tx, agent_id=world.ben, thread_id=theirs, position=99, limit=10) == ()
+        assert await bundles.find_session_frame(tx, agent_id=world.ben, session_id=theirs) is None
+        assert await workingset.list_memories(tx, agent_id=world.ben, session_id=theirs) == []
+        assert await workingset.list_profile_stats(tx, agent_id=world.ben) == []
+        assert await ledger.count_tokens_today(tx, agent_id=world.ben, now=NOON) == 0
+        assert (await read_backlog(tx, agent_id=world.ben)).waiting == 0
+        assert await reading.list_decisions(tx, DecisionFilter(), agent_id=world.ben, now=NOON) == []
+        assert await reading.list_reviewed_decisions(tx, agent_id=world.ben) == []
+        assert await reading.get_track_record(tx, agent_id=world.ben, category="architecture", now=NOON) == TrackRecord()
+        assert await find_by_refs(tx, ["d1"], agent_id=world.ben) == {}
+        assert not await closing.close_session(tx, session_id=theirs, ctx=teller(world.ben))
 
 
 async def test_the_stores_write_nothing_for_the_other_agent(world: World) -> None:
     ctx = teller(world.ben)
     for attempt in range(3):
         with pytest.raises(asyncpg.InsufficientPrivilegeError):
-            async with world.db.work(world.ana) as tx:
+            async with world.db.transaction(world.ana) as tx:
                 match attempt:
                     case 0:
-                        await facts.learn(tx, [statement("new", "Ben is watched")], ctx=ground(ctx))
+                        await facts.add_facts(tx, [statement("new", "Ben is watched")], ctx=ground(ctx))
                     case 1:
-                        await episodes.keep(tx, [told("new")], ctx=ctx)
+                        await episodes.add_episodes(tx, [told("new")], ctx=ctx)
                     case _:
-                        await sessions.session(tx, agent_id=world.ben, ref="new", now=NOON)
+                        await sessions.ensure_session(tx, agent_id=world.ben, ref="new", now=NOON)
 
 
 async def test_without_a_scope_every_table_is_empty(world: World) -> None:
@@ -286,13 +286,13 @@ async def test_the_application_may_not_loosen_its_own_bonds(world: World, attack
 async def test_the_scope_ends_with_its_transaction(world: World) -> None:
     single = await Database.open(world.dsn, size=1)
     try:
-        async with single.work(world.ana) as tx:
+        async with single.transaction(world.ana) as tx:
             pid = await tx.fetchval("select pg_backend_pid()")
         with pytest.raises(asyncpg.DivisionByZeroError):
-            async with single.work(world.ana) as tx:
+            async with single.transaction(world.ana) as tx:
                 await tx.fetchval("select 1 / 0")
         for agent_id in (world.ben, world.ana):
-            async with single.work(agent_id) as tx:
+            async with single.transaction(agent_id) as tx:
                 assert await tx.fetchval("select pg_backend_pid()") == pid, "the same connection"
                 assert await leaks(tx, world.names, agent_id) == []
         pool = single._pool  # pyright: ignore[reportPrivateUsage]  # the connection as the next caller gets it
@@ -316,11 +316,11 @@ async def test_a_table_that_lost_its_policy_is_noticed(clone: str) -> None:
     try:
         for name in names:
             await owner.execute(f"alter policy agent on {name} using (true)")
-            async with db.work(ana) as tx:
+            async with db.transaction(ana) as tx:
                 assert await leaks(tx, names, ana) == [name]
             policy = "(agent_id = nullif(current_setting('newton.agent_id', true), '')::uuid)"
             await owner.execute(f"alter policy agent on {name} using {policy}")
-        async with db.work(ana) as tx:
+        async with db.transaction(ana) as tx:
             assert await leaks(tx, names, ana) == []
     finally:
         await owner.close()

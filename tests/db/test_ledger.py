@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from newton.brain import decisions, ledger
-from newton.brain.chain import Fault, Head
+from newton.brain.chain import BrokenLink, ChainHead
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
 from newton.memory.forgetting import forget
@@ -25,21 +25,21 @@ async def owner(dsn: str) -> AsyncIterator[Tx]:
     await conn.close()
 
 
-async def lived(db: Database, agent: UUID, number: int = 12) -> Head:
+async def lived(db: Database, agent: UUID, number: int = 12) -> ChainHead:
     """A chain with every kind of record in it."""
     ctx = teller(agent)
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         ids = await many(tx, number, ctx=ctx)
-        await decisions.think(tx, ids[0], "what if it fails?", ctx=ctx)
-        await decisions.amend(tx, ids[0], decisions.Amendment(text="it was Tuesday", tags=("new",)), ctx=ctx)
+        await decisions.add_thought(tx, ids[0], "what if it fails?", ctx=ctx)
+        await decisions.amend(tx, ids[0], decisions.DecisionAmendment(text="it was Tuesday", tags=("new",)), ctx=ctx)
         await decisions.supersede(tx, ids[2], ids[0], ctx=ctx)
-        await decisions.erase(tx, ids[1], because="asked for", ctx=ctx)
-        return await ledger.head(tx, agent_id=agent)
+        await decisions.erase(tx, ids[1], reason="asked for", ctx=ctx)
+        return await ledger.get_head(tx, agent_id=agent)
 
 
-async def found(db: Database, agent: UUID, noted: Head | None = None) -> Fault | Head:
-    async with db.work(agent) as tx:
-        return await ledger.verify(tx, agent_id=agent, noted=noted)
+async def found(db: Database, agent: UUID, noted: ChainHead | None = None) -> BrokenLink | ChainHead:
+    async with db.transaction(agent) as tx:
+        return await ledger.verify_chain(tx, agent_id=agent, external_head=noted)
 
 
 async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -> None:
@@ -48,7 +48,7 @@ async def test_a_chain_that_nobody_touched_is_whole(db: Database, agent: UUID) -
     assert head.seq == 12 + 6 + 5
     assert await found(db, agent) == head
     assert await found(db, agent, noted=head) == head
-    assert await found(db, agent, noted=Head(3, bytes(32))) == Fault(
+    assert await found(db, agent, noted=ChainHead(3, bytes(32))) == BrokenLink(
         3, "the chain up to here was written anew: another hash was noted outside"
     )
 
@@ -130,20 +130,20 @@ UNREADABLE = {
 
 @pytest.mark.parametrize("mutation", UNREADABLE)
 async def test_what_cannot_even_be_read_is_a_fault(db: Database, agent: UUID, owner: Tx, mutation: str) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         await recorded(tx, REDIS, choice("other"), ctx=teller(agent))
     await owner.execute(UNREADABLE[mutation])
-    fault = await ledger.verify(owner, agent_id=agent, noted=None)
-    assert isinstance(fault, Fault) and fault.seq == 2
+    fault = await ledger.verify_chain(owner, agent_id=agent, external_head=None)
+    assert isinstance(fault, BrokenLink) and fault.seq == 2
 
 
 async def test_an_erasure_that_names_no_record_is_a_fault(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS)
     await ledger.append(
-        tx, [ledger.Entry(kind="erasure", decision_id=decision_id, body={"erased": ["all"]})], ctx=teller()
+        tx, [ledger.LedgerEntry(kind="erasure", decision_id=decision_id, body={"erased": ["all"]})], ctx=teller()
     )
-    fault = await ledger.verify(tx, agent_id=ANA, noted=None)
-    assert isinstance(fault, Fault) and fault.seq == 2
+    fault = await ledger.verify_chain(tx, agent_id=ANA, external_head=None)
+    assert isinstance(fault, BrokenLink) and fault.seq == 2
 
 
 OF_KIND = """
@@ -164,7 +164,7 @@ async def test_what_is_changed_behind_the_application_is_found(
         unit = owner.transaction()
         await unit.start()
         await owner.execute(sql, row["seq"])
-        assert isinstance(await ledger.verify(owner, agent_id=agent, noted=None), Fault), row["seq"]
+        assert isinstance(await ledger.verify_chain(owner, agent_id=agent, external_head=None), BrokenLink), row["seq"]
         await unit.rollback()
     assert await found(db, agent) == head
 
@@ -181,8 +181,8 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
                 "alter table brain.decision_records drop constraint if exists decision_records_seq_check"
             )
             await owner.execute("update brain.decision_records set seq = $2 where seq = $1", before, after)
-        fault = await ledger.verify(owner, agent_id=agent, noted=None)
-        assert isinstance(fault, Fault)
+        fault = await ledger.verify_chain(owner, agent_id=agent, external_head=None)
+        assert isinstance(fault, BrokenLink)
         assert fault.seq == one
         await unit.rollback()
     for kept in range(head.seq):
@@ -190,12 +190,12 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
         await unit.start()
         await owner.execute("delete from brain.decision_records where seq > $1", kept)
         last = await owner.fetchval("select hash from brain.decision_records where seq = $1", kept)
-        cut = await ledger.verify(owner, agent_id=agent, noted=None)
-        assert isinstance(cut, Fault)
+        cut = await ledger.verify_chain(owner, agent_id=agent, external_head=None)
+        assert isinstance(cut, BrokenLink)
         if last is not None:
             # the head is cut along: in itself all is well, but not beside what was noted outside
             await owner.execute("update brain.chain_heads set seq = $1, hash = $2", kept, last)
-            assert isinstance(await ledger.verify(owner, agent_id=agent, noted=head), Fault)
+            assert isinstance(await ledger.verify_chain(owner, agent_id=agent, external_head=head), BrokenLink)
         await unit.rollback()
 
 
@@ -215,7 +215,7 @@ async def test_places_that_are_swapped_and_a_tail_that_is_cut_are_found(db: Data
 async def test_the_application_may_not_change_or_delete_a_record(db: Database, agent: UUID, attack: str) -> None:
     await lived(db, agent)
     with pytest.raises((asyncpg.InsufficientPrivilegeError, asyncpg.ObjectNotInPrerequisiteStateError)):
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             await tx.execute(attack)
 
 
@@ -230,14 +230,14 @@ async def test_a_decision_is_never_forgotten(tx: Tx) -> None:
     # S002-20
     (decision_id,) = await recorded(tx, REDIS)
     with pytest.raises(ConflictError, match=r"never deleted.*erase"):
-        await forget(tx, [decision_id], derived=True, because="a test", ctx=teller())
+        await forget(tx, [decision_id], derived=True, reason="a test", ctx=teller())
 
 
 async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_its_range(tx: Tx) -> None:
     (decision_id,) = await recorded(tx, REDIS, review=reviewed())
     with pytest.raises(asyncpg.UniqueViolationError):
         async with part(tx):
-            entry = ledger.Entry(
+            entry = ledger.LedgerEntry(
                 kind="outcome",
                 decision_id=decision_id,
                 body={"outcome": "failure", "at": NOON.isoformat(), "how": "hand"},
@@ -247,7 +247,7 @@ async def test_the_database_takes_no_second_outcome_and_no_confidence_outside_it
         with pytest.raises(asyncpg.CheckViolationError):
             async with part(tx):
                 body = {"confidence": confidence, "at": NOON.isoformat(), "category": "c", "stakes": "low"}
-                entry = ledger.Entry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
+                entry = ledger.LedgerEntry(kind="decision", decision_id=decision_id, record_id=decision_id, body=body)
                 await ledger.append(tx, [entry], ctx=teller())
 
 
@@ -257,4 +257,4 @@ async def test_every_confidence_comes_back_as_it_was_stated(tx: Tx) -> None:
     await recorded(tx, *(choice(f"c{n}", confidence=confidence) for n, confidence in enumerate(stated)))
     rows = await tx.fetch("select confidence from brain.decision_records order by seq")
     assert [row["confidence"] for row in rows] == stated
-    assert isinstance(await ledger.verify(tx, agent_id=ANA, noted=None), Head)
+    assert isinstance(await ledger.verify_chain(tx, agent_id=ANA, external_head=None), ChainHead)

@@ -8,7 +8,7 @@ import asyncpg
 import pytest
 
 from newton.brain import ledger
-from newton.brain.chain import Fault, Head
+from newton.brain.chain import BrokenLink, ChainHead
 from newton.db.pool import Database, Tx
 from tests.db.deciding import many
 from tests.support import teller
@@ -53,11 +53,11 @@ async def owner(dsn: str) -> AsyncIterator[Tx]:
 async def test_whatever_is_done_to_one_of_five_thousand_decisions_is_found(
     db: Database, agent: UUID, owner: Tx
 ) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         for start in range(0, DECISIONS, 500):
             await many(tx, 500, ctx=teller(agent), first=start)
-        head = await ledger.verify(tx, agent_id=agent, noted=None)
-    assert isinstance(head, Head)
+        head = await ledger.verify_chain(tx, agent_id=agent, external_head=None)
+    assert isinstance(head, ChainHead)
     assert head.seq == DECISIONS * 3 // 2
     dice = random.Random(5)
     for sql in TAMPERINGS.values():
@@ -65,7 +65,7 @@ async def test_whatever_is_done_to_one_of_five_thousand_decisions_is_found(
             unit = owner.transaction()
             await unit.start()
             await owner.execute(sql, place)
-            found = await ledger.verify(owner, agent_id=agent, noted=head)
-            assert isinstance(found, Fault), (sql, place)
+            found = await ledger.verify_chain(owner, agent_id=agent, external_head=head)
+            assert isinstance(found, BrokenLink), (sql, place)
             await unit.rollback()
-    assert await ledger.verify(owner, agent_id=agent, noted=head) == head
+    assert await ledger.verify_chain(owner, agent_id=agent, external_head=head) == head

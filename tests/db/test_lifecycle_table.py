@@ -7,8 +7,8 @@ from itertools import product
 from pathlib import Path
 
 from newton.db.pool import Tx
-from newton.memory.changes import CHANGES
-from newton.memory.memory import ARCHIVED, KINDS, PAST, past
+from newton.memory.changes import ALLOWED_TRANSITIONS
+from newton.memory.memory import ARCHIVED, KINDS, PAST_STATES, past_reason
 from newton.settings import Settings
 from tests.support import ANA
 
@@ -62,7 +62,7 @@ async def allowed(tx: Tx) -> dict[str, set[str]]:
         "select pg_get_expr(conbin, conrelid) from pg_constraint"
         " where conrelid = 'memory.memories'::regclass and conname = 'memories_state_check'"
     )
-    named = set(re.findall(r"'([A-Z]+)'", check)) | {state for c in CHANGES for state in (c.before, c.after)}
+    named = set(re.findall(r"'([A-Z]+)'", check)) | {state for c in ALLOWED_TRANSITIONS for state in (c.from_state, c.to_state)}
     found = await tx.fetch(
         f"select kind, state from unnest($1::text[]) as kind cross join unnest($2::text[]) as state where {check}",
         [*KINDS, *re.findall(r"'([a-z]+)'", check)],
@@ -79,22 +79,22 @@ async def test_the_database_allows_the_states_of_the_table_and_no_other(tx: Tx) 
     named: defaultdict[str, set[str]] = defaultdict(set)
     for kind, state in initial().items():
         named[kind].add(state)
-    for change in CHANGES:
-        named[change.kind] |= {change.before, change.after}
+    for change in ALLOWED_TRANSITIONS:
+        named[change.kind] |= {change.from_state, change.to_state}
     assert await allowed(tx) == named
     assert set(named) == set(KINDS)
 
 
 def test_every_state_is_reached_from_the_first_one() -> None:
     reached = set(initial().items())
-    for _ in CHANGES:
-        reached |= {(c.kind, c.after) for c in CHANGES if (c.kind, c.before) in reached}
-    assert reached >= {(c.kind, state) for c in CHANGES for state in (c.before, c.after)}
+    for _ in ALLOWED_TRANSITIONS:
+        reached |= {(c.kind, c.to_state) for c in ALLOWED_TRANSITIONS if (c.kind, c.from_state) in reached}
+    assert reached >= {(c.kind, state) for c in ALLOWED_TRANSITIONS for state in (c.from_state, c.to_state)}
 
 
 def test_the_page_tells_every_change_once_and_no_other() -> None:
     listed = list(told())
-    assert sorted(listed) == sorted(tuple(change) for change in CHANGES)
+    assert sorted(listed) == sorted(tuple(change) for change in ALLOWED_TRANSITIONS)
 
 
 def test_the_page_names_settings_that_there_are_and_all_that_tune_a_change() -> None:
@@ -119,7 +119,7 @@ def test_the_page_is_short_enough_to_read() -> None:
 
 
 async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
-    states = sorted({change.after for change in CHANGES} | {*PAST, ARCHIVED})
+    states = sorted({change.to_state for change in ALLOWED_TRANSITIONS} | {*PAST_STATES, ARCHIVED})
     rows = await tx.fetch(
         "select kind, state, memory.is_obsolete(kind, state) from unnest($1::text[]) as kind,"
         " unnest($2::text[]) as state",
@@ -127,7 +127,7 @@ async def test_code_and_database_agree_on_what_is_past(tx: Tx) -> None:
         states,
     )
     assert {tuple(row) for row in rows} == {
-        (kind, state, past(kind, state) is not None) for kind, state in product(KINDS, states)
+        (kind, state, past_reason(kind, state) is not None) for kind, state in product(KINDS, states)
     }
 
 

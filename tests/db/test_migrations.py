@@ -8,15 +8,15 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from newton.content.shipped import shipped
-from newton.db.door import prepare
-from newton.db.migrate import LOCK, Migration, migrate, pending, read
+from newton.content.shipped import data_folder
+from newton.db.door import prepare_database
+from newton.db.migrate import LOCK_KEY, SchemaMigration, migrate, find_pending, read_migrations
 from newton.db.pool import Tx
-from newton.errors import SchemaError
+from newton.errors import SchemaVersionError
 from tests.conftest import on
 from tests.support import until
 
-WANTED = read(shipped("schema"))
+WANTED = read_migrations(data_folder("schema"))
 
 
 @pytest.fixture
@@ -59,24 +59,24 @@ async def test_running_twice_changes_nothing(conn: Tx) -> None:
 async def test_an_edited_file_is_refused_and_nothing_is_applied(conn: Tx) -> None:
     await migrate(conn, WANTED)
     edited = [
-        Migration(WANTED[0].name, WANTED[0].sql + "\n-- more"),
+        SchemaMigration(WANTED[0].name, WANTED[0].sql + "\n-- more"),
         *WANTED[1:],
-        Migration("9000_new.sql", "select 1"),
+        SchemaMigration("9000_new.sql", "select 1"),
     ]
-    with pytest.raises(SchemaError, match=f"{WANTED[0].name} was edited"):
+    with pytest.raises(SchemaVersionError, match=f"{WANTED[0].name} was edited"):
         await migrate(conn, edited)
     assert await applied(conn) == [migration.name for migration in WANTED]
 
 
 async def test_a_database_newer_than_the_code_is_refused(conn: Tx) -> None:
-    await migrate(conn, [*WANTED, Migration("9000_new.sql", "select 1")])
-    with pytest.raises(SchemaError, match=r"newer than this Newton: it has 9000_new\.sql"):
+    await migrate(conn, [*WANTED, SchemaMigration("9000_new.sql", "select 1")])
+    with pytest.raises(SchemaVersionError, match=r"newer than this Newton: it has 9000_new\.sql"):
         await migrate(conn, WANTED)
 
 
 async def test_a_broken_migration_leaves_nothing_of_any_file(conn: Tx) -> None:
-    broken = [Migration("0001_good.sql", "create table good (id int)"), Migration("0002_bad.sql", "create table bad (")]
-    with pytest.raises(SchemaError, match=r"0002_bad\.sql does not apply"):
+    broken = [SchemaMigration("0001_good.sql", "create table good (id int)"), SchemaMigration("0002_bad.sql", "create table bad (")]
+    with pytest.raises(SchemaVersionError, match=r"0002_bad\.sql does not apply"):
         await migrate(conn, broken)
     assert await conn.fetchval("select to_regclass('good')") is None
     assert await conn.fetchval("select to_regnamespace('runtime')") is None
@@ -86,10 +86,10 @@ async def test_a_broken_migration_leaves_nothing_of_any_file(conn: Tx) -> None:
 async def test_of_two_migrators_at_once_one_applies_and_the_other_waits(empty: str) -> None:
     one, two, holder = [await asyncpg.connect(empty) for _ in range(3)]
     try:
-        await holder.execute("select pg_advisory_lock($1)", LOCK)
+        await holder.execute("select pg_advisory_lock($1)", LOCK_KEY)
         runs = [asyncio.create_task(migrate(conn, WANTED)) for conn in (one, two)]
         await both_wait(holder)
-        await holder.execute("select pg_advisory_unlock($1)", LOCK)
+        await holder.execute("select pg_advisory_unlock($1)", LOCK_KEY)
         done = await asyncio.gather(*runs)
     finally:
         for conn in (one, two, holder):
@@ -112,7 +112,7 @@ async def test_two_databases_of_one_server_migrate_at_once(server: str) -> None:
     try:
         for name in names:
             await admin.execute(f"create database {name}")
-        done = await asyncio.gather(*(prepare(on(server, name), schema=shipped("schema")) for name in names))
+        done = await asyncio.gather(*(prepare_database(on(server, name), schema=data_folder("schema")) for name in names))
     finally:
         for name in names:
             await admin.execute(f"drop database if exists {name} with (force)")
@@ -121,15 +121,15 @@ async def test_two_databases_of_one_server_migrate_at_once(server: str) -> None:
 
 
 def test_the_ledger_decides_what_is_left() -> None:
-    first, second = Migration("0001_a.sql", "a"), Migration("0002_b.sql", "b")
-    assert pending({}, [first, second]) == [first, second]
-    assert pending({first.name: first.sha256}, [first, second]) == [second]
+    first, second = SchemaMigration("0001_a.sql", "a"), SchemaMigration("0002_b.sql", "b")
+    assert find_pending({}, [first, second]) == [first, second]
+    assert find_pending({first.name: first.sha256}, [first, second]) == [second]
 
 
 def test_only_numbered_files_are_migrations_and_they_come_in_order(tmp_path: Path) -> None:
     for name in ("0010_c.sql", "0002_b.sql", "0001_a.sql", "notes.sql", "0003_x.txt"):
         (tmp_path / name).write_text(f"-- {name}\n")
-    assert [migration.name for migration in read(tmp_path)] == ["0001_a.sql", "0002_b.sql", "0010_c.sql"]
+    assert [migration.name for migration in read_migrations(tmp_path)] == ["0001_a.sql", "0002_b.sql", "0010_c.sql"]
 
 
 def test_the_shipped_files_are_numbered_without_a_gap() -> None:

@@ -2,19 +2,19 @@
 
 from newton.db.pool import Tx
 from newton.heart import documents
-from newton.heart.chunking import Chunk
-from newton.heart.documents import Source, Taken
+from newton.heart.chunking import TextChunk
+from newton.heart.documents import DocumentSource, IngestResult
 from tests.support import ANA, count, teller
 
-GUIDE = Source(ref="/guide.md", title="The guide", format="markdown")
+GUIDE = DocumentSource(ref="/guide.md", title="The guide", format="markdown")
 
 
-def chunks(*texts: str) -> list[Chunk]:
-    return [Chunk("Part", text, count(text)) for text in texts]
+def chunks(*texts: str) -> list[TextChunk]:
+    return [TextChunk("Part", text, count(text)) for text in texts]
 
 
-async def take(tx: Tx, *texts: str, source: Source = GUIDE) -> Taken:
-    return await documents.take(tx, source, chunks(*texts), ctx=teller())
+async def take(tx: Tx, *texts: str, source: DocumentSource = GUIDE) -> IngestResult:
+    return await documents.replace_passages(tx, source, chunks(*texts), ctx=teller())
 
 
 async def current(tx: Tx) -> list[str]:
@@ -26,16 +26,16 @@ async def current(tx: Tx) -> list[str]:
 
 
 async def test_the_same_document_again_changes_nothing(tx: Tx) -> None:
-    assert await take(tx, "one", "two") == Taken(2, 0, 0)
+    assert await take(tx, "one", "two") == IngestResult(2, 0, 0)
     before = await tx.fetch("select * from memory.memories order by memory_id")
-    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert await take(tx, "one", "two") == IngestResult(0, 2, 0)
     assert await tx.fetch("select * from memory.memories order by memory_id") == before
 
 
 async def test_only_the_changed_passage_is_replaced_and_the_rest_are_the_memories_they_were(tx: Tx) -> None:
     await take(tx, "one", "two", "three")
     kept = await tx.fetchval("select memory_id from memory.memories where full_text = 'three'")
-    assert await take(tx, "one", "new two", "and more", "three") == Taken(2, 2, 1)
+    assert await take(tx, "one", "new two", "and more", "three") == IngestResult(2, 2, 1)
     assert await current(tx) == ["one", "new two", "and more", "three"]
     assert await tx.fetchval("select memory_id from memory.memories where full_text = 'three'") == kept
     row = await tx.fetchrow("select event, reason from memory.transitions")
@@ -45,22 +45,22 @@ async def test_only_the_changed_passage_is_replaced_and_the_rest_are_the_memorie
 async def test_a_passage_that_comes_back_is_the_one_that_was_there(tx: Tx) -> None:
     await take(tx, "one", "two")
     await take(tx, "one")
-    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert await take(tx, "one", "two") == IngestResult(0, 2, 0)
     assert await current(tx) == ["one", "two"]
     assert await tx.fetchval("select count(*) from memory.memories") == 2
 
 
 async def test_the_same_words_twice_and_in_two_documents_are_passages_of_their_own(tx: Tx) -> None:
-    assert await take(tx, "same", "same") == Taken(2, 0, 0)
-    other = Source(ref="/other.md", title="The guide", format="markdown")
-    assert await take(tx, "same", source=other) == Taken(1, 0, 0)
-    assert await take(tx, "same") == Taken(0, 1, 1)
-    known = await documents.listed(tx, agent_id=ANA)
+    assert await take(tx, "same", "same") == IngestResult(2, 0, 0)
+    other = DocumentSource(ref="/other.md", title="The guide", format="markdown")
+    assert await take(tx, "same", source=other) == IngestResult(1, 0, 0)
+    assert await take(tx, "same") == IngestResult(0, 1, 1)
+    known = await documents.list_documents(tx, agent_id=ANA)
     assert [(d.ref, d.passages) for d in known] == [("/guide.md", 1), ("/other.md", 1)]
 
 
 async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed_change(tx: Tx) -> None:
-    sources = [Source(ref=f"/{n}.md", title=f"Document {n}", format="markdown") for n in range(200)]
+    sources = [DocumentSource(ref=f"/{n}.md", title=f"Document {n}", format="markdown") for n in range(200)]
     for n, source in enumerate(sources):
         await take(tx, f"begin {n}", f"middle {n}", f"end {n}", source=source)
     rows = await tx.fetch("select memory_id, full_text, state from memory.memories")
@@ -69,8 +69,8 @@ async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed
         await take(tx, f"begin {n}", f"middle {n}{' changed' if n % 20 == 7 else ''}", f"end {n}", source=source)
         for n, source in enumerate(sources)
     ]
-    assert [n for n, t in enumerate(taken) if t != Taken(0, 3, 0)] == list(range(7, 200, 20))
-    assert {t for n, t in enumerate(taken) if n % 20 == 7} == {Taken(1, 2, 1)}
+    assert [n for n, t in enumerate(taken) if t != IngestResult(0, 3, 0)] == list(range(7, 200, 20))
+    assert {t for n, t in enumerate(taken) if n % 20 == 7} == {IngestResult(1, 2, 1)}
     after = {
         r["memory_id"]: tuple(r) for r in await tx.fetch("select memory_id, full_text, state from memory.memories")
     }
@@ -79,10 +79,10 @@ async def test_of_two_hundred_documents_taken_in_again_only_the_ten_that_changed
 
 
 async def test_what_came_from_the_web_is_released_when_a_person_takes_the_document_in(tx: Tx) -> None:
-    await documents.take(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
+    await documents.replace_passages(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
     assert await tx.fetchval("select bool_and(quarantined) from memory.memories")
-    await documents.take(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
+    await documents.replace_passages(tx, GUIDE, chunks("one", "two"), ctx=teller(trust="web"))
     assert await tx.fetchval("select bool_and(quarantined) from memory.memories"), "the web cannot vouch for itself"
-    assert await take(tx, "one", "two") == Taken(0, 2, 0)
+    assert await take(tx, "one", "two") == IngestResult(0, 2, 0)
     assert not await tx.fetchval("select bool_or(quarantined) from memory.memories")
     assert await tx.fetchval("select bool_and(trust = 'web') from memory.memories"), "whose words they are stays"

@@ -9,12 +9,12 @@ import pytest
 
 import newton
 from newton.db.pool import Tx
-from newton.db.queries import Query, parse
+from newton.db.queries import SqlQuery, parse_queries
 
 ROOT = Path(newton.__file__).parent
 FILES = sorted(ROOT.rglob("*.sql"))
 QUERIES = {
-    f"{file.relative_to(ROOT)}:{name}": query for file in FILES for name, query in parse(file.read_text()).items()
+    f"{file.relative_to(ROOT)}:{name}": query for file in FILES for name, query in parse_queries(file.read_text()).items()
 }
 
 # What is the same for every agent, and what asks the catalog.
@@ -48,7 +48,7 @@ async def test_a_query_prepares_with_as_many_parameters_as_names(shared: str) ->
         await conn.close()
 
 
-async def _unprepared(conn: Tx, query: Query) -> str | None:
+async def _unprepared(conn: Tx, query: SqlQuery) -> str | None:
     """Why it cannot be run as it is called."""
     used = {int(number) for number in re.findall(r"\$(\d+)", query.sql)}
     if used != set(range(1, len(query.args) + 1)):
@@ -62,7 +62,7 @@ async def _unprepared(conn: Tx, query: Query) -> str | None:
 
 @pytest.mark.parametrize(("args", "sql"), [(("agent_id",), "select $1, $2"), (("agent_id",), "select $1 from nowhere")])
 async def test_a_query_that_cannot_be_run_is_noticed(tx: Tx, args: tuple[str, ...], sql: str) -> None:
-    assert await _unprepared(tx, Query("planted", args, sql))
+    assert await _unprepared(tx, SqlQuery("planted", args, sql))
 
 
 def test_a_query_names_its_agent() -> None:
@@ -71,7 +71,7 @@ def test_a_query_names_its_agent() -> None:
     assert [name for name, query in named.items() if query.args[0] != "agent_id" or not _scoped(query)] == []
 
 
-def _scoped(query: Query) -> bool:
+def _scoped(query: SqlQuery) -> bool:
     """Whether every agent table it reads is asked for one agent, and every row it writes carries that agent."""
     if "pg_advisory" in query.sql:
         return "$1" in query.sql
@@ -97,7 +97,7 @@ def _scoped(query: Query) -> bool:
     ],
 )
 def test_a_query_for_every_agent_is_noticed(sql: str) -> None:
-    assert not _scoped(Query("planted", ("agent_id",), sql))
+    assert not _scoped(SqlQuery("planted", ("agent_id",), sql))
 
 
 def test_each_sql_file_is_used_by_exactly_one_module_and_each_query_by_that_module() -> None:
@@ -107,7 +107,7 @@ def test_each_sql_file_is_used_by_exactly_one_module_and_each_query_by_that_modu
         users = [source for source in sources.values() if re.search(rf'load\("[\w.]+", "{file.name}"\)', source)]
         users = [source for source in users if f'"newton.{_package(file)}", "{file.name}"' in source]
         assert len(users) == 1, f"{file} is loaded by {len(users)} modules"
-        unused += [name for name in parse(file.read_text()) if f'SQL["{name}"]' not in users[0]]
+        unused += [name for name in parse_queries(file.read_text()) if f'SQL["{name}"]' not in users[0]]
     # agents.register is also run by the test suite's own fixture; nothing else may be.
     assert unused == []
 
@@ -148,7 +148,7 @@ def sql_strings(source: str) -> list[int]:
 
 
 def test_a_query_refuses_other_names_than_its_own() -> None:
-    query = Query("find", ("agent_id", "ref"), "select $1, $2")
+    query = SqlQuery("find", ("agent_id", "ref"), "select $1, $2")
     assert query.bind(ref="r", agent_id="a") == ["a", "r"]
     for given in ({"agent_id": "a"}, {"agent_id": "a", "ref": "r", "more": 1}, {}):
         with pytest.raises(TypeError, match="find takes"):
@@ -157,4 +157,4 @@ def test_a_query_refuses_other_names_than_its_own() -> None:
 
 def test_a_name_that_stands_twice_is_refused() -> None:
     with pytest.raises(ValueError, match="named twice"):
-        parse("-- name: a(x)\nselect $1;\n-- name: a(y)\nselect $1;\n")
+        parse_queries("-- name: a(x)\nselect $1;\n-- name: a(y)\nselect $1;\n")

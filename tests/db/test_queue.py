@@ -16,53 +16,53 @@ from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
 from newton.memory import agents
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.claiming import bury, claim, everyone, give_back, note_due, renew
-from newton.runtime.jobs.queue import MOST_ATTEMPTS, Claimed, Did, Entry, Failure, LostError, Outcome
-from newton.runtime.jobs.schedule import daily, minutely
+from newton.runtime.jobs.claiming import mark_dead, claim_runs, list_agent_queues, release_runs, enqueue_due, renew_leases
+from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun, RunResult, JobRun, JobFailure, LeaseLostError, JobOutcome
+from newton.runtime.jobs.schedule import daily, every_minutes
 from tests.support import NOON
 
 LEASE = timedelta(seconds=10)
-TEN = {"ten": minutely(10)}
-DONE = Outcome(because="it was due", did={})
+TEN = {"ten": every_minutes(10)}
+DONE = JobOutcome(reason="it was due", result={})
 
 
 def after(**parts: float) -> datetime:
     return NOON + timedelta(**parts)
 
 
-async def claimed(db: Database, holder: str, moment: datetime, *, most: int = 100) -> list[Claimed]:
-    return await claim(db, holder, ["ten", "day", "other"], most=most, lease=LEASE, moment=moment)
+async def claimed(db: Database, holder: str, moment: datetime, *, most: int = 100) -> list[ClaimedRun]:
+    return await claim_runs(db, holder, ["ten", "day", "other"], limit=most, lease=LEASE, moment=moment)
 
 
-async def entries(db: Database, agent: UUID) -> dict[str, Entry]:
-    async with db.work(agent) as tx:
-        return await queue.latest(tx, agent_id=agent)
+async def entries(db: Database, agent: UUID) -> dict[str, JobRun]:
+    async with db.transaction(agent) as tx:
+        return await queue.latest_runs(tx, agent_id=agent)
 
 
 async def asked(db: Database, agent: UUID, name: str = "ten", moment: datetime = NOON) -> UUID:
-    async with db.work(agent) as tx:
-        return await queue.add(tx, name, agent_id=agent, moment=moment)
+    async with db.transaction(agent) as tx:
+        return await queue.enqueue(tx, name, agent_id=agent, moment=moment)
 
 
-def writing(agent: UUID, ref: str) -> Outcome:
+def writing(agent: UUID, ref: str) -> JobOutcome:
     """An outcome that begins a session, which is to be seen if and only if the run was ended by it."""
 
-    async def write(tx: Tx) -> Did:
-        await sessions.session(tx, agent_id=agent, ref=ref, now=NOON)
+    async def write(tx: Tx) -> RunResult:
+        await sessions.ensure_session(tx, agent_id=agent, ref=ref, now=NOON)
         return {"written": 1}
 
-    return Outcome(because="it was due", write=write)
+    return JobOutcome(reason="it was due", write=write)
 
 
 async def written(db: Database, agent: UUID) -> Sequence[str]:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         return [row["ref"] for row in await tx.fetch("select ref from dialogue.sessions order by ref")]
 
 
 async def test_what_is_due_is_noted_for_every_agent_by_whoever_comes_and_once(db: Database, agent: UUID) -> None:
     # R6
-    await agents.agent(db, "ben", now=NOON)
-    await asyncio.gather(*(note_due(db, TEN, moment=after(minutes=5)) for _ in range(3)))
+    await agents.get_or_create_agent(db, "ben", now=NOON)
+    await asyncio.gather(*(enqueue_due(db, TEN, moment=after(minutes=5)) for _ in range(3)))
     both = await claimed(db, "one", after(minutes=5))
     assert [(one.agent, one.slot, one.epoch, one.attempts) for one in sorted(both, key=lambda one: one.agent)] == [
         ("ana", NOON, 1, 1),
@@ -74,7 +74,7 @@ async def test_what_is_due_is_noted_for_every_agent_by_whoever_comes_and_once(db
 async def test_two_who_claim_at_once_never_get_the_same(db: Database) -> None:
     # R6
     for n in range(20):
-        await asked(db, await agents.agent(db, f"agent {n}", now=NOON))
+        await asked(db, await agents.get_or_create_agent(db, f"agent {n}", now=NOON))
     got = await asyncio.gather(*(claimed(db, f"worker {n}", NOON, most=7) for n in range(3)))
     assert sorted(len(one) for one in got) == [6, 7, 7]
     assert len({one.job_id for some in got for one in some}) == 20
@@ -82,23 +82,23 @@ async def test_two_who_claim_at_once_never_get_the_same(db: Database) -> None:
 
 async def test_missed_slots_are_one(db: Database, agent: UUID) -> None:
     # R7: of the days on which nobody looked, one run
-    await note_due(db, {"day": daily(3)}, moment=after(days=9))
+    await enqueue_due(db, {"day": daily(3)}, moment=after(days=9))
     (one,) = await claimed(db, "one", after(days=9))
-    assert one.slot == daily(3).slot(after(days=9))
-    await queue.end(db, one, DONE, moment=after(days=9))
-    await note_due(db, {"day": daily(3)}, moment=after(days=9, minutes=1))
+    assert one.slot == daily(3).last_slot(after(days=9))
+    await queue.finish(db, one, DONE, moment=after(days=9))
+    await enqueue_due(db, {"day": daily(3)}, moment=after(days=9, minutes=1))
     assert await claimed(db, "one", after(days=9, minutes=1)) == []
 
 
 async def test_a_job_waits_or_runs_once_however_long_it_takes(db: Database, agent: UUID) -> None:
-    await note_due(db, TEN, moment=NOON)
+    await enqueue_due(db, TEN, moment=NOON)
     (one,) = await claimed(db, "one", NOON)
-    await renew(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=600))
-    await note_due(db, TEN, moment=after(seconds=601))
+    await renew_leases(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=600))
+    await enqueue_due(db, TEN, moment=after(seconds=601))
     assert await claimed(db, "two", after(seconds=602)) == []
     assert await asked(db, agent) == one.job_id, "who asks for it gets the run that is at work"
-    await queue.end(db, one, DONE, moment=after(seconds=601))
-    await note_due(db, TEN, moment=after(seconds=603))
+    await queue.finish(db, one, DONE, moment=after(seconds=601))
+    await enqueue_due(db, TEN, moment=after(seconds=603))
     (two,) = await claimed(db, "two", after(seconds=603))
     assert two.slot == after(minutes=10)
 
@@ -112,24 +112,24 @@ async def test_a_clock_that_leaps_neither_doubles_nor_skips(db: Database, agent:
         leap = dice.choice([0, 0, 0, 0, -1, 1]) * timedelta(hours=dice.uniform(0, 1.5))
         now += leap + timedelta(minutes=dice.uniform(0, 25))
         high = max(high, now)
-        await note_due(db, TEN, moment=now)
+        await enqueue_due(db, TEN, moment=now)
         for one in await claimed(db, "one", now):
             ran.append(one.slot)
-            await queue.end(db, one, dice.choice([DONE, Outcome(because="nothing to do")]), moment=now)
+            await queue.finish(db, one, dice.choice([DONE, JobOutcome(reason="nothing to do")]), moment=now)
         if dice.random() < 0.2:
-            async with db.work(agent) as tx:
-                await queue.trim(tx, agent_id=agent, before=now + timedelta(days=1))
-        assert ran[-1] == TEN["ten"].slot(high), "the last slot that has come has run"
+            async with db.transaction(agent) as tx:
+                await queue.delete_old_runs(tx, agent_id=agent, before=now + timedelta(days=1))
+        assert ran[-1] == TEN["ten"].last_slot(high), "the last slot that has come has run"
     assert len(set(ran)) == len(ran) and ran == sorted(ran)
 
 
 async def test_a_clock_that_was_wrong_by_years_does_not_stop_the_schedule(db: Database, agent: UUID) -> None:
     # R7
     for moment in (after(days=4_000), after(minutes=20)):
-        await note_due(db, TEN, moment=moment)
+        await enqueue_due(db, TEN, moment=moment)
         (one,) = await claimed(db, "one", moment)
-        await queue.end(db, one, DONE, moment=moment)
-        assert one.slot == TEN["ten"].slot(moment)
+        await queue.finish(db, one, DONE, moment=moment)
+        assert one.slot == TEN["ten"].last_slot(moment)
 
 
 async def test_who_was_taken_over_writes_nothing(db: Database, agent: UUID) -> None:
@@ -139,60 +139,60 @@ async def test_who_was_taken_over_writes_nothing(db: Database, agent: UUID) -> N
     assert await claimed(db, "two", after(seconds=9)) == [], "the lease holds"
     (new,) = await claimed(db, "one", after(seconds=10))
     assert (new.holder, new.epoch) == (old.holder, old.epoch + 1), "the same process may be the one that takes over"
-    with pytest.raises(LostError):
-        await queue.end(db, old, writing(agent, "old"))
-    assert await queue.fail(db, old, Failure("late", LEASE)) is None
+    with pytest.raises(LeaseLostError):
+        await queue.finish(db, old, writing(agent, "old"))
+    assert await queue.fail(db, old, JobFailure("late", LEASE)) is None
     assert await written(db, agent) == []
-    ended = await queue.end(db, new, writing(agent, "new"))
-    assert await written(db, agent) == ["new"] and ended.did == {"written": 1}
-    with pytest.raises(LostError):
-        await queue.end(db, new, writing(agent, "twice"))
+    ended = await queue.finish(db, new, writing(agent, "new"))
+    assert await written(db, agent) == ["new"] and ended.result == {"written": 1}
+    with pytest.raises(LeaseLostError):
+        await queue.finish(db, new, writing(agent, "twice"))
     assert await written(db, agent) == ["new"]
 
 
 async def test_a_lease_that_is_over_is_still_good_as_long_as_nobody_has_taken_it(db: Database, agent: UUID) -> None:
     await asked(db, agent)
     (one,) = await claimed(db, "one", NOON)
-    assert await renew(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=60)) == {one.job_id: 1}
+    assert await renew_leases(db, "one", {one.job_id}, lease=LEASE, moment=after(seconds=60)) == {one.job_id: 1}
     assert await claimed(db, "two", after(seconds=69)) == []
-    assert await renew(db, "two", {one.job_id}, lease=LEASE) == {}
-    await queue.end(db, one, DONE)
-    assert await renew(db, "one", {one.job_id}, lease=LEASE) == {}
+    assert await renew_leases(db, "two", {one.job_id}, lease=LEASE) == {}
+    await queue.finish(db, one, DONE)
+    assert await renew_leases(db, "one", {one.job_id}, lease=LEASE) == {}
 
 
 async def test_what_is_given_back_is_due_at_once_and_was_not_tried(db: Database, agent: UUID) -> None:
     # R12
     await asked(db, agent)
     (one,) = await claimed(db, "one", NOON)
-    await give_back(db, "two", moment=NOON)
+    await release_runs(db, "two", moment=NOON)
     assert (await entries(db, agent))["ten"].state == "running"
-    await give_back(db, "one", moment=NOON)
+    await release_runs(db, "one", moment=NOON)
     (again,) = await claimed(db, "two", NOON)
     assert again.attempts == 1
-    with pytest.raises(LostError):
-        await queue.end(db, one, DONE)
+    with pytest.raises(LeaseLostError):
+        await queue.finish(db, one, DONE)
 
 
 async def test_a_run_that_fails_eight_times_is_given_up_until_somebody_asks_for_it(db: Database, agent: UUID) -> None:
     # R9
     await asked(db, agent)
     now, states = NOON, list[str | None]()
-    for n in range(MOST_ATTEMPTS):
+    for n in range(MAX_ATTEMPTS):
         (bad,) = await claimed(db, "one", now)
         assert bad.attempts == n + 1
-        states.append(await queue.fail(db, bad, Failure(f"broken {n}", timedelta(minutes=1)), moment=now))
+        states.append(await queue.fail(db, bad, JobFailure(f"broken {n}", timedelta(minutes=1)), moment=now))
         assert await claimed(db, "one", now + timedelta(seconds=59)) == [], "it waits"
         now += timedelta(minutes=1)
     assert states == ["queued"] * 7 + ["dead"]
-    async with db.work(agent) as tx:
-        (given_up,) = await queue.dead(tx, agent_id=agent)
+    async with db.transaction(agent) as tx:
+        (given_up,) = await queue.list_dead(tx, agent_id=agent)
         assert (given_up.name, given_up.error, given_up.attempts) == ("ten", "broken 7", 8)
-        assert await queue.revive(tx, "other", agent_id=agent) == []
-        assert await queue.revive(tx, None, agent_id=agent, moment=now) == ["ten"]
-        assert await queue.dead(tx, agent_id=agent) == []
+        assert await queue.retry_dead(tx, "other", agent_id=agent) == []
+        assert await queue.retry_dead(tx, None, agent_id=agent, moment=now) == ["ten"]
+        assert await queue.list_dead(tx, agent_id=agent) == []
     (again,) = await claimed(db, "one", now)
     assert again.attempts == 1
-    await queue.end(db, again, DONE, moment=now)
+    await queue.finish(db, again, DONE, moment=now)
     assert (await entries(db, agent))["ten"].error is None
 
 
@@ -200,10 +200,10 @@ async def test_what_takes_its_holder_down_each_time_is_given_up(db: Database, ag
     # R2
     await asked(db, agent)
     now = NOON
-    for _ in range(MOST_ATTEMPTS):
+    for _ in range(MAX_ATTEMPTS):
         assert len(await claimed(db, "one", now)) == 1
         now += LEASE
-    await bury(db, moment=now)
+    await mark_dead(db, moment=now)
     assert await claimed(db, "one", now) == []
     entry = (await entries(db, agent))["ten"]
     assert entry.state == "dead" and entry.error == "whoever ran it went away each time"
@@ -211,21 +211,21 @@ async def test_what_takes_its_holder_down_each_time_is_given_up(db: Database, ag
 
 async def test_of_runs_that_found_nothing_to_do_the_last_is_kept(db: Database, agent: UUID) -> None:
     for n in range(4):
-        await note_due(db, TEN, moment=after(minutes=10 * n))
+        await enqueue_due(db, TEN, moment=after(minutes=10 * n))
         (one,) = await claimed(db, "one", after(minutes=10 * n))
-        await queue.end(db, one, DONE if n == 1 else Outcome(because="nothing"), moment=after(minutes=10 * n))
-    async with db.work(agent) as tx:
+        await queue.finish(db, one, DONE if n == 1 else JobOutcome(reason="nothing"), moment=after(minutes=10 * n))
+    async with db.transaction(agent) as tx:
         slots = [row["slot"] for row in await tx.fetch("select slot from runtime.jobs order by slot")]
         assert slots == [after(minutes=10), after(minutes=30)]
-        assert await queue.trim(tx, agent_id=agent, before=after(days=99)) == 1, "the last of a job is always kept"
+        assert await queue.delete_old_runs(tx, agent_id=agent, before=after(days=99)) == 1, "the last of a job is always kept"
 
 
 async def test_the_worker_sees_the_queue_and_names_and_nothing_else(db: Database, agent: UUID) -> None:
     # S1
     await asked(db, agent)
-    ben = await agents.agent(db, "ben", now=NOON)
-    assert [(one.name, one.live, one.dead) for one in await everyone(db)] == [("ana", 1, 0), ("ben", 0, 0)]
-    async with db.across() as tx:
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
+    assert [(one.name, one.live, one.dead) for one in await list_agent_queues(db)] == [("ana", 1, 0), ("ben", 0, 0)]
+    async with db.worker_transaction() as tx:
         assert await tx.fetchval("select current_user::text") == "newton_worker"
-    async with db.work(ben) as tx:
-        assert await queue.latest(tx, agent_id=agent) == {}
+    async with db.transaction(ben) as tx:
+        assert await queue.latest_runs(tx, agent_id=agent) == {}

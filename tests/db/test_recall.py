@@ -14,13 +14,13 @@ import pytest
 
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Message
 from newton.heart import episodes, facts
-from newton.heart.facts import Statement
+from newton.heart.facts import NewFact
 from newton.memory.memory import KINDS, Kind
-from newton.memory.outbox import Outbox
-from newton.memory.ranking import USUAL
-from newton.memory.recall import K1, B, Found, Recollection, Search, Width, before, recall
+from newton.memory.outbox import EmbeddingOutbox
+from newton.memory.ranking import DEFAULT_WEIGHTS
+from newton.memory.recall import K1, B, RetrievedMemory, RecallResult, MemorySearch, SearchLimits, fetch_preceding, recall
 from newton.providers.embedding import Embedder, Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.world import told
@@ -30,7 +30,7 @@ VOCABULARY = (
     *("harbour", "boat", "winter", "kettle", "garden", "cellar", "bread", "violin"),
     *("letter", "summer", "window", "river", "doctor", "ticket", "mountain", "engine"),
 )
-FEW: dict[Kind, Width] = dict.fromkeys(KINDS, Width(searched=10, kept=20))
+FEW: dict[Kind, SearchLimits] = dict.fromkeys(KINDS, SearchLimits(searched=10, kept=20))
 
 
 class Seeded:
@@ -54,42 +54,42 @@ def sentences(number: int) -> list[str]:
 
 
 async def know(db: Database, agent: UUID, *contents: str) -> None:
-    learnt = [Statement(ref=content, content=content, at=NOON) for content in contents]
-    async with db.work(agent) as tx:
-        await facts.learn(tx, learnt, ctx=ground(teller(agent)))
+    learnt = [NewFact(ref=content, content=content, valid_from=NOON) for content in contents]
+    async with db.transaction(agent) as tx:
+        await facts.add_facts(tx, learnt, ctx=ground(teller(agent)))
 
 
 async def relive(db: Database, agent: UUID, *contents: str) -> None:
     lived = [replace(told(content), content=content) for content in contents]
-    async with db.work(agent) as tx:
-        await episodes.keep(tx, lived, ctx=teller(agent))
+    async with db.transaction(agent) as tx:
+        await episodes.add_episodes(tx, lived, ctx=teller(agent))
 
 
 async def hear(db: Database, agent: UUID, *said: str, session: str = "s") -> UUID:
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref=session, now=NOON)
-        lines = [Line(role="user", content=text, said_at=NOON) for text in said]
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref=session, now=NOON)
+        lines = [Message(role="user", content=text, said_at=NOON) for text in said]
         await sessions.append(tx, lines, session_id=session_id, ctx=teller(agent))
     return session_id
 
 
 async def asked(
-    db: Database, agent: UUID, text: str, embedder: Embedder | None, widths: Mapping[Kind, Width] = FEW
-) -> Recollection:
-    return await recall(text, embedder=embedder, search=Search(db=db, agent_id=agent, widths=widths))
+    db: Database, agent: UUID, text: str, embedder: Embedder | None, widths: Mapping[Kind, SearchLimits] = FEW
+) -> RecallResult:
+    return await recall(text, embedder=embedder, search=MemorySearch(db=db, agent_id=agent, limits=widths))
 
 
 async def found(
     db: Database, agent: UUID, text: str, embedder: Embedder | None = None, **limits: int
-) -> Sequence[Found]:
-    widths: dict[Kind, Width] = {kind: Width(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits}
-    return (await asked(db, agent, text, embedder, widths or FEW)).found
+) -> Sequence[RetrievedMemory]:
+    widths: dict[Kind, SearchLimits] = {kind: SearchLimits(searched=limits[kind], kept=1_000) for kind in KINDS if kind in limits}
+    return (await asked(db, agent, text, embedder, widths or FEW)).memories
 
 
 async def test_the_nearest_by_meaning_are_those_of_an_exact_search(db: Database, agent: UUID) -> None:
     texts, model = sentences(200), Seeded()
     await know(db, agent, *texts)
-    await Outbox(db, model, agent).drain()
+    await EmbeddingOutbox(db, model, agent).drain()
     sought = model.vector("quux").astype(np.float16).astype(np.float32)
     kept = np.stack([model.vector(text) for text in texts]).astype(np.float16).astype(np.float32)
     similar = kept @ sought
@@ -123,7 +123,7 @@ async def test_the_best_by_words_are_those_of_bm25(db: Database, agent: UUID) ->
 
 async def bm25(db: Database, agent: UUID, question: str) -> dict[UUID, float]:
     """BM25 once more, from the lexemes up, as a share of the best score any text could have."""
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select memory_id, summary, full_text, kind, word_count from memory.memories")
         indexed = {
             row["memory_id"]: row["full_text"]
@@ -157,7 +157,7 @@ async def test_each_kind_has_a_limit_of_its_own(db: Database, agent: UUID) -> No
     await relive(db, agent, *texts)
     for text in texts:
         await hear(db, agent, text, session=text)
-    await Outbox(db, Seeded(), agent).drain()
+    await EmbeddingOutbox(db, Seeded(), agent).drain()
     worded = Counter(f.kind for f in await found(db, agent, "boat", exchange=5, fact=3, episode=1))
     assert worded == {"exchange": 5, "fact": 3, "episode": 1}
     near = Counter(f.kind for f in await found(db, agent, "zzz", Seeded(), exchange=2, fact=4, episode=0))
@@ -170,10 +170,10 @@ async def test_each_kind_has_a_limit_of_its_own(db: Database, agent: UUID) -> No
 async def test_of_many_that_are_searched_the_most_relevant_of_each_kind_are_kept(db: Database, agent: UUID) -> None:
     await know(db, agent, *sentences(40))
     await hear(db, agent, *[f"winter {n}" for n in range(10)])
-    wide = dict.fromkeys(KINDS, Width(searched=50, kept=50))
-    narrow: dict[Kind, Width] = {kind: Width(searched=50, kept=4) for kind in KINDS}
-    every = (await asked(db, agent, "harbour winter", None, wide)).found
-    kept = (await asked(db, agent, "harbour winter", None, narrow)).found
+    wide = dict.fromkeys(KINDS, SearchLimits(searched=50, kept=50))
+    narrow: dict[Kind, SearchLimits] = {kind: SearchLimits(searched=50, kept=4) for kind in KINDS}
+    every = (await asked(db, agent, "harbour winter", None, wide)).memories
+    kept = (await asked(db, agent, "harbour winter", None, narrow)).memories
     best = [[f for f in every if f.kind == kind][:4] for kind in KINDS]
     assert Counter(f.kind for f in kept) == {"exchange": 4, "fact": 4}
     assert list(kept) == sorted((f for few in best for f in few), key=lambda f: (-f.relevance, f.memory_id))
@@ -181,7 +181,7 @@ async def test_of_many_that_are_searched_the_most_relevant_of_each_kind_are_kept
 
 async def test_a_memory_found_by_meaning_and_by_words_comes_once_with_both(db: Database, agent: UUID) -> None:
     await know(db, agent, "the kettle is in the cellar", "the violin is in the garden")
-    await Outbox(db, HashEmbedder(), agent).drain()
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     ranked = await found(db, agent, "where is the kettle", HashEmbedder())
     assert [f.summary for f in ranked] == ["the kettle is in the cellar", "the violin is in the garden"]
     assert ranked[0].similarity and ranked[0].similarity > 0.5
@@ -191,7 +191,7 @@ async def test_a_memory_found_by_meaning_and_by_words_comes_once_with_both(db: D
 
 async def test_a_memory_found_by_words_alone_has_its_similarity_when_it_has_a_vector(db: Database, agent: UUID) -> None:
     await know(db, agent, *[f"violin {n}" for n in range(5)])
-    await Outbox(db, HashEmbedder(), agent).drain()
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     await know(db, agent, "violin without a vector")
     ranked = {f.summary: f.similarity for f in await found(db, agent, "violin 3", HashEmbedder(), fact=6)}
     assert ranked["violin 3"] == pytest.approx(1, abs=1e-3)
@@ -201,7 +201,7 @@ async def test_a_memory_found_by_words_alone_has_its_similarity_when_it_has_a_ve
 async def test_neighbours_lend_what_a_line_alone_does_not_say(db: Database, agent: UUID) -> None:
     await hear(db, agent, "Where did you put the violin?", "Under the stairs.", "Thanks.", "Bye.", "So long.")
     await hear(db, agent, "Under the table.", session="other")
-    await Outbox(db, HashEmbedder(), agent).drain()
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     ranked = await found(db, agent, "violin", HashEmbedder())
     relevance = {f.summary.partition(": ")[2]: f.relevance for f in ranked}
     assert relevance["Where did you put the violin?"] == 1
@@ -217,45 +217,45 @@ async def test_what_stands_beside_a_found_line_is_found_though_the_search_is_too
     # S002-9
     said = ["Where did you put the violin?", "Under the stairs.", "Thanks.", "Bye.", "So long."]
     session_id = await hear(db, agent, *said)
-    await Outbox(db, HashEmbedder(), agent).drain()
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     found_there = [f.summary.partition(": ")[2] for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)]
     assert found_there == said[:3]
     # without vectors their place alone speaks for them
     assert [f.similarity for f in await found(db, agent, "violin", exchange=1)] == [0, 0, 0]
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         await tx.execute(
             "update memory.memories set quarantined = true where thread_id = $1 and position = 1", session_id
         )
-    assert [f.place for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)] == [0, 2]
+    assert [f.position for f in await found(db, agent, "violin", HashEmbedder(), exchange=1)] == [0, 2]
 
 
 async def test_a_neighbour_that_was_said_later_is_not_known_at_a_moment_before(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="s", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="s", now=NOON)
         for day, text in enumerate(("Where is the violin?", "Under the stairs.")):
-            line = Line(role="user", content=text, said_at=NOON)
+            line = Message(role="user", content=text, said_at=NOON)
             ctx = teller(agent, now=NOON + timedelta(days=day))
             await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
-    search = Search(db=db, agent_id=agent, widths=FEW, moment=NOON + timedelta(hours=1))
+    search = MemorySearch(db=db, agent_id=agent, limits=FEW, moment=NOON + timedelta(hours=1))
     answer = await recall("violin", embedder=None, search=search)
-    assert [f.place for f in answer.found] == [0]
+    assert [f.position for f in answer.memories] == [0]
 
 
 async def test_a_line_of_somebody_whom_the_input_names_counts_more(db: Database, agent: UUID) -> None:
     # S002-9: beyond what the name does as a word
     names = ("Ana Lima", "Ben Lima", "Cyd Lima")
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         for name in names:
-            line = Line(role="user", name=name, content="I play the violin.", said_at=NOON)
-            session_id = await sessions.session(tx, agent_id=agent, ref=name, now=NOON)
+            line = Message(role="user", name=name, content="I play the violin.", said_at=NOON)
+            session_id = await sessions.ensure_session(tx, agent_id=agent, ref=name, now=NOON)
             await sessions.append(tx, [line], session_id=session_id, ctx=teller(agent))
-    plain = Search(db=db, agent_id=agent, widths=FEW, weighing=replace(USUAL, named=0.0))
+    plain = MemorySearch(db=db, agent_id=agent, limits=FEW, weights=replace(DEFAULT_WEIGHTS, speaker=0.0))
     for name in names:
         text = f"the violin of {name.split()[0]}'s"
-        first, second, third = (await asked(db, agent, text, None)).found
+        first, second, third = (await asked(db, agent, text, None)).memories
         assert first.summary == f"[2026-11-21] {name}: I play the violin."
         assert first.relevance > second.relevance == pytest.approx(third.relevance)
-        by_words = (await recall(text, embedder=None, search=plain)).found
+        by_words = (await recall(text, embedder=None, search=plain)).memories
         assert second.relevance < by_words[1].relevance
 
 
@@ -266,13 +266,13 @@ async def test_without_a_vector_the_words_decide_and_the_reason_is_told(db: Data
         (BrokenEmbedder(), "The embedding endpoint does not answer."),
     ):
         answer = await asked(db, agent, "boat", embedder, FEW)
-        assert [f.summary for f in answer.found] == ["the boat is blue"]
+        assert [f.summary for f in answer.memories] == ["the boat is blue"]
         assert answer.missing == {"embeddings": reason}
 
 
 async def test_vectors_of_another_model_are_never_compared(db: Database, agent: UUID) -> None:
     await know(db, agent, "the boat is blue")
-    await Outbox(db, HashEmbedder(), agent).drain()
+    await EmbeddingOutbox(db, HashEmbedder(), agent).drain()
     assert await found(db, agent, "zzz", Seeded()) == []
 
 
@@ -292,20 +292,20 @@ async def test_any_input_is_only_words(db: Database, agent: UUID, text: str) -> 
 
 async def test_what_stands_before_a_line_comes_nearest_first(db: Database, agent: UUID) -> None:
     session_id = await hear(db, agent, "one", "two", "three", "four")
-    async with db.work(agent) as tx:
-        stood = await before(tx, agent_id=agent, thread=session_id, place=3, most=2)
+    async with db.transaction(agent) as tx:
+        stood = await fetch_preceding(tx, agent_id=agent, thread_id=session_id, position=3, limit=2)
     assert [f.summary.partition(": ")[2] for f in stood] == ["three", "two"]
     assert [(f.similarity, f.lexical, f.relevance) for f in stood] == [(0, 0, 0), (0, 0, 0)]
 
 
 async def test_what_is_found_carries_its_clocks_and_counts(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         for ref, day in (("a", 0), ("b", 2)):
-            said = Statement(ref=ref, content="the boat is blue", at=NOON - timedelta(days=9), confidence=0.75)
+            said = NewFact(ref=ref, content="the boat is blue", valid_from=NOON - timedelta(days=9), confidence=0.75)
             ctx = teller(agent, now=NOON + timedelta(days=day))
-            await facts.learn(tx, [said], ctx=ground(ctx))
+            await facts.add_facts(tx, [said], ctx=ground(ctx))
     (f,) = await found(db, agent, "boat")
     assert (f.kind, f.state, f.trust, f.ref, f.confidence) == ("fact", "CONFIRMED", "user", "a", 0.75)
     assert (f.occurred_at, f.created_at) == (NOON - timedelta(days=9), NOON)
     assert (f.confirmed_at, f.accessed_at, f.uses, f.outcome) == (NOON + timedelta(days=2), None, 0, None)
-    assert (f.thread, f.place, f.words) == (None, None, 2)
+    assert (f.thread_id, f.position, f.word_count) == (None, None, 2)

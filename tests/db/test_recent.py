@@ -3,29 +3,29 @@
 from datetime import timedelta
 from uuid import UUID
 
-from newton.cognition.signals import relevant_events
+from newton.cognition.signals import select_event_types
 from newton.db.pool import Tx
 from newton.dialogue import closing, sessions
-from newton.dialogue.lines import Line
-from newton.heart.events import Around, Happening, recent, record
-from newton.heart.happenings import checked
-from newton.memory.recall import Found
+from newton.dialogue.lines import Message
+from newton.heart.events import EventQuery, NewEvent, find_recent, record_events
+from newton.heart.happenings import validate_event
+from newton.memory.recall import RetrievedMemory
 from tests.support import ANA, NOON, teller
 
 
 async def session(tx: Tx, ref: str, day: int = 0) -> UUID:
-    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON + timedelta(days=day))
+    return await sessions.ensure_session(tx, agent_id=ANA, ref=ref, now=NOON + timedelta(days=day))
 
 
 async def happen(tx: Tx, session_id: UUID, *kinds: str) -> None:
     """One after the other; an id is as old as its writing."""
     for n, kind in enumerate(kinds):
         payload = {"path": f"{kind}{n}.py"} if kind != "error" else {"message": f"boom {n}"}
-        event = checked(kind, NOON + timedelta(minutes=n), payload)
-        await record(tx, [Happening(ref=f"{session_id} {n}", event=event, session_id=session_id)], ctx=teller())
+        event = validate_event(kind, NOON + timedelta(minutes=n), payload)
+        await record_events(tx, [NewEvent(ref=f"{session_id} {n}", event=event, session_id=session_id)], ctx=teller())
 
 
-def said(found: list[Found] | tuple[Found, ...]) -> list[str]:
+def said(found: list[RetrievedMemory] | tuple[RetrievedMemory, ...]) -> list[str]:
     return [one.summary.partition("] ")[2] for one in found]
 
 
@@ -33,10 +33,10 @@ async def test_the_last_events_of_the_session_come_the_last_first(tx: Tx) -> Non
     # S001-16: 50 events of this session; S001-28
     here = await session(tx, "here")
     await happen(tx, here, *["file_read"] * 60)
-    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=50, sessions=5))
-    assert said(list(found.own)) == [f"read file_read{n}.py" for n in range(59, 9, -1)]
-    assert found.own[0].summary.startswith("[2026-11-21T12:59:00+00:00] ")
-    assert found.others == []
+    found = await find_recent(tx, EventQuery(agent_id=ANA, session_id=here, max_events=50, max_sessions=5))
+    assert said(list(found.current_session)) == [f"read file_read{n}.py" for n in range(59, 9, -1)]
+    assert found.current_session[0].summary.startswith("[2026-11-21T12:59:00+00:00] ")
+    assert found.other_sessions == []
 
 
 async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx) -> None:
@@ -45,16 +45,16 @@ async def test_the_highlights_of_the_five_latest_other_sessions_come_too(tx: Tx)
     for day in range(7):
         other = await session(tx, f"s{day}", day=day)
         await happen(tx, other, "file_read", "error", "file_read", "file_write", "file_read")
-        lines = [Line(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
+        lines = [Message(role="user", content=f"talk {n} of day {day}", said_at=NOON) for n in range(6)]
         await sessions.append(tx, lines, session_id=other, ctx=teller())
-        await closing.close(tx, session_id=other, ctx=teller())
-    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=50, sessions=5))
-    assert [len(one) for one in found.others] == [4] * 5
-    episode, *told = found.others[0]
+        await closing.close_session(tx, session_id=other, ctx=teller())
+    found = await find_recent(tx, EventQuery(agent_id=ANA, session_id=here, max_events=50, max_sessions=5))
+    assert [len(one) for one in found.other_sessions] == [4] * 5
+    episode, *told = found.other_sessions[0]
     assert episode.kind == "episode"
     assert "of day 6" in episode.summary
     assert said(told) == ["error: boom 1", "wrote file_write3.py", "read file_read4.py"]
-    ids = [one.memory_id for other in found.others for one in other]
+    ids = [one.memory_id for other in found.other_sessions for one in other]
     assert len(ids) == len(set(ids))
 
 
@@ -63,22 +63,22 @@ async def test_types_that_may_help_come_first_here_and_elsewhere(tx: Tx) -> None
     here, other = await session(tx, "here", day=9), await session(tx, "other")
     for each in (here, other):
         await happen(tx, each, "error", "file_read", "file_write", "file_read", "search")
-    around = Around(agent_id=ANA, session_id=here, events=3, sessions=1, types=relevant_events("question"))
-    found = await recent(tx, around)
-    assert said(list(found.own)) == ['search {"path":"search4.py"}', "read file_read3.py", "read file_read1.py"]
-    assert said(list(found.others[0])) == ["read file_read3.py", "read file_read1.py", 'search {"path":"search4.py"}']
+    around = EventQuery(agent_id=ANA, session_id=here, max_events=3, max_sessions=1, preferred_types=select_event_types("question"))
+    found = await find_recent(tx, around)
+    assert said(list(found.current_session)) == ['search {"path":"search4.py"}', "read file_read3.py", "read file_read1.py"]
+    assert said(list(found.other_sessions[0])) == ["read file_read3.py", "read file_read1.py", 'search {"path":"search4.py"}']
 
 
 async def test_what_is_hidden_crowds_out_nothing_and_later_things_were_not_known(tx: Tx) -> None:
     # S001-5
     here = await session(tx, "here")
     await happen(tx, here, "file_read", "file_write", "file_read")
-    around = Around(agent_id=ANA, session_id=here, events=2, sessions=0)
-    last = (await recent(tx, around)).own[0].memory_id
-    hidden = Around(agent_id=ANA, session_id=here, events=2, sessions=0, hidden=[last])
-    assert said(list((await recent(tx, hidden)).own)) == ["wrote file_write1.py", "read file_read0.py"]
-    before = Around(agent_id=ANA, session_id=here, events=2, sessions=0, moment=NOON - timedelta(days=1))
-    assert (await recent(tx, before)).own == []
+    around = EventQuery(agent_id=ANA, session_id=here, max_events=2, max_sessions=0)
+    last = (await find_recent(tx, around)).current_session[0].memory_id
+    hidden = EventQuery(agent_id=ANA, session_id=here, max_events=2, max_sessions=0, excluded_ids=[last])
+    assert said(list((await find_recent(tx, hidden)).current_session)) == ["wrote file_write1.py", "read file_read0.py"]
+    before = EventQuery(agent_id=ANA, session_id=here, max_events=2, max_sessions=0, moment=NOON - timedelta(days=1))
+    assert (await find_recent(tx, before)).current_session == []
 
 
 async def test_what_is_quarantined_crowds_out_nothing(tx: Tx) -> None:
@@ -87,9 +87,9 @@ async def test_what_is_quarantined_crowds_out_nothing(tx: Tx) -> None:
     for place in (here, there):
         await happen(tx, place, "file_write")
         for n in range(60):
-            said_by_a_tool = checked("shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"})
-            told = Happening(ref=f"{place} tool {n}", event=said_by_a_tool, session_id=place)
-            await record(tx, [told], ctx=teller())
-    found = await recent(tx, Around(agent_id=ANA, session_id=here, events=10, sessions=5))
-    assert said(list(found.own)) == ["wrote file_write0.py"]
-    assert [said(list(one)) for one in found.others] == [["wrote file_write0.py"]]
+            said_by_a_tool = validate_event("shell_exec", NOON + timedelta(hours=n), {"command": f"cat {n}", "stdout": "x"})
+            told = NewEvent(ref=f"{place} tool {n}", event=said_by_a_tool, session_id=place)
+            await record_events(tx, [told], ctx=teller())
+    found = await find_recent(tx, EventQuery(agent_id=ANA, session_id=here, max_events=10, max_sessions=5))
+    assert said(list(found.current_session)) == ["wrote file_write0.py"]
+    assert [said(list(one)) for one in found.other_sessions] == [["wrote file_write0.py"]]

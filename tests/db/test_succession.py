@@ -7,8 +7,8 @@ import pytest
 
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError, NotFoundError
-from newton.heart.attributes import declare
-from newton.heart.facts import corroborate, disprove, mark, retract, supersede
+from newton.heart.attributes import set_cardinality
+from newton.heart.facts import confirm, disprove, mark_core, retract, supersede
 from newton.heart.lifecycle import engine
 from newton.ids import new_id
 from newton.memory.forgetting import forget
@@ -60,11 +60,11 @@ async def test_values_of_a_many_valued_attribute_and_of_other_subjects_stay(tx: 
 
 async def test_an_attribute_has_one_value_from_when_it_is_declared_so(tx: Tx) -> None:
     await tell(tx, says("tea", attribute="drinks"), says("milk", attribute="drinks"))
-    await declare(tx, "Drinks", agent_id=ANA, single=True)
+    await set_cardinality(tx, "Drinks", agent_id=ANA, single=True)
     await tell(tx, says("coffee", 1, attribute="drinks"))
     await tell(tx, says("water", 2, attribute="drinks"))
     assert await holding(tx) == {"tea", "milk", "water"}
-    await declare(tx, "drinks", agent_id=ANA, single=False)
+    await set_cardinality(tx, "drinks", agent_id=ANA, single=False)
     await tell(tx, says("wine", 3, attribute="drinks"))
     assert await holding(tx) == {"tea", "milk", "water", "wine"}
 
@@ -104,7 +104,7 @@ async def test_what_a_tool_says_neither_supersedes_nor_is_superseded(tx: Tx) -> 
 async def test_a_person_s_word_releases_it_and_then_it_counts(tx: Tx, trust: Trust, confirmer: Trust) -> None:
     await tell(tx, says("Oslo"))
     await tell(tx, says("Bergen", 5), ctx=on(5, trust=trust))
-    assert await corroborate(tx, await known(tx, "Bergen"), ref="c", source="s", ctx=on(6, trust=confirmer))
+    assert await confirm(tx, await known(tx, "Bergen"), ref="c", source="s", ctx=on(6, trust=confirmer))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CONFIRMED"}
     assert await holding(tx) == {"Bergen"}
     assert await reasons(tx, "Bergen") == ["released: a person said so too; it was said again, 1 times in all"]
@@ -135,7 +135,7 @@ async def test_what_was_superseded_in_quarantine_is_released_in_one_step(tx: Tx)
     await tell(tx, says("Oslo", 1))
     old, new = await known(tx, "Bergen"), await known(tx, "Oslo")
     await supersede(tx, old, by_fact=new, ctx=on(2))
-    await corroborate(tx, old, ref="c", source="s", ctx=on(1))
+    await confirm(tx, old, ref="c", source="s", ctx=on(1))
     await retract(tx, new, ctx=on(3))
     assert await holding(tx) == {"Bergen"}
     assert await engine.review(tx, on(3), "fact", [old, new]) == []
@@ -181,7 +181,7 @@ async def test_what_a_fact_disproves_is_inactive_and_stays_so_when_that_fact_is_
     await supersede(tx, await known(tx, "tea"), by_fact=wrong, ctx=on(1))
     await disprove(tx, wrong, by_fact=said, ctx=on(2))
     assert await holding(tx) == {"Oslo", "tea", "liar"}
-    await forget(tx, [said], derived=False, because="asked for", ctx=on(3))
+    await forget(tx, [said], derived=False, reason="asked for", ctx=on(3))
     left = [await known(tx, value) for value in ("Oslo", "tea", "Bergen")]
     assert await engine.review(tx, on(4), "fact", left) == []
     assert await holding(tx) == {"Oslo", "tea"}
@@ -193,7 +193,7 @@ async def test_what_was_retracted_takes_part_in_nothing_however_often_it_is_told
     await retract(tx, await known(tx, "Bergen"), ctx=on(2))
     for number in range(3, 9):
         await tell(tx, says("Bergen", number))
-    await mark(tx, await known(tx, "Bergen"), ctx=on(9))
+    await mark_core(tx, await known(tx, "Bergen"), ctx=on(9))
     assert await states(tx) == {"Oslo": "NEW", "Bergen": "INACTIVE"}
 
 
@@ -234,7 +234,7 @@ async def test_a_fact_is_corroborated_once_by_each_telling(tx: Tx) -> None:
     tea = await known(tx, "tea")
     for source in ("a", "a", "b", "b", "c"):
         first = source not in {row["source"] for row in await tx.fetch("select source from memory.confirmations")}
-        assert await corroborate(tx, tea, ref=source, source=source, ctx=on(1)) is first
+        assert await confirm(tx, tea, ref=source, source=source, ctx=on(1)) is first
     assert await states(tx) == {"tea": "CORE"}
     assert (await reasons(tx, "tea"))[-1] == "established: 3 independent sources confirm it"
 
@@ -244,7 +244,7 @@ async def test_tellings_of_one_source_or_of_its_own_do_not_make_a_fact_core(tx: 
     await tell(tx, says("tea", attribute="likes"))
     tea = await known(tx, "tea")
     for number, source in enumerate([f"test {day(0):%Y-%m-%d}", "a", "a", "a", "b"]):
-        await corroborate(tx, tea, ref=str(number), source=source, ctx=on(1))
+        await confirm(tx, tea, ref=str(number), source=source, ctx=on(1))
         assert await states(tx) == {"tea": "CONFIRMED"}
 
 
@@ -252,7 +252,7 @@ async def test_a_marked_fact_is_core_as_long_as_it_holds(tx: Tx) -> None:
     await tell(tx, says("Oslo", core=True))
     assert await states(tx) == {"Oslo": "CORE"}
     await tell(tx, says("Bergen", 1))
-    await mark(tx, await known(tx, "Bergen"), ctx=on(2))
+    await mark_core(tx, await known(tx, "Bergen"), ctx=on(2))
     assert await states(tx) == {"Oslo": "SUPERSEDED", "Bergen": "CORE"}
     await retract(tx, await known(tx, "Bergen"), ctx=on(3))
     assert await states(tx) == {"Oslo": "CORE", "Bergen": "INACTIVE"}
@@ -263,8 +263,8 @@ async def test_what_is_said_of_a_fact_told_in_other_words_is_said_of_that(tx: Tx
     tea, chai, milk = [await known(tx, value) for value in ("tea", "chai", "milk")]
     await tx.execute("update heart.facts set duplicate_of = $1 where memory_id = $2", tea, chai)
     await engine.review(tx, on(1), "fact", [chai])
-    await mark(tx, chai, ctx=on(1))
-    await corroborate(tx, chai, ref="a", source="a", ctx=on(1))
+    await mark_core(tx, chai, ctx=on(1))
+    await confirm(tx, chai, ref="a", source="a", ctx=on(1))
     assert await states(tx) == {"tea": "CORE", "chai": "SUPERSEDED", "milk": "NEW"}
     with pytest.raises(ConflictError, match="its own place"):
         await supersede(tx, chai, by_fact=tea, ctx=on(2))
@@ -282,7 +282,7 @@ async def test_a_fact_that_is_not_there_is_named(tx: Tx, verb: Verb) -> None:
     for one, other in ((oslo, nobody), (nobody, oslo)):
         with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
             await verb(tx, one, by_fact=other, ctx=on(1))
-    for told in (retract, mark):
+    for told in (retract, mark_core):
         with pytest.raises(NotFoundError, match=f"There is no fact {nobody}"):
             await told(tx, nobody, ctx=on(1))
     assert await holding(tx) == {"Oslo"}
@@ -292,20 +292,20 @@ async def test_a_fact_that_is_not_there_is_named(tx: Tx, verb: Verb) -> None:
 
 
 async def test_a_fact_ends_when_it_was_said_to_end_and_the_one_before_holds_again(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         await tell(tx, says("Oslo"), says("Rome", 1, until=9), says("tea", 1, attribute="likes", until=9))
         await tell(tx, says("milk", 1, attribute="likes", until=2), ctx=on(3))
         assert await holding(tx) == {"Rome", "tea"}
-    assert await engine.live(db, on(9 - 1e-6)) == []
-    assert len(await engine.live(db, on(9), dry=True)) == 3
-    assert {step.event for step in await engine.live(db, on(9))} == {"expired", "restored"}
-    assert await engine.live(db, on(9)) == []
-    async with db.work(agent) as tx:
+    assert await engine.run_lifecycle(db, on(9 - 1e-6)) == []
+    assert len(await engine.run_lifecycle(db, on(9), dry_run=True)) == 3
+    assert {step.event for step in await engine.run_lifecycle(db, on(9))} == {"expired", "restored"}
+    assert await engine.run_lifecycle(db, on(9)) == []
+    async with db.transaction(agent) as tx:
         assert await holding(tx) == {"Oslo"}
         assert await reasons(tx, "tea") == ["expired: it held until 2026-11-30"]
         await tell(tx, says("tea", 10, attribute="likes"))
         assert await holding(tx) == {"Oslo", "tea"}
-    assert await engine.live(db, on(99)) == []
+    assert await engine.run_lifecycle(db, on(99)) == []
 
 
 async def test_what_ended_before_it_was_told_never_held(tx: Tx) -> None:

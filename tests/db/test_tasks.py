@@ -12,12 +12,12 @@ import pytest
 
 from newton.db.pool import Database, Tx
 from newton.dialogue import entries, log, sessions, tasks
-from newton.dialogue.lines import Line, Role
-from newton.dialogue.stack import CHANGES, Task, Tree
-from newton.dialogue.view import Shown, cost
+from newton.dialogue.lines import Message, Role
+from newton.dialogue.stack import TRANSITIONS, Task, TaskTree
+from newton.dialogue.view import ViewMessage, count_tokens
 from newton.errors import InputError
 from newton.memory.forgetting import forget
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 from tests.db.test_lifecycle_table import DOC, rows
 from tests.support import ANA, NOON, count, teller
 
@@ -25,7 +25,7 @@ LONG = "The deployment log shows that the third step waits for a lock which nobo
 
 
 async def begun(tx: Tx, ref: str = "s") -> UUID:
-    return await sessions.session(tx, agent_id=ANA, ref=ref, now=NOON)
+    return await sessions.ensure_session(tx, agent_id=ANA, ref=ref, now=NOON)
 
 
 async def push(tx: Tx, session_id: UUID, goal: str) -> Task:
@@ -40,33 +40,33 @@ async def fail(tx: Tx, session_id: UUID, reason: str) -> Task:
     return await tasks.fail(tx, reason, session_id=session_id, ctx=teller())
 
 
-async def tree(tx: Tx, session_id: UUID) -> Tree:
-    return await tasks.tree(tx, agent_id=ANA, session_id=session_id)
+async def tree(tx: Tx, session_id: UUID) -> TaskTree:
+    return await tasks.load_tree(tx, agent_id=ANA, session_id=session_id)
 
 
-async def view(tx: Tx, session_id: UUID) -> list[Shown]:
-    return list((await log.read(tx, agent_id=ANA, session_id=session_id)).view)
+async def view(tx: Tx, session_id: UUID) -> list[ViewMessage]:
+    return list((await log.load_view(tx, agent_id=ANA, session_id=session_id)).view)
 
 
 async def talk(tx: Tx, session_id: UUID, *words: str) -> None:
     """Turns: what was asked, and what a tool and the assistant made of it."""
-    said: list[Line] = []
+    said: list[Message] = []
     for n, text in enumerate(words):
         ref = f"{text} {len(said)} {n}"
-        call = Call(id=ref, name="read_file", arguments='{"path": "deploy.log"}')
+        call = ToolCall(id=ref, name="read_file", arguments='{"path": "deploy.log"}')
         parts: list[tuple[Role, str]] = [("user", text), ("assistant", ""), ("tool", LONG), ("assistant", "Read.")]
         for m, (role, content) in enumerate(parts):
-            line = Line(role=role, content=content, said_at=NOON, ref=f"{ref} {m}")
-            line = replace(line, calls=(call,)) if m == 1 else replace(line, answers=ref) if m == 2 else line
+            line = Message(role=role, content=content, said_at=NOON, ref=f"{ref} {m}")
+            line = replace(line, calls=(call,)) if m == 1 else replace(line, tool_call_id=ref) if m == 2 else line
             said.append(line)
     await sessions.append(tx, said, session_id=session_id, ctx=teller())
 
 
 async def fold(tx: Tx, session_id: UUID) -> int:
     """How many entries it makes."""
-    before = await entries.listed(tx, agent_id=ANA, session_id=session_id)
-    await tasks.folded(tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count=count)
-    return len(await entries.listed(tx, agent_id=ANA, session_id=session_id)) - len(before)
+    before = await entries.list_entries(tx, agent_id=ANA, session_id=session_id)
+    await tasks.fold_ended_tasks(tx, session_id=session_id, agent_id=ANA, now=NOON + timedelta(hours=1), count_tokens=count)
+    return len(await entries.list_entries(tx, agent_id=ANA, session_id=session_id)) - len(before)
 
 
 async def test_a_result_completes_a_task_and_its_parent_is_current_again(tx: Tx) -> None:
@@ -78,8 +78,8 @@ async def test_a_result_completes_a_task_and_its_parent_is_current_again(tx: Tx)
     assert [(t.goal, t.depth) for t in known.path] == [("Ship it", 0), ("Test it", 1), ("Find the flaky test", 2)]
     done = await pop(tx, session_id, "It is test_clock")
     known = await tree(tx, session_id)
-    assert done.told == "It is test_clock" and [t.goal for t in known.path] == ["Ship it", "Test it"]
-    assert [t.told for t in known.children(known.path[-1].task_id)] == ["It is test_clock"]
+    assert done.summary == "It is test_clock" and [t.goal for t in known.path] == ["Ship it", "Test it"]
+    assert [t.summary for t in known.children(known.path[-1].task_id)] == ["It is test_clock"]
 
 
 @pytest.mark.parametrize("words", ["", "   \n"])
@@ -136,7 +136,7 @@ async def test_what_failed_is_kept_and_its_replacement_names_it(tx: Tx) -> None:
         ("Cache it", "failed", "the cache is cold each morning"),
         ("Ask for Redis", "failed", "given up with task 2: the cache is cold each morning"),
     ]
-    assert [t.goal for t in known.stack.beside] == ["Cache it"]
+    assert [t.goal for t in known.stack.related] == ["Cache it"]
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -169,7 +169,7 @@ async def _done(tx: Tx, session_id: UUID, act: str, words: str, lot: random.Rand
             await fail(tx, session_id, f"wrong {words}")
 
 
-def _consistent(known: Tree) -> None:
+def _consistent(known: TaskTree) -> None:
     by_id = {task.task_id: task for task in known.tasks}
     active = [task for task in known.tasks if task.status == "active"]
     assert sorted(active, key=lambda t: t.depth) == list(known.path)
@@ -179,20 +179,20 @@ def _consistent(known: Tree) -> None:
     for task in known.tasks:
         parent = by_id[task.parent_id] if task.parent_id else None  # no orphan
         assert task.depth == (parent.depth + 1 if parent else 0)
-        assert task.ended or not (parent and parent.ended), "nothing is open in what has ended"
-        assert (task.last is not None) == task.ended and (task.words is not None or task.status == "active")
+        assert task.is_ended or not (parent and parent.is_ended), "nothing is open in what has ended"
+        assert (task.last is not None) == task.is_ended and (task.words is not None or task.status == "active")
 
 
 async def test_two_writers_push_one_below_the_other(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         session_id = await begun(tx)
 
     async def one(goal: str) -> None:
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             await push(tx, session_id, goal)
 
     await asyncio.gather(*(one(f"goal {n}") for n in range(8)))
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         known = await tree(tx, session_id)
     _consistent(known)
     assert [task.number for task in known.tasks] == list(range(1, 9)) and len(known.path) == 8
@@ -207,7 +207,7 @@ async def test_a_popped_task_leaves_its_result_in_the_view_and_its_trace_in_the_
     before, lines = await view(tx, session_id), await _log(tx)
     await pop(tx, session_id, "A worker that died held it")
     after = await view(tx, session_id)
-    assert cost(after) < 0.6 * cost(before) and await _log(tx) == lines
+    assert count_tokens(after) < 0.6 * count_tokens(before) and await _log(tx) == lines
     assert [(s.kind, s.first, s.last) for s in after if s.kind != "line"] == [("task", 4, 11)]
     assert [s.text for s in after if s.kind == "task"] == ["Task: Find the lock -> A worker that died held it"]
     assert after[:4] == before[:4] and after[5:] == before[12:], "the last turn may still be under way"
@@ -248,11 +248,11 @@ async def test_an_outer_task_folds_over_those_in_it_and_names_their_dead_ends(tx
 async def test_a_turn_that_is_under_way_and_one_begun_before_the_task_stay_whole(tx: Tx) -> None:
     session_id = await begun(tx)
     await talk(tx, session_id, "begin")
-    asked = Line(role="user", content="go on", said_at=NOON)
+    asked = Message(role="user", content="go on", said_at=NOON)
     await sessions.append(tx, [asked], session_id=session_id, ctx=teller())
     await push(tx, session_id, "Look")  # in the middle of a turn
-    call = Call(id="c", name="grep", arguments="{}")
-    open_ = [Line(role="assistant", content="", said_at=NOON, calls=(call,))]
+    call = ToolCall(id="c", name="grep", arguments="{}")
+    open_ = [Message(role="assistant", content="", said_at=NOON, calls=(call,))]
     await sessions.append(tx, open_, session_id=session_id, ctx=teller())
     before = await view(tx, session_id)
     await pop(tx, session_id, "seen")
@@ -264,7 +264,7 @@ async def test_a_turn_that_went_on_behind_the_pop_is_not_folded(tx: Tx) -> None:
     await push(tx, session_id, "Look")
     await talk(tx, session_id, "begin", "go on")
     await pop(tx, session_id, "seen")
-    later = Line(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON)
+    later = Message(role="assistant", content=f"And this I say behind it. {LONG}", said_at=NOON)
     await sessions.append(tx, [later], session_id=session_id, ctx=teller())
     await talk(tx, session_id, "next", "and next")
     await fold(tx, session_id)
@@ -275,7 +275,7 @@ async def test_what_costs_less_than_its_account_is_not_folded(tx: Tx) -> None:
     session_id = await begun(tx)
     await push(tx, session_id, "Say hello")
     for text in ("hi", "you", "bye"):
-        line = Line(role="user", content=text, said_at=NOON)
+        line = Message(role="user", content=text, said_at=NOON)
         await sessions.append(tx, [line], session_id=session_id, ctx=teller())
     await pop(tx, session_id, "said, in very many words that say no more than this: " + LONG)
     assert {s.kind for s in await view(tx, session_id)} == {"line"}
@@ -304,7 +304,7 @@ async def test_a_forgotten_task_leaves_its_place_and_no_word(tx: Tx) -> None:
     secret = await push(tx, session_id, "Call Priya at home")
     await talk(tx, session_id, "one", "two", "three")
     await pop(tx, session_id, "Priya said no")
-    await forget(tx, [secret.task_id], derived=False, because="private", ctx=teller())
+    await forget(tx, [secret.task_id], derived=False, reason="private", ctx=teller())
     known = await tree(tx, session_id)
     assert (known.tasks[1].goal, known.tasks[1].words) == ("[forgotten]", "[forgotten]")
     assert not any("Priya" in s.text for s in await view(tx, session_id))
@@ -322,7 +322,7 @@ async def test_a_past_moment_has_the_stack_of_then(tx: Tx) -> None:
 
     async def goals(hours: float) -> list[tuple[str, str]]:
         moment = NOON + timedelta(hours=hours)
-        known = await tasks.tree(tx, agent_id=ANA, session_id=session_id, moment=moment)
+        known = await tasks.load_tree(tx, agent_id=ANA, session_id=session_id, moment=moment)
         return [(task.goal, task.status) for task in known.tasks]
 
     assert await goals(-1) == []
@@ -350,23 +350,23 @@ async def test_the_table_the_database_and_the_page_tell_the_same_changes(tx: Tx)
     section = re.split(r"^## ", DOC, flags=re.MULTILINE)
     (text,) = [part for part in section if part.startswith("Task\n")]
     told = {(before, row["event"], row["to"]) for row in rows(text) for before in row["from"].split(", ")}
-    assert told == set(CHANGES)
+    assert told == set(TRANSITIONS)
 
     async def check(name: str) -> str:
         return await tx.fetchval("select pg_get_constraintdef(oid) from pg_constraint where conname = $1", name)
 
-    statuses = {status for change in CHANGES for status in (change.before, change.after)}
+    statuses = {status for change in TRANSITIONS for status in (change.before, change.after)}
     assert set(re.findall(r"'(\w+)'", await check("tasks_status_check"))) == statuses
     allowed = re.findall(
         r"'(\w+)'[^,()]*, '(\w+)'[^,()]*, '(\w+)'|= '(\w+)'", await check("task_transitions_allowed_check")
     )
     words = [word for found in allowed for word in found if word]
-    assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(CHANGES)
+    assert {tuple(words[n : n + 3]) for n in range(0, len(words), 3)} == set(TRANSITIONS)
 
 
 async def test_tasks_stand_only_so_deep(tx: Tx) -> None:
     session_id = await begun(tx)
-    for n in range(tasks.DEEPEST):
+    for n in range(tasks.MAX_DEPTH):
         await push(tx, session_id, f"Level {n}")
     with pytest.raises(InputError, match="50 levels deep at most"):
         await push(tx, session_id, "One more")

@@ -7,11 +7,11 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Message
 from newton.heart import facts
-from newton.heart.facts import Statement
+from newton.heart.facts import NewFact
 from newton.memory import timely
-from newton.memory.spans import spans
+from newton.memory.spans import find_time_ranges
 from tests.support import ANA, ground, teller
 
 MAY = datetime(2023, 5, 8, 10, tzinfo=UTC)
@@ -27,11 +27,11 @@ SAID = (
 async def lived(tx: Tx) -> dict[UUID, str]:
     ctx = teller(now=LATER)
     for number, (at, words) in enumerate(SAID):
-        session_id = await sessions.session(tx, agent_id=ANA, ref=f"s{number}", now=at)
-        line = Line(role="user", content=words, said_at=at)
+        session_id = await sessions.ensure_session(tx, agent_id=ANA, ref=f"s{number}", now=at)
+        line = Message(role="user", content=words, said_at=at)
         await sessions.append(tx, [line], session_id=session_id, ctx=ctx)
-    told = Statement(ref="f1", content="Ana moved to Oslo last Monday", at=MAY + timedelta(days=2))
-    await facts.learn(tx, [told], ctx=ground(ctx))
+    told = NewFact(ref="f1", content="Ana moved to Oslo last Monday", valid_from=MAY + timedelta(days=2))
+    await facts.add_facts(tx, [told], ctx=ground(ctx))
     rows = await tx.fetch("select memory_id, summary from memory.memories where agent_id = $1", ANA)
     return {row["memory_id"]: row["summary"] for row in rows}
 
@@ -56,7 +56,7 @@ async def lived(tx: Tx) -> dict[UUID, str]:
 async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
     # S001-12
     said = await lived(tx)
-    times = spans(asked, now=LATER)
+    times = find_time_ranges(asked, now=LATER)
     kinds = ["exchange", "fact"]
     spread = {
         "agent_id": ANA,
@@ -66,8 +66,8 @@ async def test_what_is_of_a_time(tx: Tx, asked: str, found: list[str]) -> None:
         "past_states": [],
         "excluded_ids": [],
     }
-    told = await timely.during(tx, times, spread)
+    told = await timely.find_in_range(tx, times, spread)
     assert {next(words for words in found if words in said[one]) for one in told} == set(found)
-    assert await timely.of_times(tx, list(said), times, agent_id=ANA) == told.keys()
-    without = await timely.during(tx, times, {**spread, "excluded_ids": list(told)})
+    assert await timely.filter_in_range(tx, list(said), times, agent_id=ANA) == told.keys()
+    without = await timely.find_in_range(tx, times, {**spread, "excluded_ids": list(told)})
     assert without == {}

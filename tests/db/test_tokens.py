@@ -8,23 +8,23 @@ import pytest
 
 from newton.db.pool import Tx
 from newton.errors import InputError, NotFoundError
-from newton.ids import agent_id, new_id
+from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import Bearer
+from newton.runtime.access.tokens import TokenClaims
 from tests.support import ANA, NOON
 
 
 async def made(tx: Tx, **given: object) -> str:
-    return await tokens.make(tx, **{"agent_id": ANA, "name": "laptop", "scope": "write", "now": NOON, **given})  # pyright: ignore[reportArgumentType]  # what a test gives
+    return await tokens.create_token(tx, **{"agent_id": ANA, "name": "laptop", "scope": "write", "now": NOON, **given})  # pyright: ignore[reportArgumentType]  # what a test gives
 
 
-async def bearer(tx: Tx, text: str, *, after: timedelta = timedelta()) -> Bearer | None:
-    return await tokens.bearer(tx, text, now=NOON + after)
+async def bearer(tx: Tx, text: str, *, after: timedelta = timedelta()) -> TokenClaims | None:
+    return await tokens.verify_token(tx, text, now=NOON + after)
 
 
 async def test_a_token_says_its_agent_and_its_scope(tx: Tx) -> None:
     text = await made(tx)
-    assert await bearer(tx, text) == Bearer(ANA, "ana", "write")
+    assert await bearer(tx, text) == TokenClaims(ANA, "ana", "write")
     stored = await tx.fetchrow("select * from runtime.tokens")
     assert text not in repr(stored), "its words are kept nowhere"
 
@@ -36,7 +36,7 @@ async def test_a_token_with_one_other_letter_is_none(tx: Tx) -> None:
 
 @pytest.mark.parametrize("text", ["", "nwt_", "nwt_short", "nwo_" + "A" * 86, "nwt_" + "é" * 86])
 def test_what_is_no_token_names_no_agent(text: str) -> None:
-    assert tokens.agent_of(text) is None
+    assert tokens.parse_token_ids(text) is None
 
 
 async def test_a_token_ends_when_it_expires_or_is_revoked(tx: Tx) -> None:
@@ -44,10 +44,10 @@ async def test_a_token_ends_when_it_expires_or_is_revoked(tx: Tx) -> None:
     assert await bearer(tx, text)
     assert await bearer(tx, text, after=timedelta(days=1)) is None
     other = await made(tx, name="phone")
-    await tokens.revoke(tx, "phone", agent_id=ANA, now=NOON)
+    await tokens.revoke_token(tx, "phone", agent_id=ANA, now=NOON)
     assert await bearer(tx, other) is None
     with pytest.raises(NotFoundError):
-        await tokens.revoke(tx, "phone", agent_id=ANA, now=NOON)
+        await tokens.revoke_token(tx, "phone", agent_id=ANA, now=NOON)
     with pytest.raises(InputError):
         await made(tx, expires_at=NOON)
 
@@ -56,14 +56,14 @@ async def test_its_last_use_is_known_to_the_minute(tx: Tx) -> None:
     text = await made(tx)
     for seconds in (0, 30, 90):
         await bearer(tx, text, after=timedelta(seconds=seconds))
-    (token,) = await tokens.listed(tx, agent_id=ANA)
+    (token,) = await tokens.list_tokens(tx, agent_id=ANA)
     assert token.used_at == NOON + timedelta(seconds=90)
     assert isinstance(token.token_id, UUID)
 
 
 async def test_to_ask_for_a_token_of_another_agent_opens_nothing_of_it(tx: Tx) -> None:
     mine = await made(tx)
-    ids = agent_id("ben").bytes + new_id().bytes + bytes(32)
+    ids = derive_agent_id("ben").bytes + new_id().bytes + bytes(32)
     assert await bearer(tx, tokens.PREFIX + base64.urlsafe_b64encode(ids).decode()) is None
     assert await tx.fetchval("select current_setting('newton.agent_id')") == str(ANA)
     assert await bearer(tx, mine)

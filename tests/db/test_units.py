@@ -9,11 +9,11 @@ from uuid import uuid4
 import asyncpg
 import pytest
 
-from newton.content.shipped import shipped
+from newton.content.shipped import data_folder
 from newton.db import health
-from newton.db.door import prepare
+from newton.db.door import prepare_database
 from newton.db.pool import Database, Tx
-from newton.errors import DatabaseError, SchemaError
+from newton.errors import DatabaseError, SchemaVersionError
 from tests.conftest import on
 from tests.emptied import FREE
 from tests.support import ANA, until
@@ -61,16 +61,16 @@ async def test_a_connection_that_ends_between_two_statements_is_a_failure_of_the
     db: Database, owner: Tx
 ) -> None:
     with pytest.raises(DatabaseError, match="The database failed: it ended the connection"):
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await end(tx, by=owner)
             await tx.execute("select 1")
-    async with db.work(ANA) as tx:
+    async with db.transaction(ANA) as tx:
         assert await tx.fetchval("select 1") == 1, "the next one gets a new connection"
 
 
 async def test_a_connection_that_ends_in_a_statement_is_a_failure_of_the_database(db: Database, owner: Tx) -> None:
     async def ended() -> None:
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await tx.execute("select pg_sleep(60)")
 
     sleeping = asyncio.create_task(ended())
@@ -86,21 +86,21 @@ async def test_a_connection_that_ends_in_a_statement_is_a_failure_of_the_databas
 
 async def test_a_statement_that_takes_too_long_is_not_a_server_out_of_reach(db: Database) -> None:
     with pytest.raises(DatabaseError, match="did not finish a statement within 60 seconds") as slow:
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await tx.execute("select pg_sleep(60)", timeout=0.01)
     assert "pg_stat_activity" in slow.value.hint
 
 
 async def test_a_statement_that_the_server_cancels_says_so(db: Database) -> None:
     with pytest.raises(DatabaseError, match="failed: canceling statement due to statement timeout"):
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await tx.execute("set local statement_timeout = 1")
             await tx.execute("select pg_sleep(60)")
 
 
 async def test_a_wrong_call_is_no_failure_of_the_database(db: Database) -> None:
     with pytest.raises(asyncpg.InterfaceError, match="expects 1 argument"):
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await tx.fetch("select $1::integer")
 
 
@@ -121,7 +121,7 @@ async def test_of_two_writers_that_wait_for_each_other_one_begins_again(db: Data
             await take(tx, second)
             return first
 
-        return await db.retried(ANA, work)
+        return await db.run_with_retry(ANA, work)
 
     assert await asyncio.gather(cross(1, 2), cross(2, 1)) == [1, 2]
     assert len(attempts) == 3
@@ -130,7 +130,7 @@ async def test_of_two_writers_that_wait_for_each_other_one_begins_again(db: Data
 
 async def test_a_unit_that_is_not_begun_again_says_that_nothing_was_kept(db: Database, owner: Tx) -> None:
     async def crossed() -> None:
-        async with db.work(ANA) as tx:
+        async with db.transaction(ANA) as tx:
             await take(tx, 1)
             await take(tx, 2)
 
@@ -156,8 +156,8 @@ async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, st
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name}")
     try:
-        with pytest.raises(SchemaError, match="may not set up the schema: permission denied for database") as refused:
-            await prepare(on(server, name, user=stranger), schema=shipped("schema"))
+        with pytest.raises(SchemaVersionError, match="may not set up the schema: permission denied for database") as refused:
+            await prepare_database(on(server, name, user=stranger), schema=data_folder("schema"))
     finally:
         await admin.execute(f"drop database {name} with (force)")
         await admin.close()
@@ -166,15 +166,15 @@ async def test_who_may_not_make_the_schema_is_told_what_it_takes(server: str, st
 
 async def test_who_does_not_own_a_migrated_database_is_told_what_it_takes(dsn: str, stranger: str) -> None:
     mine = on(dsn, urlsplit(dsn).path[1:], user=stranger)
-    with pytest.raises(SchemaError, match="may not set up the schema: permission denied for schema runtime"):
-        await prepare(mine, schema=shipped("schema"))
+    with pytest.raises(SchemaVersionError, match="may not set up the schema: permission denied for schema runtime"):
+        await prepare_database(mine, schema=data_folder("schema"))
 
 
 async def test_who_may_not_be_the_application_is_told_who_can_change_that(dsn: str, stranger: str) -> None:
     database = await Database.open(on(dsn, urlsplit(dsn).path[1:], user=stranger))
     try:
-        with pytest.raises(SchemaError, match="may not work as newton_app") as refused:
-            async with database.work(ANA):
+        with pytest.raises(SchemaVersionError, match="may not work as newton_app") as refused:
+            async with database.transaction(ANA):
                 pass
     finally:
         await database.close()
@@ -196,7 +196,7 @@ async def test_who_may_not_be_the_application_is_told_who_can_change_that(dsn: s
     ],
 )
 async def test_no_part_of_an_unusable_address_is_repeated(url: str) -> None:
-    for opening in (prepare(url, schema=shipped("schema")), Database.open(url)):
+    for opening in (prepare_database(url, schema=data_folder("schema")), Database.open(url)):
         with pytest.raises(DatabaseError) as refused:
             await opening
         assert "s3c" not in f"{refused.value} {refused.value.__cause__}"
@@ -204,15 +204,15 @@ async def test_no_part_of_an_unusable_address_is_repeated(url: str) -> None:
 
 
 async def test_a_database_that_knows_only_ascii_is_noticed(server: str, db: Database) -> None:
-    async with db.work(ANA) as tx:
-        assert (await health.server(tx)).literate
+    async with db.transaction(ANA) as tx:
+        assert (await health.read_server_info(tx)).utf8
     name = f"newton_ascii_{uuid4().hex[:8]}"
     admin = await asyncpg.connect(server)
     await admin.execute(f"create database {name} template template0 encoding 'UTF8' locale 'C'")
     conn = await asyncpg.connect(on(server, name))
     try:
         await conn.execute("create extension vector")
-        assert not (await health.server(conn)).literate
+        assert not (await health.read_server_info(conn)).utf8
     finally:
         await conn.close()
         await admin.execute(f"drop database {name} with (force)")

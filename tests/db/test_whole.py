@@ -11,27 +11,27 @@ from uuid import UUID
 import pytest
 
 from newton.brain import ledger
-from newton.brain.chain import Head
-from newton.brain.headnote import HeadNotes
-from newton.clock import SteppedClock
-from newton.cognition.request import Request
+from newton.brain.chain import ChainHead
+from newton.brain.headnote import ChainHeadFiles
+from newton.clock import ManualClock
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database
 from newton.errors import ConflictError, InputError
 from newton.memory import agents
-from newton.memory.outbox import Outbox
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.offline import HashEmbedder
-from newton.runtime.transfer.whole import LEFT_OUT, Carrier, End, verified
+from newton.runtime.transfer.whole import EXCLUDED_TABLES, AgentArchive, ArchiveTrailer, verify_archive
 from tests.db.world import contexts, live
 from tests.support import NOON, agent_scope
 
 ASKED = ("where is the kettle?", "which database did we choose?", "how do we make tea?")
 
 
-def carrier(db: Database, agent_id: UUID, name: str, home: Path) -> Carrier:
-    return Carrier(
+def carrier(db: Database, agent_id: UUID, name: str, home: Path) -> AgentArchive:
+    return AgentArchive(
         agent=name,
-        notes=HeadNotes(home / "ledger", "embedded"),
-        scope=agent_scope(db=db, agent_id=agent_id, clock=SteppedClock(NOON)),
+        chain_heads=ChainHeadFiles(home / "ledger", "embedded"),
+        scope=agent_scope(db=db, agent_id=agent_id, clock=ManualClock(NOON)),
     )
 
 
@@ -42,8 +42,8 @@ async def exported(db: Database, agent_id: UUID, home: Path) -> bytes:
 
 
 async def texts(db: Database, agent_id: UUID) -> Sequence[str]:
-    await Outbox(db, HashEmbedder(), agent_id).drain()
-    built = [await contexts(db).build(Request(agent_id=agent_id, input=asked, tokens=500)) for asked in ASKED]
+    await EmbeddingOutbox(db, HashEmbedder(), agent_id).drain()
+    built = [await contexts(db).build(ContextBuildRequest(agent_id=agent_id, input=asked, tokens=500)) for asked in ASKED]
     return [bundle.text for bundle in built]
 
 
@@ -51,41 +51,41 @@ async def test_an_agent_carried_to_another_is_the_same(db: Database, tmp_path: P
     # the "lossless round trip"; R14
     ana = await live(db, "ana")
     first = await exported(db, ana, tmp_path)
-    ben = await agents.agent(db, "ben", now=NOON)
-    await carrier(db, ben, "ben", tmp_path).take(io.BytesIO(first))
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
+    await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(first))
     again = await exported(db, ben, tmp_path)
     assert again.splitlines()[1:-1] == first.splitlines()[1:-1]
     assert len(first.splitlines()) > 150
-    async with db.work(ben) as tx:
-        whole = await ledger.verify(tx, agent_id=ben, noted=None)
-    assert isinstance(whole, Head) and whole.seq > 2
-    assert carrier(db, ben, "ben", tmp_path).notes.seen(ben) == whole
+    async with db.transaction(ben) as tx:
+        whole = await ledger.verify_chain(tx, agent_id=ben, external_head=None)
+    assert isinstance(whole, ChainHead) and whole.seq > 2
+    assert carrier(db, ben, "ben", tmp_path).chain_heads.load(ben) == whole
     assert await texts(db, ben) == await texts(db, ana)
 
 
 async def test_every_table_is_carried_or_left_out_for_a_reason(db: Database, tmp_path: Path) -> None:
-    header = verified(io.BytesIO(await exported(db, await live(db, "ana"), tmp_path)))
-    assert header.counts.keys().isdisjoint(LEFT_OUT)
+    header = verify_archive(io.BytesIO(await exported(db, await live(db, "ana"), tmp_path)))
+    assert header.counts.keys().isdisjoint(EXCLUDED_TABLES)
     assert [part for part, rows in header.counts.items() if not rows] == []
-    async with db.work(await agents.agent(db, "ana", now=NOON)) as tx:
+    async with db.transaction(await agents.get_or_create_agent(db, "ana", now=NOON)) as tx:
         every = {row[0] for row in await tx.fetch("select runtime.agent_tables()::text")}
-    assert every - header.counts.keys() == LEFT_OUT
+    assert every - header.counts.keys() == EXCLUDED_TABLES
     assert len(header.counts) > 40
 
 
 async def test_one_changed_byte_is_refused_before_anything_is_touched(db: Database, tmp_path: Path) -> None:
     # R14: one flipped byte of an export is refused
     good = await exported(db, await live(db, "ana"), tmp_path)
-    ben = await agents.agent(db, "ben", now=NOON)
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
     dice = random.Random(14)
     for place in [0, len(good) - 2, *(dice.randrange(len(good)) for _ in range(100))]:
         bad = bytearray(good)
         bad[place] ^= 1 << dice.randrange(8)
         with pytest.raises(InputError, match=r"damaged|format"):
-            verified(io.BytesIO(bytes(bad)))
+            verify_archive(io.BytesIO(bytes(bad)))
     for bad in (good[:-1], good[: len(good) // 2], good + b"\n", b"", good[good.index(b"\n") + 1 :]):
         with pytest.raises(InputError, match="damaged"):
-            await carrier(db, ben, "ben", tmp_path).take(io.BytesIO(bad))
+            await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(bad))
     assert (await exported(db, ben, tmp_path)).count(b"\n") == 2, "nothing was taken"
 
 
@@ -96,7 +96,7 @@ def forged(good: bytes, line: bytes, *, counts: str) -> bytes:
     told["counts"][counts] = 1
     lines = [json.dumps(told).encode() + b"\n", *rest, line]
     whole = io.BytesIO(b"".join(lines))
-    end = End(lines=len(lines), sha256=hashlib.sha256(whole.getvalue()).hexdigest())
+    end = ArchiveTrailer(lines=len(lines), sha256=hashlib.sha256(whole.getvalue()).hexdigest())
     return whole.getvalue() + end.model_dump_json().encode() + b"\n"
 
 
@@ -112,11 +112,11 @@ def forged(good: bytes, line: bytes, *, counts: str) -> bytes:
 async def test_a_file_that_fits_its_hash_and_not_the_database_leaves_nothing(
     db: Database, tmp_path: Path, part: str, row: bytes
 ) -> None:
-    good = await exported(db, await agents.agent(db, "ana", now=NOON), tmp_path)
-    ben = await agents.agent(db, "ben", now=NOON)
+    good = await exported(db, await agents.get_or_create_agent(db, "ana", now=NOON), tmp_path)
+    ben = await agents.get_or_create_agent(db, "ben", now=NOON)
     bad = forged(good, b'{"table":"' + part.encode() + b'","row":' + row + b"}\n", counts=part)
     with pytest.raises(InputError):
-        await carrier(db, ben, "ben", tmp_path).take(io.BytesIO(bad))
+        await carrier(db, ben, "ben", tmp_path).restore(io.BytesIO(bad))
     assert (await exported(db, ben, tmp_path)).count(b"\n") == 2
 
 
@@ -124,5 +124,5 @@ async def test_an_agent_that_has_begun_to_live_is_not_written_over(db: Database,
     ana = await live(db, "ana")
     whole = await exported(db, ana, tmp_path)
     with pytest.raises(ConflictError, match="memories of its own"):
-        await carrier(db, ana, "ana", tmp_path).take(io.BytesIO(whole))
+        await carrier(db, ana, "ana", tmp_path).restore(io.BytesIO(whole))
     assert await exported(db, ana, tmp_path) == whole

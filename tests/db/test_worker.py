@@ -14,20 +14,20 @@ from newton.db.pool import Database
 from newton.errors import ConflictError, ProviderError
 from newton.memory import agents
 from newton.runtime.jobs import queue
-from newton.runtime.jobs.claiming import claim, claim_one
-from newton.runtime.jobs.queue import Claimed, Entry, LostError, Outcome
-from newton.runtime.jobs.schedule import minutely
-from newton.runtime.jobs.work import Pace, Run, Worker
+from newton.runtime.jobs.claiming import claim_runs, claim_run
+from newton.runtime.jobs.queue import ClaimedRun, JobRun, LeaseLostError, JobOutcome
+from newton.runtime.jobs.schedule import every_minutes
+from newton.runtime.jobs.work import WorkerTimings, RunFunction, JobWorker
 from tests.support import NOON, until
 
-WEEK = {"week": minutely(60 * 24 * 7)}
-PACE = Pace(lease=5, renew=0.02, poll=0.02, tick=0.05, away=0.05, drain=0.1)
+WEEK = {"week": every_minutes(60 * 24 * 7)}
+PACE = WorkerTimings(lease=5, renew=0.02, poll=0.02, tick=0.05, reconnect=0.05, drain=0.1)
 CUT = """
 select count(pg_terminate_backend(pid))
 from pg_stat_activity
 where datname = current_database() and pid <> pg_backend_pid()
 """
-DONE = Outcome(because="it was due", did={})
+DONE = JobOutcome(reason="it was due", result={})
 
 
 @dataclass(slots=True)
@@ -38,7 +38,7 @@ class Held:
     go: asyncio.Event = field(default_factory=asyncio.Event)
     broken_off: bool = False
 
-    async def run(self, claimed: Claimed) -> Outcome:
+    async def run(self, claimed: ClaimedRun) -> JobOutcome:
         self.begun.set()
         try:
             await self.go.wait()
@@ -49,8 +49,8 @@ class Held:
 
 
 @asynccontextmanager
-async def at_work(db: Database, run: Run, pace: Pace = PACE) -> AsyncGenerator[Worker]:
-    stop, worker = asyncio.Event(), Worker(db, run, pace)
+async def at_work(db: Database, run: RunFunction, pace: WorkerTimings = PACE) -> AsyncGenerator[JobWorker]:
+    stop, worker = asyncio.Event(), JobWorker(db, run, pace)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         tasks.create_task(worker.work(WEEK, stop))
         try:
@@ -59,12 +59,12 @@ async def at_work(db: Database, run: Run, pace: Pace = PACE) -> AsyncGenerator[W
             stop.set()
 
 
-async def entry(db: Database, agent: UUID) -> Entry | None:
-    async with db.work(agent) as tx:
-        return (await queue.latest(tx, agent_id=agent)).get("week")
+async def entry(db: Database, agent: UUID) -> JobRun | None:
+    async with db.transaction(agent) as tx:
+        return (await queue.latest_runs(tx, agent_id=agent)).get("week")
 
 
-async def reaches(db: Database, agent: UUID, state: str) -> Entry:
+async def reaches(db: Database, agent: UUID, state: str) -> JobRun:
     async def there() -> bool:
         now = await entry(db, agent)
         return now is not None and now.state == state and (state != "queued" or now.error is not None)
@@ -79,15 +79,15 @@ async def test_what_is_due_is_done_once_and_says_why(db: Database, agent: UUID) 
     # R6
     ran: list[str] = []
 
-    async def run(claimed: Claimed) -> Outcome:
+    async def run(claimed: ClaimedRun) -> JobOutcome:
         ran.append(claimed.agent)
-        return Outcome(because="it was due", did={"things": 2})
+        return JobOutcome(reason="it was due", result={"things": 2})
 
     async with at_work(db, run), at_work(db, run):
         done = await reaches(db, agent, "done")
     assert ran == ["ana"]
-    assert (done.because, done.result, done.error, done.attempts) == ("it was due", {"things": 2}, None, 1)
-    assert done.took is not None and done.took >= timedelta()
+    assert (done.reason, done.result, done.error, done.attempts) == ("it was due", {"things": 2}, None, 1)
+    assert done.duration is not None and done.duration >= timedelta()
 
 
 @pytest.mark.parametrize(
@@ -102,7 +102,7 @@ async def test_what_fails_waits_for_its_next_attempt_and_the_worker_goes_on(
     db: Database, agent: UUID, error: Exception, said: str
 ) -> None:
     # S7: of a failure that nobody expected no words are kept
-    async def run(claimed: Claimed) -> Outcome:
+    async def run(claimed: ClaimedRun) -> JobOutcome:
         raise error
 
     async with at_work(db, run) as worker:
@@ -110,7 +110,7 @@ async def test_what_fails_waits_for_its_next_attempt_and_the_worker_goes_on(
         assert failed.error is not None and failed.error.startswith(said) and "ill" not in failed.error
         assert failed.attempts == 1
         with pytest.raises(type(error)):
-            await Worker(db, run, PACE).once(agent_id=agent, job_id=failed.job_id)
+            await JobWorker(db, run, PACE).run_once(agent_id=agent, job_id=failed.job_id)
         worker.run = Held().run
         failed = await reaches(db, agent, "queued")
     assert failed.attempts == 2
@@ -120,11 +120,11 @@ async def test_a_run_that_takes_longer_than_its_lease_is_kept(db: Database, agen
     held = Held()
     async with at_work(db, held.run, replace(PACE, lease=0.2)):
         await held.begun.wait()
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             first = await tx.fetchval("select leased_until from runtime.jobs")
 
         async def renewed() -> bool:
-            async with db.work(agent) as tx:
+            async with db.transaction(agent) as tx:
                 return await tx.fetchval(
                     "select leased_until > $1::timestamptz + interval '0.3 second' from runtime.jobs", first
                 )
@@ -140,19 +140,19 @@ async def test_a_run_that_another_has_taken_over_is_broken_off(db: Database, age
     held = Held()
     async with at_work(db, held.run, replace(PACE, renew=0.01)) as worker:
         await held.begun.wait()
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             late = await tx.fetchval("select leased_until from runtime.jobs") + timedelta(
                 hours=1
             )  # it is renewed meanwhile
-        week = await claim(db, "another", ["week"], most=9, lease=timedelta(seconds=60), moment=late)
+        week = await claim_runs(db, "another", ["week"], limit=9, lease=timedelta(seconds=60), moment=late)
 
         async def dropped() -> bool:
-            return not worker.held
+            return not worker.running
 
         await until(dropped)
         assert held.broken_off and week[0].epoch == 2
         with pytest.raises(ConflictError, match="at work already"):
-            await Worker(db, held.run, PACE).once(agent_id=agent, job_id=week[0].job_id)
+            await JobWorker(db, held.run, PACE).run_once(agent_id=agent, job_id=week[0].job_id)
     now = await entry(db, agent)
     assert now is not None and now.state == "running", "it is the other's to end"
 
@@ -169,7 +169,7 @@ async def test_whoever_stops_ends_what_is_quick_and_gives_back_what_is_not(db: D
     async with at_work(db, quick.run, replace(PACE, drain=5)) as worker:
         await quick.begun.wait()
         asyncio.get_running_loop().call_later(0.05, quick.go.set)
-    assert not quick.broken_off and not worker.held
+    assert not quick.broken_off and not worker.running
     ended = await entry(db, agent)
     assert ended is not None and ended.state == "done"
 
@@ -177,7 +177,7 @@ async def test_whoever_stops_ends_what_is_quick_and_gives_back_what_is_not(db: D
 async def test_a_lost_database_is_waited_for_and_found_again(clone: str) -> None:
     # R3
     owner, own = await asyncpg.connect(clone), await Database.open(clone, size=2)
-    await agents.agent(own, "ana", now=NOON)
+    await agents.get_or_create_agent(own, "ana", now=NOON)
     held = Held()
 
     async def done() -> bool:
@@ -195,10 +195,10 @@ async def test_a_lost_database_is_waited_for_and_found_again(clone: str) -> None
 
 
 async def test_doing_a_run_at_once_says_what_came_of_it_or_gives_it_back(db: Database, agent: UUID) -> None:
-    async with db.work(agent) as tx:
-        job_id = await queue.add(tx, "week", agent_id=agent)
+    async with db.transaction(agent) as tx:
+        job_id = await queue.enqueue(tx, "week", agent_id=agent)
     held = Held()
-    doing = asyncio.create_task(Worker(db, held.run, PACE).once(agent_id=agent, job_id=job_id))
+    doing = asyncio.create_task(JobWorker(db, held.run, PACE).run_once(agent_id=agent, job_id=job_id))
     await held.begun.wait()
     doing.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -206,6 +206,6 @@ async def test_doing_a_run_at_once_says_what_came_of_it_or_gives_it_back(db: Dat
     back = await entry(db, agent)
     assert back is not None and (back.state, back.attempts) == ("queued", 0)
     held.go.set()
-    assert await Worker(db, held.run, PACE).once(agent_id=agent, job_id=job_id) == DONE
-    assert issubclass(LostError, ConflictError)
-    assert await claim_one(db, "x", agent_id=agent, job_id=job_id, lease=timedelta(seconds=1)) is None
+    assert await JobWorker(db, held.run, PACE).run_once(agent_id=agent, job_id=job_id) == DONE
+    assert issubclass(LeaseLostError, ConflictError)
+    assert await claim_run(db, "x", agent_id=agent, job_id=job_id, lease=timedelta(seconds=1)) is None

@@ -9,35 +9,35 @@ from uuid import UUID
 import pytest
 from structlog.testing import capture_logs
 
-from newton.agent.compacting import Compacting
-from newton.agent.gate import Gate
+from newton.agent.compacting import CompactionService
+from newton.agent.gate import ActionGate
 from newton.agent.scope import AgentScope
-from newton.agent.speaking import Limits
-from newton.agent.turn import Turns
-from newton.agent.verbs import Remark, Verbs
+from newton.agent.speaking import TokenLimits
+from newton.agent.turn import TurnRunner
+from newton.agent.verbs import FactDraft, MemoryService
 from newton.client import Client
-from newton.clock import SteppedClock
+from newton.clock import ManualClock
 from newton.cognition.bundle import Bundle
-from newton.cognition.context import Contexts
-from newton.cognition.render import headers
-from newton.cognition.request import Request
+from newton.cognition.context import ContextBuilder
+from newton.cognition.render import count_header_tokens
+from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.db.pool import Database
 from newton.dialogue import sessions
-from newton.dialogue.compaction.strategies import preset
-from newton.dialogue.lines import Line
-from newton.memory.outbox import Outbox
+from newton.dialogue.compaction.strategies import parse_preset
+from newton.dialogue.lines import Message
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers import tokens
 from newton.providers.chat import ChatModel
 from newton.providers.embedding import Embedder
 from newton.providers.offline import HashEmbedder
-from newton.runtime.api.app import create
-from newton.runtime.minds import Minds
-from newton.runtime.talk.here import Here
-from newton.runtime.talk.partner import Partner
-from newton.runtime.talk.there import There
-from newton.runtime.wiring import Newton
+from newton.runtime.api.app import create_app
+from newton.runtime.minds import AgentRegistry
+from newton.runtime.talk.here import LocalAgent
+from newton.runtime.talk.partner import ChatBackend
+from newton.runtime.talk.there import RemoteAgent
+from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.support import NOON, agent_scope, teller
 from tests.system.served import OPERATOR, serving
@@ -49,21 +49,21 @@ class Mind:
 
     db: Database
     agent_id: UUID
-    clock: SteppedClock
+    clock: ManualClock
     embedder: Embedder | None
 
     @property
-    def contexts(self) -> Contexts:
-        return Contexts(
+    def contexts(self) -> ContextBuilder:
+        return ContextBuilder(
             db=self.db,
             clock=self.clock,
-            count=tokens.count,
+            count_tokens=tokens.count,
             frames=load_frames(),
             profiles=load_profiles(),
             embedder=self.embedder,
-            likeness=None,
-            header_tokens=headers(tokens.count),
-            source_seconds=10.0,
+            classifier=None,
+            header_tokens=count_header_tokens(tokens.count),
+            source_timeout_seconds=10.0,
         )
 
     @property
@@ -77,78 +77,78 @@ class Mind:
         )
 
     @property
-    def verbs(self) -> Verbs:
-        return Verbs(scope=self.scope)
+    def verbs(self) -> MemoryService:
+        return MemoryService(scope=self.scope)
 
     @property
-    def gate(self) -> Gate:
-        return Gate(scope=self.scope)
+    def gate(self) -> ActionGate:
+        return ActionGate(scope=self.scope)
 
-    def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> Turns:
-        return Turns(
+    def turns(self, model: ChatModel | None, *, per_day: int = 1_000_000) -> TurnRunner:
+        return TurnRunner(
             contexts=self.contexts,
-            compacting=self.compacting(),
+            compaction=self.compacting(),
             gate=self.gate,
             model=model,
-            limits=Limits(context=2_000, conversation=1_000, reply=200, per_day=per_day),
+            limits=TokenLimits(context=2_000, conversation=1_000, reply=200, per_day=per_day),
             scope=self.scope,
         )
 
-    def compacting(self, strategies: str = "default", **chosen: object) -> Compacting:
-        return Compacting(
-            preset=preset(strategies),
+    def compacting(self, strategies: str = "default", **chosen: object) -> CompactionService:
+        return CompactionService(
+            preset=parse_preset(strategies),
             **chosen,  # pyright: ignore[reportArgumentType]  # named fields
             scope=self.scope,
         )
 
     async def context(self, text: str, *, budget: int = 8_000, **chosen: object) -> Bundle:
-        request = Request(agent_id=self.agent_id, input=text, tokens=budget, **chosen)  # pyright: ignore[reportArgumentType]  # named fields
+        request = ContextBuildRequest(agent_id=self.agent_id, input=text, tokens=budget, **chosen)  # pyright: ignore[reportArgumentType]  # named fields
         return await self.contexts.build(request)
 
     async def session(self, ref: str = "s1") -> UUID:
-        async with self.db.work(self.agent_id) as tx:
-            return await sessions.session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
+        async with self.db.transaction(self.agent_id) as tx:
+            return await sessions.ensure_session(tx, agent_id=self.agent_id, ref=ref, now=self.clock.now())
 
     async def hear(self, *said: str, session: str = "s1", role: str = "user", name: str | None = None) -> UUID:
         """Lines of dialogue, written and embedded."""
         session_id = await self.session(session)
         at = self.clock.now()
-        lines = [Line(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
+        lines = [Message(role=role, name=name, content=text, said_at=at) for text in said]  # pyright: ignore[reportArgumentType]  # a role
         ctx = teller(self.agent_id, count_tokens=tokens.count, trust="user", now=self.clock.now())
-        async with self.db.work(self.agent_id) as tx:
+        async with self.db.transaction(self.agent_id) as tx:
             await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
         await self.settle()
         return session_id
 
     async def settle(self) -> None:
         if self.embedder:
-            await Outbox(self.db, self.embedder, self.agent_id).drain()
+            await EmbeddingOutbox(self.db, self.embedder, self.agent_id).drain()
 
     async def know(self, *facts: str) -> None:
         for fact in facts:
-            await self.verbs.remember(Remark(content=fact))
+            await self.verbs.remember(FactDraft(content=fact))
         await self.settle()
 
 
 @pytest.fixture
 def mind(db: Database, agent: UUID) -> Mind:
-    return Mind(db, agent, SteppedClock(NOON), HashEmbedder())
+    return Mind(db, agent, ManualClock(NOON), HashEmbedder())
 
 
-def newton(mind: Mind, embedder: Embedder) -> Newton:
-    return Newton(
+def newton(mind: Mind, embedder: Embedder) -> AgentServices:
+    return AgentServices(
         settings=load({"agent": "ana"}, env={}),
-        configured=embedder,
+        configured_embedder=embedder,
         frames=load_frames(),
         profiles=load_profiles(),
-        contexts=mind.contexts,
+        context_builder=mind.contexts,
         scope=agent_scope(
             agent_id=mind.agent_id, db=mind.db, clock=mind.clock, count_tokens=tokens.count, embedder=embedder
         ),
     )
 
 
-Meet = Callable[[ChatModel | None], AbstractAsyncContextManager[Partner]]
+Meet = Callable[[ChatModel | None], AbstractAsyncContextManager[ChatBackend]]
 
 
 @pytest.fixture(params=["here", "there"])
@@ -158,18 +158,18 @@ def meet(request: pytest.FixtureRequest, mind: Mind) -> Meet:
 
 
 @asynccontextmanager
-async def here(mind: Mind, model: ChatModel | None) -> AsyncGenerator[Partner]:
+async def here(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBackend]:
     own = newton(mind, HashEmbedder())
-    yield Here(newton=own, turns=own.turns(model))
+    yield LocalAgent(newton=own, turn_runner=own.turn_runner(model))
 
 
 @asynccontextmanager
-async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[Partner]:
-    minds = Minds(newton(mind, HashEmbedder()))
-    minds.model = model
+async def behind(mind: Mind, model: ChatModel | None) -> AsyncGenerator[ChatBackend]:
+    minds = AgentRegistry(newton(mind, HashEmbedder()))
+    minds.chat_model = model
     with capture_logs():  # what a person sees is looked at
         async with (
-            serving(create(minds, operator_token=OPERATOR)) as url,
+            serving(create_app(minds, operator_token=OPERATOR)) as url,
             Client(url, token=OPERATOR, attempts=1) as client,
         ):
-            yield There(client=client, who=await client.who())
+            yield RemoteAgent(client=client, token_info=await client.get_token_info())

@@ -4,23 +4,23 @@ import json
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import replace
 
-from newton.agent.curation import Curation
-from newton.agent.deciding import Deciding
-from newton.agent.guarding import Guarding, from_files
-from newton.agent.tasks import Tasks
-from newton.agent.tools import Toolbox
-from newton.agent.turn import Turns
-from newton.agent.verbs import Verbs
-from newton.brain.headnote import HeadNotes
-from newton.providers.chat import Call, ChatMessage, Manner, Reply
+from newton.agent.curation import CurationService
+from newton.agent.deciding import DecisionService
+from newton.agent.guarding import GuardrailService, load_file_guardrails
+from newton.agent.tasks import TaskService
+from newton.agent.tools import AgentToolset
+from newton.agent.turn import TurnRunner
+from newton.agent.verbs import MemoryService
+from newton.brain.headnote import ChainHeadFiles
+from newton.providers.chat import ToolCall, ChatMessage, RequestOptions, ChatReply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 
-Played = str | list[Call]
+Played = str | list[ToolCall]
 
 
-def call(name: str, **arguments: object) -> Call:
-    return Call("call_1", name, json.dumps(arguments))
+def call(name: str, **arguments: object) -> ToolCall:
+    return ToolCall("call_1", name, json.dumps(arguments))
 
 
 class Handy(ScriptedChat):
@@ -32,35 +32,35 @@ class Handy(ScriptedChat):
         self.offered: list[list[str]] = []
 
     async def answer(
-        self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: Manner
-    ) -> AsyncIterator[str | Reply]:
-        self.heard.append(messages)
+        self, messages: Sequence[ChatMessage], *, max_tokens: int, manner: RequestOptions
+    ) -> AsyncIterator[str | ChatReply]:
+        self.received.append(messages)
         self.offered.append([tool.name for tool in manner.tools])
         now = self._played.pop(0) if len(self._played) > 1 else self._played[0]
         text, calls = (now, ()) if isinstance(now, str) else ("", tuple(now))
         if text:
             yield text
-        yield Reply(text=text, model=self.name, input_tokens=5, output_tokens=2, calls=calls)
+        yield ChatReply(text=text, model=self.name, input_tokens=5, output_tokens=2, calls=calls)
 
     @property
     def told(self) -> dict[str, object]:
         """What came of its last call, as it was told."""
-        return json.loads(self.heard[-1][-1].text)
+        return json.loads(self.received[-1][-1].text)
 
 
-def toolbox(mind: Mind, folder: HeadNotes) -> Toolbox:
+def toolbox(mind: Mind, folder: ChainHeadFiles) -> AgentToolset:
     scope = mind.scope.at("agent")
-    guarding = Guarding(scope=scope, folder=from_files(None))
-    return Toolbox(
-        verbs=Verbs(scope=scope),
-        curation=Curation(scope=scope),
-        deciding=Deciding(scope=scope, gate=mind.gate, notes=folder, judge=guarding.judge),
-        tasks=Tasks(scope=scope),
+    guarding = GuardrailService(scope=scope, file_guardrails=load_file_guardrails(None))
+    return AgentToolset(
+        memories=MemoryService(scope=scope),
+        curation=CurationService(scope=scope),
+        decisions=DecisionService(scope=scope, gate=mind.gate, chain_heads=folder, evaluate_guardrails=guarding.evaluate),
+        tasks=TaskService(scope=scope),
         gate=mind.gate,
-    ).heard(())
+    ).with_trust(())
 
 
-def able(mind: Mind, model: Handy, notes: HeadNotes) -> Turns:
+def able(mind: Mind, model: Handy, notes: ChainHeadFiles) -> TurnRunner:
     """Turns in which the model has our tools."""
     turns = mind.turns(model)
     return replace(turns, tools=toolbox(mind, notes), limits=replace(turns.limits, window=64_000))

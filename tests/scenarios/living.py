@@ -8,19 +8,19 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.brain import decisions, snapshots
-from newton.clock import SteppedClock
+from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.db.pool import Database, Tx
 from newton.dialogue import sessions
-from newton.dialogue.lines import Line
+from newton.dialogue.lines import Message
 from newton.errors import ConflictError
 from newton.heart import activations, censors, episodes, facts, procedures
-from newton.heart.censors import Rule
-from newton.heart.episodes import Experience, Told
-from newton.heart.facts import Statement
-from newton.heart.lifecycle.engine import Ground
+from newton.heart.censors import CensorRule
+from newton.heart.episodes import NewEpisode, EpisodeSummary
+from newton.heart.facts import NewFact
+from newton.heart.lifecycle.engine import LifecycleContext
 from newton.memory.forgetting import forget
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 from tests.db.deciding import choice, recorded, reviewed
 from tests.support import count, ground, part, teller
 
@@ -37,7 +37,7 @@ class Living:
 
     db: Database
     agent_id: UUID
-    clock: SteppedClock
+    clock: ManualClock
     chosen: random.Random
     uses: bool = True
     known: dict[str, list[UUID]] = field(default_factory=dict[str, list[UUID]])
@@ -48,7 +48,7 @@ class Living:
         acts: list[Act] = [*self._tellings(), *self._changes()] + ([self._forget] if forgetting else [])
         first = self.number
         while self.number < first + writes:
-            async with self.db.work(self.agent_id) as tx:
+            async with self.db.transaction(self.agent_id) as tx:
                 for _ in range(min(at_once, first + writes - self.number)):
                     self.clock.advance(timedelta(minutes=1))
                     self.number += 1
@@ -57,11 +57,11 @@ class Living:
                             await self.chosen.choice(acts)(tx)
 
     @property
-    def ctx(self) -> Teller:
+    def ctx(self) -> WriteContext:
         return teller(self.agent_id, now=self.clock.now())
 
     @property
-    def ground(self) -> Ground:
+    def ground(self) -> LifecycleContext:
         return ground(self.ctx)
 
     def _tellings(self) -> Sequence[Act]:
@@ -85,32 +85,32 @@ class Living:
         self.known.setdefault(kind, []).append(memory_id)
 
     async def _tell(self, tx: Tx) -> UUID:
-        told = Statement(
+        told = NewFact(
             ref=f"f{self.number}",
             content=self._words(),
-            at=self.clock.now(),
+            valid_from=self.clock.now(),
             subject=self.chosen.choice(PEOPLE),
             attribute=self.chosen.choice(("lives in", "likes", "works at")),
             confidence=self.chosen.choice((None, 0.4, 0.9)),
         )
-        await facts.learn(tx, [told], ctx=self.ground)
-        return await facts.telling(tx, told, agent_id=self.agent_id)
+        await facts.add_facts(tx, [told], ctx=self.ground)
+        return await facts.find_fact_id(tx, told, agent_id=self.agent_id)
 
     async def _fact(self, tx: Tx) -> None:
         self._note("fact", await self._tell(tx))
 
     async def _line(self, tx: Tx) -> None:
-        session_id = await sessions.session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.ctx.now)
-        line = Line(role="user", content=f"{self._words()}, they say.", said_at=self.ctx.now)
+        session_id = await sessions.ensure_session(tx, agent_id=self.agent_id, ref=f"s{self.number // 40}", now=self.ctx.now)
+        line = Message(role="user", content=f"{self._words()}, they say.", said_at=self.ctx.now)
         await sessions.append(tx, [line], session_id=session_id, ctx=self.ctx)
 
     async def _episode(self, tx: Tx) -> None:
         now = self.ctx.now
-        lived = Experience(
+        lived = NewEpisode(
             ref=f"e{self.number}", title="A day", content=f"{self._words()}. " * 9, started_at=now, ended_at=now
         )
-        await episodes.keep(tx, [lived], ctx=self.ctx)
-        self._note("episode", await episodes.telling(tx, lived, agent_id=self.agent_id))
+        await episodes.add_episodes(tx, [lived], ctx=self.ctx)
+        self._note("episode", await episodes.find_episode_id(tx, lived, agent_id=self.agent_id))
 
     async def _decision(self, tx: Tx) -> None:
         made = choice(f"Whether {self._words()}", at=self.ctx.now, ref=f"d{self.number}")
@@ -118,17 +118,17 @@ class Living:
 
     async def _skill(self, tx: Tx) -> None:
         skill = Skill(name=f"skill-{self.number % 7}", description=f"How {self._words()}.", core=(self._words(),))
-        if learnt := await procedures.learn(tx, skill, ctx=self.ground):
+        if learnt := await procedures.add_procedure(tx, skill, ctx=self.ground):
             self._note("procedure", learnt)
 
     async def _rule(self, tx: Tx) -> None:
-        rule = Rule(trigger=f"sink the {self.chosen.choice(THINGS)} {self.number % 5}", reason="it is needed")
-        for memory_id in await censors.forbid(tx, [rule], ctx=self.ground):
+        rule = CensorRule(trigger=f"sink the {self.chosen.choice(THINGS)} {self.number % 5}", reason="it is needed")
+        for memory_id in await censors.add_rules(tx, [rule], ctx=self.ground):
             self._note("censor", memory_id)
 
     async def _again(self, tx: Tx) -> None:
         if one := self._one("fact"):
-            await facts.corroborate(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ctx=self.ground)
+            await facts.confirm(tx, one, ref=f"r{self.number}", source=f"s{self.number}", ctx=self.ground)
 
     async def _correct(self, tx: Tx) -> None:
         if one := self._one("fact"):
@@ -140,27 +140,27 @@ class Living:
 
     async def _structure(self, tx: Tx) -> None:
         if one := self._one("episode"):
-            told = Told(
+            told = EpisodeSummary(
                 title=f"Day {self.number}", summary=self._words(), outcome=self.chosen.choice((None, "failure"))
             )
-            await episodes.structure(tx, one, told, ctx=self.ctx)
+            await episodes.set_summary(tx, one, told, ctx=self.ctx)
 
     async def _outcome(self, tx: Tx) -> None:
         if one := self._one("decision"):
             verdict = self.chosen.choice(("success", "failure", "partial"))
             given = reviewed(verdict, at=self.ctx.now, lesson=self._words())
             await decisions.review(tx, one, given, ctx=self.ctx)
-            await snapshots.take(tx, agent_id=self.agent_id, now=self.ctx.now, count=count)
+            await snapshots.take_snapshot(tx, agent_id=self.agent_id, now=self.ctx.now, count_tokens=count)
 
     async def _done(self, tx: Tx) -> None:
         if one := self._one("decision"):
-            await decisions.done(tx, one, ctx=self.ctx)
+            await decisions.mark_done(tx, one, ctx=self.ctx)
 
     async def _use(self, tx: Tx) -> None:
         if one := self._one("procedure"):
-            await activations.activate(tx, "procedure", [one], place="action", ctx=self.ground)
+            await activations.record_activations(tx, "procedure", [one], stage="action", ctx=self.ground)
             result = self.chosen.choice(("success", "failure"))
-            await activations.judge(tx, "procedure", one, result, ctx=self.ground)
+            await activations.record_result(tx, "procedure", one, result, ctx=self.ground)
 
     async def _lift(self, tx: Tx) -> None:
         if one := self._one("censor"):
@@ -168,4 +168,4 @@ class Living:
 
     async def _forget(self, tx: Tx) -> None:
         """Something that was told just now goes again."""
-        await forget(tx, [await self._tell(tx)], derived=False, because="a slip", ctx=self.ctx)
+        await forget(tx, [await self._tell(tx)], derived=False, reason="a slip", ctx=self.ctx)

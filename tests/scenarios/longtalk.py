@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from datetime import datetime, timedelta
 from typing import NamedTuple
 
-from newton.dialogue.lines import Line
-from newton.providers.chat import Call
+from newton.dialogue.lines import Message
+from newton.providers.chat import ToolCall
 from tests.support import NOON
 
 PLACES = ("billing", "ledger", "importer", "gateway", "search", "mailer", "scheduler", "exporter", "cache", "audit")
@@ -87,11 +87,11 @@ class Talk:
     def __post_init__(self) -> None:
         self._random.seed(self.seed)
 
-    def __iter__(self) -> Iterator[list[Line]]:
+    def __iter__(self) -> Iterator[list[Message]]:
         for turn in range(self.turns):
             yield self._turn(turn)
 
-    def _turn(self, turn: int) -> list[Line]:
+    def _turn(self, turn: int) -> list[Message]:
         self._at += timedelta(minutes=3)
         place, verb = PLACES[turn % 10], VERBS[turn * 7 % 10]
         secret = f"{turn:04d}{self._random.choice('abcdefgh')}{self._random.randrange(100):02d}"
@@ -133,14 +133,14 @@ class Talk:
         said.append(f"Now {place} can {verb} again.")
         return " ".join(said)
 
-    def _pair(self, turn: int, step: int, kind: int, place: str, secret: str) -> list[Line]:
+    def _pair(self, turn: int, step: int, kind: int, place: str, secret: str) -> list[Message]:
         self._calls += 1
         call_id = f"call_{self._calls}"
         tool, arguments, output = self._tool(turn, step, kind, place, secret)
-        call = Call(call_id, tool, json.dumps(arguments))
-        made = Line(role="assistant", content="", said_at=self._at, calls=(call,), ref=f"{turn}:{step}:c")
-        answered = Line(
-            role="tool", name=tool, content=output, said_at=self._at, answers=call_id, ref=f"{turn}:{step}:r"
+        call = ToolCall(call_id, tool, json.dumps(arguments))
+        made = Message(role="assistant", content="", said_at=self._at, calls=(call,), ref=f"{turn}:{step}:c")
+        answered = Message(
+            role="tool", name=tool, content=output, said_at=self._at, tool_call_id=call_id, ref=f"{turn}:{step}:r"
         )
         return [made, answered]
 
@@ -162,8 +162,8 @@ class Talk:
             return "diff", {"path": f"src/{place}/core.py"}, self._diff(60 + self._random.randrange(200))
         return "shell", {"command": f"grep -n {self._word()} src/{place}"}, self._file(10 + self._random.randrange(80))
 
-    def _line(self, role: str, content: str) -> Line:
-        return Line(role=role, content=content, said_at=self._at)  # pyright: ignore[reportArgumentType]  # a role
+    def _line(self, role: str, content: str) -> Message:
+        return Message(role=role, content=content, said_at=self._at)  # pyright: ignore[reportArgumentType]  # a role
 
     def _plant(self, kind: str, turn: int, words: str, key: str, asked: str) -> None:
         self.planted.append(Planted(kind, turn, words, key, asked))

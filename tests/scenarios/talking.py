@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from uuid import UUID
 
-from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations
-from newton.dialogue.compaction.events import Completed, Event, Failed
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.lines import Line
-from newton.dialogue.view import Shown, cost
+from newton.agent.compacting import CompactionService
+from newton.agent.conversations import SessionService
+from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent, CompactionFailed
+from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.dialogue.lines import Message
+from newton.dialogue.view import ViewMessage, count_tokens
 from newton.providers import tokens
 from tests.scenarios.conftest import Mind
 
@@ -22,35 +22,35 @@ class Talking:
     strategies: str = "default"
     ref: str = "s1"
     chosen: dict[str, object] = field(default_factory=dict[str, object])
-    told: list[Event] = field(default_factory=list[Event])
+    told: list[CompactionEvent] = field(default_factory=list[CompactionEvent])
     sent: list[int] = field(default_factory=list[int])
-    compacting: Compacting = field(init=False)
+    compacting: CompactionService = field(init=False)
 
     def __post_init__(self) -> None:
         self.compacting = self.mind.compacting(self.strategies, **{"tell": self.told.append, **self.chosen})
 
     @property
-    def doors(self) -> Conversations:
+    def doors(self) -> SessionService:
         mind = self.mind
-        return Conversations(
-            compacting=self.compacting,
-            room=100_000,
+        return SessionService(
+            compaction=self.compacting,
+            conversation_tokens=100_000,
             scope=mind.scope,
         )
 
-    async def says(self, *lines: Line) -> UUID:
+    async def says(self, *lines: Message) -> UUID:
         await self.doors.append(self.ref, lines)
         return await self.mind.session(self.ref)
 
-    async def asks(self, *, most: int) -> Sequence[Shown]:
+    async def asks(self, *, most: int) -> Sequence[ViewMessage]:
         """The view of a request in a window of so many tokens."""
         session_id = await self.mind.session(self.ref)
-        view = fitted(await self.compacting.view(session_id, most=most), most=most, count=tokens.count)
-        self.sent.append(cost(view))
+        view = fit_to_budget(await self.compacting.load_view(session_id, max_tokens=most), max_tokens=most, count_tokens=tokens.count)
+        self.sent.append(count_tokens(view))
         return view
 
-    async def turns(self, turns: Sequence[Sequence[Line]], *, most: int) -> Sequence[Shown]:
-        view: Sequence[Shown] = ()
+    async def turns(self, turns: Sequence[Sequence[Message]], *, most: int) -> Sequence[ViewMessage]:
+        view: Sequence[ViewMessage] = ()
         for lines in turns:
             await self.says(*lines)
             view = await self.asks(most=most)
@@ -59,12 +59,12 @@ class Talking:
     @property
     def ran(self) -> list[str]:
         """The strategies that changed something, in order."""
-        return [event.strategy for event in self.told if isinstance(event, Completed)]
+        return [event.strategy for event in self.told if isinstance(event, CompactionCompleted)]
 
     @property
     def failed(self) -> list[str]:
-        return [event.error for event in self.told if isinstance(event, Failed)]
+        return [event.error for event in self.told if isinstance(event, CompactionFailed)]
 
 
-def words(view: Sequence[Shown]) -> str:
+def words(view: Sequence[ViewMessage]) -> str:
     return "\n".join(item.text + " ".join(call.arguments for call in item.calls) for item in view)

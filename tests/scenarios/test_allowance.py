@@ -8,12 +8,12 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.accounts import CALLS, UNAIDED, Allowance
-from newton.agent.compacting import HOLD_SECONDS
+from newton.agent.accounts import MAX_CALLS, FALLBACK_NOTICE, CallBudget
+from newton.agent.compacting import LEASE_SECONDS
 from newton.dialogue import entries, sessions
-from newton.dialogue.compaction.events import Event, Failed
-from newton.dialogue.view import cost
-from newton.providers.chat import ChatMessage, Reply
+from newton.dialogue.compaction.events import CompactionEvent, CompactionFailed
+from newton.dialogue.view import count_tokens
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.offline import ScriptedChat
 from newton.providers.tokens import count
 from tests.scenarios.conftest import Mind
@@ -25,7 +25,7 @@ from tests.talks import calls, gives, says, turn
 
 async def imported(mind: Mind, many: int) -> UUID:
     session_id = await mind.session()
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         lines = [line for n in range(many) for line in turn(n)]
         await sessions.append(tx, lines, session_id=session_id, ctx=teller(mind.agent_id))
     return session_id
@@ -35,13 +35,13 @@ async def test_before_a_reply_a_model_is_asked_few_times_however_long_the_sessio
     # S003-19: seconds at most
     session_id = await imported(mind, 100)
     model, scripted = asking(mind, *[GOOD] * 500, per_day=10**9)
-    told: list[Event] = []
-    view = await replace(mind.compacting(), model=model, tell=told.append).view(session_id, most=20_000)
-    assert len(scripted.heard) == CALLS
-    assert cost(view) < 0.5 * 20_000 and not [event for event in told if isinstance(event, Failed)]
-    async with mind.db.work(mind.agent_id) as tx:
-        made = [one.entry for one in await entries.listed(tx, agent_id=mind.agent_id, session_id=session_id)]
-    assert len(made) > 80 and [entry.model for entry in made].count("scripted") == CALLS
+    told: list[CompactionEvent] = []
+    view = await replace(mind.compacting(), model=model, on_event=told.append).load_view(session_id, max_tokens=20_000)
+    assert len(scripted.received) == MAX_CALLS
+    assert count_tokens(view) < 0.5 * 20_000 and not [event for event in told if isinstance(event, CompactionFailed)]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        made = [one.entry for one in await entries.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
+    assert len(made) > 80 and [entry.model for entry in made].count("scripted") == MAX_CALLS
 
 
 class Slow(ScriptedChat):
@@ -55,10 +55,10 @@ class Slow(ScriptedChat):
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
+    ) -> AsyncIterator[str | ChatReply]:
         self.most.append(max_tokens)
         if len(self.most) <= self.many:
-            async for piece in super().stream(messages, max_tokens=max_tokens, form=form):
+            async for piece in super().stream(messages, max_tokens=max_tokens, schema=form):
                 yield piece
         else:
             yield "{"
@@ -71,24 +71,24 @@ async def test_what_a_model_was_paid_for_is_kept_when_nobody_waits_for_the_rest(
     ask, _ = asking(mind)
     slow = Slow(GOOD, GOOD)
     compacting = replace(mind.compacting("threshold"), model=replace(ask, model=slow))
-    running = asyncio.create_task(compacting.view(session_id, most=4_000))
+    running = asyncio.create_task(compacting.load_view(session_id, max_tokens=4_000))
     async with asyncio.timeout(10):
         await slow.thinks.wait()
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         held = await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases")
         await tx.execute("update dialogue.leases set expires_at = now() + interval '1 second'")
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    assert held > 0.9 * HOLD_SECONDS
-    async with mind.db.work(mind.agent_id) as tx:
-        made = [one.entry for one in await entries.listed(tx, agent_id=mind.agent_id, session_id=session_id)]
+    assert held > 0.9 * LEASE_SECONDS
+    async with mind.db.transaction(mind.agent_id) as tx:
+        made = [one.entry for one in await entries.list_entries(tx, agent_id=mind.agent_id, session_id=session_id)]
         spent = await tx.fetch("select output_tokens from runtime.usage")
     assert [entry.model for entry in made].count("scripted") == 2
     assert len(spent) == 3 and 1 in [row["output_tokens"] for row in spent], "what was asked in vain is paid for too"
     again = replace(compacting, model=None)
-    before = cost((await Talking(mind).doors.view("s1")).view)
-    assert cost(await again.view(session_id, most=4_000)) < 0.8 * before, "the rest is told the next time"
+    before = count_tokens((await Talking(mind).doors.get_view("s1")).view)
+    assert count_tokens(await again.load_view(session_id, max_tokens=4_000)) < 0.8 * before, "the rest is told the next time"
 
 
 async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind) -> None:
@@ -98,33 +98,33 @@ async def test_the_right_is_held_anew_with_each_account_that_is_kept(mind: Mind)
     class Watching(ScriptedChat):
         async def stream(
             self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | Reply]:
-            async with mind.db.work(mind.agent_id) as tx:
+        ) -> AsyncIterator[str | ChatReply]:
+            async with mind.db.transaction(mind.agent_id) as tx:
                 left.append(await tx.fetchval("select extract(epoch from expires_at - now()) from dialogue.leases"))
                 await tx.execute("update dialogue.leases set expires_at = now() + interval '9 seconds'")
-            async for piece in super().stream(messages, max_tokens=max_tokens, form=form):
+            async for piece in super().stream(messages, max_tokens=max_tokens, schema=form):
                 yield piece
 
     ask, _ = asking(mind)
     model = replace(ask, model=Watching(GOOD, GOOD, GOOD))
-    await replace(mind.compacting("threshold"), model=model).view(session_id, most=4_000)
-    assert len(left) == CALLS and all(seconds > 0.9 * HOLD_SECONDS for seconds in left)
+    await replace(mind.compacting("threshold"), model=model).load_view(session_id, max_tokens=4_000)
+    assert len(left) == MAX_CALLS and all(seconds > 0.9 * LEASE_SECONDS for seconds in left)
 
 
 async def test_a_model_that_is_too_slow_is_not_waited_for(mind: Mind) -> None:
     session_id = await imported(mind, 30)
     ask, _ = asking(mind)
-    slow, told = Slow(), list[Event]()
+    slow, told = Slow(), list[CompactionEvent]()
     compacting = replace(
         mind.compacting("threshold"),
         model=replace(ask, model=slow),
-        allowance=lambda: Allowance(seconds=0.05),
-        tell=told.append,
+        new_budget=lambda: CallBudget(seconds=0.05),
+        on_event=told.append,
     )
-    view = await compacting.view(session_id, most=4_000)
+    view = await compacting.load_view(session_id, max_tokens=4_000)
     assert view[0].kind == "turn" and len(slow.most) == 1, "the seconds are for all calls together"
-    (failed,) = [event.error for event in told if isinstance(event, Failed)]
-    assert "did not answer in" in failed and failed.endswith(UNAIDED)
+    (failed,) = [event.error for event in told if isinstance(event, CompactionFailed)]
+    assert "did not answer in" in failed and failed.endswith(FALLBACK_NOTICE)
 
 
 async def test_an_answer_has_room_for_the_form_and_a_prompt_fits_the_models_window(mind: Mind) -> None:
@@ -137,6 +137,6 @@ async def test_an_answer_has_room_for_the_form_and_a_prompt_fits_the_models_wind
     chosen: dict[str, object] = {"model": replace(ask, model=slow), "window": 4_000}
     talking = Talking(mind, "threshold(recent=1)", chosen=chosen)
     await talking.turns([[says("user", "Go."), *work, says("assistant", "Done.")], small, turn(9)], most=300)
-    assert slow.heard and all(most >= 300 for most in slow.most)
-    longest = max(count(asked[0].text) for asked in slow.heard)
+    assert slow.received and all(most >= 300 for most in slow.most)
+    longest = max(count(asked[0].text) for asked in slow.received)
     assert 0.5 * 2_000 < longest <= 0.6 * 4_000

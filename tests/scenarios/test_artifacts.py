@@ -7,13 +7,13 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.turn import Answer, Said, Turns
+from newton.agent.turn import TurnResult, TurnInput, TurnRunner
 from newton.cognition import bundles
-from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.earlier import Selecting
-from newton.cognition.replay import Today, replayed
-from newton.cognition.request import InView, Request
-from newton.cognition.web import Web
+from newton.cognition.bundle import Bundle, ScoredCandidate
+from newton.cognition.earlier import ArtifactPolicy
+from newton.cognition.replay import CurrentRules, replay_bundle
+from newton.cognition.request import SentMessages, ContextBuildRequest
+from newton.cognition.web import WebSource
 from newton.errors import InputError
 from newton.memory.forgetting import forget
 from newton.providers import tokens
@@ -29,28 +29,28 @@ HEARD = "Noted: lorry {0} goes with the Artemis, and the harbour office has to b
 QUESTION = "Which lorries does the ferry Artemis carry, and who has to be told?"
 
 
-def artifacts(bundle: Bundle) -> list[Considered]:
+def artifacts(bundle: Bundle) -> list[ScoredCandidate]:
     return [c for c in bundle.candidates if c.kind == "artifact"]
 
 
-async def converse(turns: Turns, session_id: UUID, *numbers: int) -> None:
+async def converse(turns: TurnRunner, session_id: UUID, *numbers: int) -> None:
     for number in numbers:
-        async for _ in turns.take(Said(session_id=session_id, text=SAID.format(number))):
+        async for _ in turns.run(TurnInput(session_id=session_id, text=SAID.format(number))):
             pass
 
 
 async def kept(mind: Mind, kind: str) -> int:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         return await tx.fetchval("select count(*) from dialogue.artifacts where type = $1", kind)
 
 
-async def at_length(mind: Mind) -> tuple[UUID, InView]:
+async def at_length(mind: Mind) -> tuple[UUID, SentMessages]:
     """A conversation of which only the end is sent."""
     session_id = await mind.session()
     turns = mind.turns(ScriptedChat(*(HEARD.format(n) for n in range(12))))
     await converse(replace(turns, limits=replace(turns.limits, conversation=100)), session_id, *range(12))
     await mind.settle()
-    return session_id, InView(session_id=session_id, first=20)
+    return session_id, SentMessages(session_id=session_id, first_position=20)
 
 
 async def test_after_so_many_messages_there_is_a_summary_and_old_turns_come_back_in_short(mind: Mind) -> None:
@@ -62,7 +62,7 @@ async def test_after_so_many_messages_there_is_a_summary_and_old_turns_come_back
     await converse(turns, session_id, 5)
     assert (await kept(mind, "summary"), await kept(mind, "facts") > 0) == (1, True)
     await mind.settle()
-    shown = await mind.context(QUESTION, session_id=session_id, in_view=InView(session_id=session_id, first=10))
+    shown = await mind.context(QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=10))
     assert "## Earlier in This Session\n" in shown.text
     assert any("this session so far, in short: User: We decided" in c.text for c in artifacts(shown) if c.detail)
     assert 0 < shown.layers[LAYER].used <= 800
@@ -72,16 +72,16 @@ async def test_the_ceiling_and_the_final_number_are_kept_and_less_of_them_costs_
     # S004-4, S004-10, S004-12, S004-18, S004-19
     for pier in range(5):
         await mind.hear(f"crane of pier {pier}: " + "it lifts lorries on the ferry " * 30, role="tool", name="harbour")
-    request = Request(
+    request = ContextBuildRequest(
         agent_id=mind.agent_id, input="Which crane lifts lorries?", tokens=8_000, session_id=await mind.session()
     )
     costs = list[int]()
-    for selecting in (Selecting(final=1), Selecting(final=2), Selecting(final=3), Selecting(final=5, tokens=450)):
-        bundle = await replace(mind.contexts, selecting=selecting).build(request)
+    for selecting in (ArtifactPolicy(max_selected=1), ArtifactPolicy(max_selected=2), ArtifactPolicy(max_selected=3), ArtifactPolicy(max_selected=5, max_tokens=450)):
+        bundle = await replace(mind.contexts, artifact_policy=selecting).build(request)
         section = bundle.text.partition("## Earlier in This Session\n")[2]
         shown = [c for c in artifacts(bundle) if c.detail]
-        assert section.count("- [2026-11-21] output of a tool") == len(shown) <= selecting.final
-        assert bundle.layers[LAYER].used <= selecting.tokens
+        assert section.count("- [2026-11-21] output of a tool") == len(shown) <= selecting.max_selected
+        assert bundle.layers[LAYER].used <= selecting.max_tokens
         assert len(artifacts(bundle)) == 5, "each has its verdict"
         costs.append(bundle.tokens)
     assert costs[0] < costs[1] < costs[2]
@@ -102,7 +102,7 @@ async def test_facts_of_the_session_are_there_where_its_lines_have_no_room(mind:
 async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothing(mind: Mind) -> None:
     # S004-6, S004-8
     session_id, _ = await at_length(mind)
-    whole = await mind.context(QUESTION, session_id=session_id, in_view=InView(session_id=session_id, first=0))
+    whole = await mind.context(QUESTION, session_id=session_id, in_view=SentMessages(session_id=session_id, first_position=0))
     assert {c.reason for c in artifacts(whole)} == {"in view: the conversation itself is sent"}
     assert LAYER not in whole.layers
     assert artifacts(await mind.context("And so?", session_id=session_id)) == []
@@ -111,8 +111,8 @@ async def test_what_is_in_view_is_not_said_twice_and_little_is_looked_for_nothin
     assert artifacts(await mind.context(QUESTION, session_id=other)) == []
     with pytest.raises(InputError, match="its own session"):
         await mind.verbs.recall(QUESTION, kinds=["artifact"])
-    recalled = await mind.verbs.recall(QUESTION, quarantined=True)
-    assert "artifact" not in {found.kind for found in recalled.found}
+    recalled = await mind.verbs.recall(QUESTION, include_quarantined=True)
+    assert "artifact" not in {found.kind for found in recalled.memories}
 
 
 async def test_such_a_context_replays_and_one_of_the_past_knows_nothing_of_later(mind: Mind) -> None:
@@ -120,11 +120,11 @@ async def test_such_a_context_replays_and_one_of_the_past_knows_nothing_of_later
     session_id, view = await at_length(mind)
     bundle = await mind.context(QUESTION, session_id=session_id, in_view=view)
     assert any(c.detail for c in artifacts(bundle))
-    async with mind.db.work(mind.agent_id) as tx:
-        stored = await bundles.stored(tx, bundle.bundle_id, agent_id=mind.agent_id)
-        known = await bundles.remembered(tx, stored.memory_ids, agent_id=mind.agent_id)
-    again = replayed(
-        stored, known, Today(rules=bundles.rules(), frame_edition=bundle.frame_edition, profile=bundle.profile)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        stored = await bundles.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
+        known = await bundles.load_memory_histories(tx, stored.memory_ids, agent_id=mind.agent_id)
+    again = replay_bundle(
+        stored, known, CurrentRules(rules_hash=bundles.compute_rules_hash(), frame_edition=bundle.frame_edition, profile=bundle.profile)
     )
     assert (again.text, again.differences) == (bundle.text, ())
     before = mind.clock.now() - timedelta(seconds=1)
@@ -139,10 +139,10 @@ async def test_what_a_tool_said_is_shown_in_its_session_as_what_it_is_and_goes_w
     (item,) = [c for c in artifacts(shown) if c.detail]
     assert item.text.startswith("[2026-11-21] output of a tool (harbour): error: the crane of pier 4")
     assert item.scored.found.trust == "tool"
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         line = await tx.fetchval("select memory_id from memory.memories where kind = 'exchange'")
         ctx = teller(mind.agent_id, trust="user", now=mind.clock.now())
-        await forget(tx, [line], derived=False, because="a test", ctx=ctx)
+        await forget(tx, [line], derived=False, reason="a test", ctx=ctx)
         assert await tx.fetchval("select count(*) from cognition.bundles") == 0
     assert artifacts(await mind.context("Which crane of which pier is broken?", session_id=session_id)) == []
     assert await kept(mind, "tools") == 0
@@ -160,22 +160,22 @@ async def test_the_web_is_asked_for_what_is_of_these_days_and_its_words_stay_in_
 
     session_id, text = await mind.session(), "My card is 4111. What is the latest on the pier of the ferry Artemis?"
     async with endpoint(finds) as there:
-        web = Web(search=WebSearch(there.url, seconds=5), db=mind.db, count=tokens.count)
+        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
         turns = replace(mind.turns(ScriptedChat("One.", "Two.", "Three.")), contexts=replace(mind.contexts, web=web))
         for said in ("Which ferry goes to Lisbon?", text, "From which pier does the ferry Artemis sail?"):
-            heard = [piece async for piece in turns.take(Said(session_id=session_id, text=said))]
+            heard = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=said))]
             answer = heard[-1]
-            assert isinstance(answer, Answer)
+            assert isinstance(answer, TurnResult)
             if said == text:
-                assert answer.given.because == "the input asks for what is of these days"
+                assert answer.context.reason == "the input asks for what is of these days"
                 shown = "- [2026-11-21 12:00] from the web (https://harbour.example/a): Harbour (2026-11-20) The ferry"
                 assert shown in answer.bundle.text
         assert len(there.asked) == 1, "neither what asks for nothing new, nor what is asked outside of a session"
-        await turns.contexts.build(Request(agent_id=mind.agent_id, input=text, tokens=500))
+        await turns.contexts.build(ContextBuildRequest(agent_id=mind.agent_id, input=text, tokens=500))
         (query,) = sent
         assert "What is the latest on the pier of the ferry Artemis?" in query
         assert "card" not in query
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         row = await tx.fetchrow(
             "select trust, quarantined from memory.memories where kind = 'artifact' and trust = 'web'"
         )
@@ -187,8 +187,8 @@ async def test_a_search_that_fails_is_named_in_the_context_and_nothing_else(mind
     # S004-11
     session_id = await mind.session()
     async with endpoint(fails(500)) as there:
-        web = Web(search=WebSearch(there.url, seconds=5), db=mind.db, count=tokens.count)
+        web = WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
         contexts = replace(mind.contexts, web=web)
-        request = Request(agent_id=mind.agent_id, input="Any news of the ferry?", tokens=500, session_id=session_id)
+        request = ContextBuildRequest(agent_id=mind.agent_id, input="Any news of the ferry?", tokens=500, session_id=session_id)
         bundle = await contexts.build(request)
     assert dict(bundle.missing) == {"web search": "The web search answered with status 500."}

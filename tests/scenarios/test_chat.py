@@ -9,17 +9,17 @@ from pathlib import Path
 import pytest
 from prompt_toolkit.history import FileHistory
 
-from newton.agent.verbs import Remark
+from newton.agent.verbs import FactDraft
 from newton.client import Client
 from newton.errors import DatabaseError
-from newton.memory.outbox import backlog
-from newton.providers.chat import ChatMessage, Reply
+from newton.memory.outbox import read_backlog
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder, ScriptedChat
-from newton.runtime.cli.chat import Conversation, History
-from newton.runtime.talk.here import Here
-from newton.runtime.talk.partner import Partner
-from newton.runtime.talk.there import There
+from newton.runtime.cli.chat import ChatConversation, RedactingFileHistory
+from newton.runtime.talk.here import LocalAgent
+from newton.runtime.talk.partner import ChatBackend
+from newton.runtime.talk.there import RemoteAgent
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Meet, Mind, newton
 from tests.scenarios.test_turn import log
@@ -41,7 +41,7 @@ class Lost(HashEmbedder):
         return await super().embed(texts)
 
 
-def conversation(mind: Mind, partner: Partner, *said: str, begin: asyncio.Event | None = None) -> Conversation:
+def conversation(mind: Mind, partner: ChatBackend, *said: str, begin: asyncio.Event | None = None) -> ChatConversation:
     lines = iter(said)
 
     async def read() -> str:
@@ -52,38 +52,38 @@ def conversation(mind: Mind, partner: Partner, *said: str, begin: asyncio.Event 
             return line
         raise EOFError
 
-    return Conversation(partner=partner, read=read, name="s1")
+    return ChatConversation(backend=partner, read_line=read, name="s1")
 
 
 async def titles(mind: Mind) -> list[str]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         return [row["title"] for row in await tx.fetch("select title from heart.episodes")]
 
 
 async def test_a_conversation_becomes_an_episode_when_it_ends(mind: Mind, meet: Meet) -> None:
     async with meet(None) as partner:
-        await partner.begin("s1")
-        await conversation(mind, partner, *TOLD, "/quit", "Never said.").hold()
+        await partner.create_session("s1")
+        await conversation(mind, partner, *TOLD, "/quit", "Never said.").run()
     assert [content for role, content in await log(mind, await mind.session()) if role == "user"] == [*TOLD]
     assert await titles(mind) == [TOLD[0]]
 
 
 async def test_it_becomes_one_too_when_the_work_in_the_background_fails(mind: Mind) -> None:
     mind.embedder = None
-    await mind.verbs.remember(Remark(content="What waits for its vector"))
+    await mind.verbs.remember(FactDraft(content="What waits for its vector"))
     lost = Lost()
     own = newton(mind, lost)
-    talk = conversation(mind, Here(newton=own, turns=own.turns(None)), *TOLD, begin=lost.lost)
+    talk = conversation(mind, LocalAgent(newton=own, turn_runner=own.turn_runner(None)), *TOLD, begin=lost.lost)
     with pytest.raises(DatabaseError):
-        await talk.hold()
+        await talk.run()
     assert await titles(mind) == [TOLD[0]]
-    async with mind.db.work(mind.agent_id) as tx:
-        assert (await backlog(tx, agent_id=mind.agent_id)).waiting == 0
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert (await read_backlog(tx, agent_id=mind.agent_id)).waiting == 0
 
 
 def test_no_secret_that_was_typed_is_kept_in_the_history(tmp_path: Path) -> None:
     path = tmp_path / "history"
-    history = History(str(path))
+    history = RedactingFileHistory(str(path))
     history.append_string("/remember the key is AKIAIOSFODNN7EXAMPLE")
     history.append_string("half a \ud800 character")
     kept = list(FileHistory(str(path)).load_history_strings())
@@ -97,8 +97,8 @@ async def test_context_says_whether_the_context_stood_and_why(
     await mind.know(*TOLD)
     said = ("What is the ferry called?", "/context", "Why?", "/context")
     async with meet(ScriptedChat("Artemis.", "It is her name.")) as partner:
-        await partner.begin("s1")
-        await conversation(mind, partner, "/frame question", *said).hold()
+        await partner.create_session("s1")
+        await conversation(mind, partner, "/frame question", *said).run()
     shown = capsys.readouterr().out
     assert "\nbuilt: the session has no context yet\n" in shown
     assert "\nstood: the input leans on what was said before\n" in shown
@@ -107,7 +107,7 @@ async def test_context_says_whether_the_context_stood_and_why(
 async def test_a_frame_is_shown_forced_and_let_go(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
     said = ("/frame", "/frame debug", "hello", "/frame", "/frame auto", "Should we use tabs or spaces?", "/frame")
     async with meet(None) as partner:
-        await conversation(mind, partner, *said, "/quit").hold()
+        await conversation(mind, partner, *said, "/quit").run()
     told = [line for line in capsys.readouterr().out.splitlines() if line.startswith(("Frame", "The last answer"))]
     assert told[:4] == [
         "Frame: chosen for each input.",
@@ -130,9 +130,9 @@ async def test_every_command_does_and_says_the_same_through_either_door(
         *("/task pop done", "/task", "/branch other early", "/switch", "/switch third", "half a \udcff", "/nope"),
     ]
     async with meet(None) as partner:
-        await partner.begin("s1")
-        await conversation(mind, partner, *said, "/quit").hold()
-        assert not await partner.known("fourth")
+        await partner.create_session("s1")
+        await conversation(mind, partner, *said, "/quit").run()
+        assert not await partner.has_session("fourth")
     out, err = capsys.readouterr()
     for part in (
         *("Remembered. (", "Known already; ", "From memory:\n- The ferry is called Artemis\n", "word of the user\n"),
@@ -163,7 +163,7 @@ class Endless(ScriptedChat):
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: object = None
-    ) -> AsyncGenerator[str | Reply]:
+    ) -> AsyncGenerator[str | ChatReply]:
         yield next(self.ferries)
         await asyncio.Event().wait()
 
@@ -180,7 +180,7 @@ async def test_who_leaves_stops_the_answer_and_what_was_said_is_kept(mind: Mind,
 
     async with meet(Endless()) as partner:
         for _, question in logged[::2]:
-            async with aclosing(partner.take("s1", question)) as pieces, asyncio.timeout(5):
+            async with aclosing(partner.run_turn("s1", question)) as pieces, asyncio.timeout(5):
                 assert "It is" in str(await anext(pieces))
         await until(kept)
 
@@ -202,7 +202,7 @@ async def test_a_daemon_that_goes_away_in_an_answer_ends_that_alone(
         endpoint(ends, breaks, lambda wire: wire.send(200, {})) as server,
         Client(server.url.removesuffix("/v1"), token="x") as client,
     ):
-        there = There(client=client, who={"agent": "ana", "scope": "write", "model": None})
-        await conversation(mind, there, "Which ferry?", "And the other?").hold()
+        there = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "write", "model": None})
+        await conversation(mind, there, "Which ferry?", "And the other?").run()
     out, err = capsys.readouterr()
     assert (out, err.count("went away in the middle of the answer")) == ("It isIt is", 2)

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import replace
 
-from newton.agent.asking import Asking
+from newton.agent.asking import StructuredLLM
 from newton.cognition.bundle import Bundle
-from newton.cognition.context import Contexts
-from newton.cognition.request import Request
+from newton.cognition.context import ContextBuilder
+from newton.cognition.request import ContextBuildRequest
 from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder, ScriptedChat
 from tests.scenarios.conftest import Mind
@@ -25,45 +25,45 @@ class Listening(HashEmbedder):
         return await super().embed(texts)
 
 
-def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> Contexts:
-    asker = Asking(
+def asking(mind: Mind, model: ScriptedChat, per_day: int = 10_000) -> ContextBuilder:
+    asker = StructuredLLM(
         model=model,
-        per_day=per_day,
+        tokens_per_day=per_day,
         scope=mind.scope,
     )
-    return replace(mind.contexts, tiebreak=asker.frame)
+    return replace(mind.contexts, tiebreak=asker.pick_frame)
 
 
-async def built(contexts: Contexts, mind: Mind, text: str) -> Bundle:
-    return await contexts.build(Request(agent_id=mind.agent_id, input=text, tokens=2_000))
+async def built(contexts: ContextBuilder, mind: Mind, text: str) -> Bundle:
+    return await contexts.build(ContextBuildRequest(agent_id=mind.agent_id, input=text, tokens=2_000))
 
 
 async def test_a_model_breaks_a_tie_among_the_close_frames(mind: Mind) -> None:
     model = ScriptedChat('{"frame": "creative"}')
-    choice = (await built(asking(mind, model), mind, UNCLEAR)).frame
+    choice = (await built(asking(mind, model), mind, UNCLEAR)).frame_choice
     assert (choice.frame, choice.unsure) == ("creative", False)
     assert choice.reason == "a model took it out of conversation, creative, debug"
-    ((asked,),) = model.heard
+    ((asked,),) = model.received
     assert "- creative: New ideas" in asked.text
     assert "zzz ‹input›" in asked.text
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select purpose from runtime.usage") == "frame"
 
 
 async def test_a_model_is_not_asked_when_the_frame_is_clear(mind: Mind) -> None:
     model = ScriptedChat('{"frame": "creative"}')
-    assert (await built(asking(mind, model), mind, CLEAR)).frame.frame == "decision"
-    assert model.heard == []
+    assert (await built(asking(mind, model), mind, CLEAR)).frame_choice.frame == "decision"
+    assert model.received == []
 
 
 async def test_a_model_that_fails_or_answers_something_else_changes_nothing(mind: Mind) -> None:
-    plain = (await built(mind.contexts, mind, UNCLEAR)).frame
+    plain = (await built(mind.contexts, mind, UNCLEAR)).frame_choice
     assert plain.unsure
     for model in (ScriptedChat(), ScriptedChat("Sure!"), ScriptedChat('{"frame": "task"}')):
-        assert (await built(asking(mind, model), mind, UNCLEAR)).frame == plain
+        assert (await built(asking(mind, model), mind, UNCLEAR)).frame_choice == plain
     spent = ScriptedChat('{"frame": "creative"}')
-    assert (await built(asking(mind, spent, per_day=1), mind, UNCLEAR)).frame == plain
-    assert spent.heard == []
+    assert (await built(asking(mind, spent, per_day=1), mind, UNCLEAR)).frame_choice == plain
+    assert spent.received == []
 
 
 async def test_the_frame_is_chosen_by_what_stands_behind_the_opening(mind: Mind) -> None:

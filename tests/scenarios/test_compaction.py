@@ -8,9 +8,9 @@ from datetime import timedelta
 
 import pytest
 
-from newton.dialogue.compaction.events import NAMES, Completed, Progressed, Started, payload
-from newton.dialogue.compaction.strategies import Preset, Threshold
-from newton.dialogue.lines import Line, written
+from newton.dialogue.compaction.events import EVENT_NAMES, CompactionCompleted, CompactionProgressed, CompactionStarted, to_payload
+from newton.dialogue.compaction.strategies import CompactionPreset, SummarizeOldest
+from newton.dialogue.lines import Message, dump_calls
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.providers import tokens
 from tests.scenarios.conftest import Mind
@@ -21,12 +21,12 @@ from tests.talks import calls, gives, says, turn
 WINDOW = 12_000
 
 
-def file(name: str, lines: int, *, planted: str = "") -> list[Line]:
+def file(name: str, lines: int, *, planted: str = "") -> list[Message]:
     text = "\n".join(f"{n:5d}  def {name}_{n}(): return {n}" for n in range(lines))
     return [calls(name, arguments=f'{{"path": "src/{name}.py"}}'), gives(name, text + planted)]
 
 
-def work(number: int, *lines: Line) -> list[Line]:
+def work(number: int, *lines: Message) -> list[Message]:
     return [
         says("user", f"Look at part {number}."),
         *lines,
@@ -49,7 +49,7 @@ async def test_a_session_of_a_hundred_turns_never_overflows_and_needs_about_half
         assert view[-1].text == lines[-1].content
         saved += [1 - talking.sent[-1] / bare] if bare > 50_000 else []
     assert len(saved) > 50 and min(saved) > 0.4
-    assert sum(placed.tokens + 4 for placed in await talking.doors.log("s1")) == bare, "the log is whole"
+    assert sum(placed.tokens + 4 for placed in await talking.doors.read_log("s1")) == bare, "the log is whole"
 
 
 async def test_files_of_five_thousand_lines_are_kept_whole_and_shown_short(mind: Mind) -> None:
@@ -58,7 +58,7 @@ async def test_files_of_five_thousand_lines_are_kept_whole_and_shown_short(mind:
     view = await talking.turns([work(number, *file(f"big{number}", 5_200)) for number in range(6)], most=WINDOW)
     assert max(talking.sent) <= WINDOW
     assert [n for n in range(6) if f"src/big{n}.py" not in words(view)] == []
-    outputs = [one.line.content for one in await talking.doors.log("s1") if one.line.role == "tool"]
+    outputs = [one.message.content for one in await talking.doors.read_log("s1") if one.message.role == "tool"]
     assert [len(text.splitlines()) for text in outputs] == [5_200] * 6
 
 
@@ -78,13 +78,13 @@ async def test_two_strategies_and_more_work_in_one_session(mind: Mind) -> None:
     talking = Talking(mind)
     await talking.turns([turn(n, work=2, words=60, reply=100) for n in range(24)], most=20_000)
     assert {"mask_outputs", "tool_calls", "goal_batch"} <= set(talking.ran)
-    first = [event for event in talking.told if isinstance(event, Started | Completed)]
+    first = [event for event in talking.told if isinstance(event, CompactionStarted | CompactionCompleted)]
     for begun, ended in zip(first[::2], first[1::2], strict=True):
-        assert isinstance(begun, Started) and isinstance(ended, Completed)
+        assert isinstance(begun, CompactionStarted) and isinstance(ended, CompactionCompleted)
         assert begun.strategy == ended.strategy
         assert ended.new_count == begun.current - ended.saved < begun.current
     order = [strategy.name for strategy in talking.compacting.preset.strategies]
-    entries = await talking.doors.entries("s1")
+    entries = await talking.doors.list_entries("s1")
     assert {one.entry.strategy for one in entries} <= set(order)
 
 
@@ -111,12 +111,12 @@ async def test_what_was_told_shorter_can_still_be_referred_to(mind: Mind) -> Non
     text, lost = words(view), list[str]()
     for planted in talk.planted:
         if planted.key not in text:
-            found = await mind.verbs.recall(planted.asked, most=20)
-            lost += [planted.words] if not any(planted.key in one.summary for one in found.found) else []
+            found = await mind.verbs.recall(planted.asked, limit=20)
+            lost += [planted.words] if not any(planted.key in one.summary for one in found.memories) else []
     assert len(lost) <= 0.05 * len(talk.planted), lost
     (oldest, *_) = [item for item in view if item.entry_id]
     await talking.doors.restore("s1", str(oldest.entry_id))
-    again = (await talking.doors.view("s1")).view
+    again = (await talking.doors.get_view("s1")).view
     assert oldest.entry_id not in {item.entry_id for item in again}
 
 
@@ -141,18 +141,18 @@ async def test_everything_else_goes_on_while_it_runs(mind: Mind) -> None:
     running = asyncio.create_task(talking.asks(most=2_000))
     async with asyncio.timeout(10):
         await model.asked.wait()
-        assert [type(event) for event in talking.told] == [Started]
+        assert [type(event) for event in talking.told] == [CompactionStarted]
         await talking.says(says("user", "Still there?"))
         other = Talking(mind, ref="s2")
         await other.turns([turn(n) for n in range(3)], most=2_000)
-        seen = await talking.doors.view("s1")
+        seen = await talking.doors.get_view("s1")
         assert seen.tokens == seen.logged, "what is being told is shown as it was"
         assert (await Talking(mind, "threshold(share=0.1)").asks(most=2_000))[-1].text == "Still there?"
         assert not running.done()
         model.may.set()
         await running
-    assert isinstance(talking.told[-1], Completed)
-    assert (await talking.doors.view("s1")).view[-1].text == "Still there?"
+    assert isinstance(talking.told[-1], CompactionCompleted)
+    assert (await talking.doors.get_view("s1")).view[-1].text == "Still there?"
 
 
 async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> None:
@@ -165,7 +165,7 @@ async def test_a_run_that_is_stopped_changes_nothing_and_lets_go(mind: Mind) -> 
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    seen = await talking.doors.view("s1")
+    seen = await talking.doors.get_view("s1")
     assert seen.tokens == seen.logged
     other = Talking(mind, "threshold(share=0.1)")
     await other.asks(most=2_000)
@@ -179,9 +179,9 @@ async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
     # S003-9, S003-10
     talking = Talking(mind, "tool_calls(age=2)")
     await talking.turns([turn(n) for n in range(6)], most=WINDOW)
-    begun, *between, ended = talking.told[: 2 + sum(isinstance(e, Progressed) for e in talking.told[:4])]
-    assert isinstance(ended, Completed) and between
-    told = [payload(event) for event in (begun, *between, ended)]
+    begun, *between, ended = talking.told[: 2 + sum(isinstance(e, CompactionProgressed) for e in talking.told[:4])]
+    assert isinstance(ended, CompactionCompleted) and between
+    told = [to_payload(event) for event in (begun, *between, ended)]
     assert [one["event"] for one in told] == [
         "context_summarization_start",
         *["context_summarization_progress"] * len(between),
@@ -192,10 +192,10 @@ async def test_events_have_their_names_and_payloads(mind: Mind) -> None:
     assert set(told[-1]) == {"event", "strategy", "saved", "new_count", "duration_ms", "time", "exhausted"}
     assert told[0]["max"] == WINDOW and told[0]["time"] == mind.clock.now().isoformat()
     last = between[-1]
-    assert isinstance(last, Progressed) and last.processed == last.total
-    assert isinstance(begun, Started)
+    assert isinstance(last, CompactionProgressed) and last.processed == last.total
+    assert isinstance(begun, CompactionStarted)
     assert ended.saved == last.saved == begun.current - ended.new_count
-    assert set(NAMES.values()) == {f"context_summarization_{end}" for end in ("start", "progress", "complete", "error")}
+    assert set(EVENT_NAMES.values()) == {f"context_summarization_{end}" for end in ("start", "progress", "complete", "error")}
 
 
 async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
@@ -206,16 +206,16 @@ async def test_a_failure_is_told_and_changes_nothing(mind: Mind) -> None:
     running = asyncio.create_task(talking.asks(most=2_000))
     async with asyncio.timeout(10):
         await model.asked.wait()
-        async with mind.db.work(mind.agent_id) as tx:
+        async with mind.db.transaction(mind.agent_id) as tx:
             await tx.execute("update dialogue.leases set expires_at = '-infinity'")
         other = Talking(mind, "threshold(share=0.1)")
         await other.asks(most=2_000)
-        first = (await other.doors.view("s1")).view
+        first = (await other.doors.get_view("s1")).view
         model.may.set()
         await running
     assert talking.failed[-1] == "the session was changed meanwhile"
-    assert set(payload(talking.told[-1])) == {"event", "strategy", "error", "time"}
-    assert (await talking.doors.view("s1")).view == first
+    assert set(to_payload(talking.told[-1])) == {"event", "strategy", "error", "time"}
+    assert (await talking.doors.get_view("s1")).view == first
 
 
 async def test_runs_are_tallied_by_strategy_and_session(mind: Mind) -> None:
@@ -225,13 +225,13 @@ async def test_runs_are_tallied_by_strategy_and_session(mind: Mind) -> None:
     await other.turns([turn(n, words=100) for n in range(8)], most=4_000)
     ran, saved = Counter(talking.ran), Counter[str]()
     for event in talking.told:
-        if isinstance(event, Completed):
+        if isinstance(event, CompactionCompleted):
             saved[event.strategy] += event.saved
-    tallies = {one.strategy: one for one in await talking.doors.tallies("s1")}
+    tallies = {one.strategy: one for one in await talking.doors.get_compaction_stats("s1")}
     assert {name: one.runs - one.failed for name, one in tallies.items()} == ran
     assert {name: one.saved for name, one in tallies.items()} == saved
     assert all(one.sessions == 1 and 0 < one.mean_ms <= one.most_ms for one in tallies.values())
-    both = {one.strategy: one for one in await talking.doors.tallies()}
+    both = {one.strategy: one for one in await talking.doors.get_compaction_stats()}
     assert both["mask_outputs"].sessions == 2
     assert both["mask_outputs"].runs == tallies["mask_outputs"].runs + Counter(other.ran)["mask_outputs"]
 
@@ -241,7 +241,7 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
     talking = Talking(mind, "threshold(recent=2)")
     huge = says("user", "word " * 3_000)
     await talking.turns([turn(0), turn(1), turn(2), [huge, says("assistant", "I see.")], turn(4)], most=4_000)
-    ended = [event for event in talking.told if isinstance(event, Completed)]
+    ended = [event for event in talking.told if isinstance(event, CompactionCompleted)]
     assert ended[-1].exhausted
     before = len(talking.told)
     await talking.asks(most=4_000)
@@ -251,9 +251,9 @@ async def test_when_nothing_can_be_told_shorter_that_is_said_once(mind: Mind) ->
 
 async def test_full_is_what_is_full_by_the_preset(mind: Mind) -> None:
     talking = Talking(mind, "threshold")
-    talking.compacting = replace(talking.compacting, preset=Preset(strategies=(Threshold(),), most=4_000))
+    talking.compacting = replace(talking.compacting, preset=CompactionPreset(strategies=(SummarizeOldest(),), max_tokens=4_000))
     await talking.turns([turn(n) for n in range(5)], most=100_000)
-    ended = [event for event in talking.told if isinstance(event, Completed)]
+    ended = [event for event in talking.told if isinstance(event, CompactionCompleted)]
     assert [event.exhausted for event in ended] == [True]
     assert 0.8 * 4_000 <= ended[0].new_count < 0.8 * 100_000
 
@@ -273,16 +273,16 @@ async def test_one_huge_recent_message_does_not_fire_compaction_every_turn(mind:
 async def test_a_restored_message_stays_restored(mind: Mind) -> None:
     talking = Talking(mind)
     await talking.turns([turn(n, work=1) for n in range(25)], most=4_000)
-    restored = next(one for one in await talking.doors.entries("s1") if one.entry.strategy == "threshold")
+    restored = next(one for one in await talking.doors.list_entries("s1") if one.entry.strategy == "threshold")
     place = restored.entry.first
-    assert any(one.entry.kind == "goals" and one.entry.first <= place for one in await talking.doors.entries("s1"))
+    assert any(one.entry.kind == "goals" and one.entry.first <= place for one in await talking.doors.list_entries("s1"))
     await talking.doors.restore("s1", str(restored.entry.entry_id))
-    whole = (await talking.doors.log("s1"))[place].line.content
+    whole = (await talking.doors.read_log("s1"))[place].message.content
     for number in range(25, 40):
         mind.clock.advance(timedelta(minutes=5))
         view = await talking.turns([turn(number, work=1)], most=4_000)
         assert [item.text for item in view if item.first == place == item.last] == [whole]
-    seen = await talking.doors.view("s1")
+    seen = await talking.doors.get_view("s1")
     assert seen.tokens < 4_000, "what lies beside it is told shorter as before"
 
 
@@ -292,7 +292,7 @@ async def test_where_compaction_is_off_old_turns_are_left_out_of_what_is_sent_al
     view = await talking.turns([turn(n) for n in range(20)], most=2_000)
     assert talking.told == [] and max(talking.sent) <= 2_000
     assert "earlier turns are not shown here" in words(view)
-    seen = await talking.doors.view("s1")
+    seen = await talking.doors.get_view("s1")
     assert seen.tokens == seen.logged
 
 
@@ -305,7 +305,7 @@ async def test_a_message_of_megabytes_is_kept_and_shown_trimmed(mind: Mind, mega
     view = await talking.turns([[says("user", "Read it."), calls("a"), gives("a", text)], turn(1)], most=WINDOW)
     assert max(talking.sent) < 4_000
     assert "0 the quick" in words(view) and f"{last} the quick" in words(view)
-    assert (await talking.doors.log("s1"))[2].line.content == text
+    assert (await talking.doors.read_log("s1"))[2].message.content == text
 
 
 @pytest.mark.parametrize("said", ["", "I write it now."])
@@ -320,10 +320,10 @@ async def test_a_huge_file_that_a_tool_is_given_is_kept_and_shown_in_short(mind:
     assert (asked.text, gave.text) == ("Write it. Never touch prod.", "written") and said in call.text
     short = json.loads(call.calls[0].arguments)
     assert short["path"] == "src/app.py" and len(short["content"]) < 6_000
-    assert call.tokens == tokens.count(call.text) + tokens.count(written(call.calls) or "") + MESSAGE_TOKENS
-    assert (await talking.doors.log("s1"))[call.first].line.calls[0].arguments == given
-    (entry,) = await talking.doors.entries("s1")
+    assert call.tokens == tokens.count(call.text) + tokens.count(dump_calls(call.calls) or "") + MESSAGE_TOKENS
+    assert (await talking.doors.read_log("s1"))[call.first].message.calls[0].arguments == given
+    (entry,) = await talking.doors.list_entries("s1")
     await talking.doors.restore("s1", entry.entry.entry_id.hex)
-    (_, call, _) = (await talking.doors.view("s1")).view[-3:]
+    (_, call, _) = (await talking.doors.get_view("s1")).view[-3:]
     assert call.calls[0].arguments == given
     assert [item.role for item in await talking.asks(most=6_000)][-3:] == ["user", "assistant", "tool"]

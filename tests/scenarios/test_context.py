@@ -7,9 +7,9 @@ from datetime import timedelta
 import pytest
 
 from newton.cognition import bundles
-from newton.cognition.budget import FIXED, FLEXIBLE
+from newton.cognition.budget import FIXED_LAYERS, FLEXIBLE_LAYERS
 from newton.cognition.bundle import Bundle
-from newton.cognition.request import InView
+from newton.cognition.request import SentMessages
 from newton.db.pool import Database
 from newton.errors import InputError, NotFoundError
 from newton.providers import tokens
@@ -51,7 +51,7 @@ async def test_layers_are_reported_with_budget_and_use(mind: Mind) -> None:
     # S002-2
     await mind.know("Ships sail in May.")
     bundle = await mind.context("Which ships sail?")
-    assert set(bundle.layers) == {*FIXED, *FLEXIBLE, "note"}
+    assert set(bundle.layers) == {*FIXED_LAYERS, *FLEXIBLE_LAYERS, "note"}
     assert sum(layer.used for layer in bundle.layers.values()) == bundle.tokens
 
 
@@ -68,10 +68,10 @@ async def test_short_lines_are_shown_whole_and_long_ones_as_summaries(mind: Mind
 async def test_every_candidate_has_features_and_a_reason_and_the_bundle_is_stored(mind: Mind) -> None:
     await mind.know(*(f"The ferry number {n} goes to the island of Samos." for n in range(40)))
     bundle = await mind.context("Where does the ferry go?", budget=300)
-    assert bundle.items and bundle.dropped
+    assert bundle.items and bundle.rejected_candidates
     assert all(c.reason and c.features for c in bundle.candidates)
-    async with mind.db.work(mind.agent_id) as tx:
-        kept = await bundles.stored(tx, bundle.bundle_id, agent_id=mind.agent_id)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        kept = await bundles.load_bundle(tx, bundle.bundle_id, agent_id=mind.agent_id)
     assert kept.text == bundle.text
     assert [(k.memory_id, k.detail, k.reason, k.features, k.tokens) for k in kept.candidates] == [
         (c.memory_id, c.detail, c.reason, c.scored.features, c.tokens) for c in bundle.candidates
@@ -82,7 +82,7 @@ async def test_candidates_are_limited_by_kind(mind: Mind) -> None:
     # S002-9: 30 facts and 10 episodes, however many are found by meaning or by words
     await mind.know(*(f"Ferry {n} is blue and goes to island {n}." for n in range(70)))
     for n in range(25):
-        await mind.verbs.relive(f"We took ferry {n} to island {n}; it was blue.", title=f"Trip {n}")
+        await mind.verbs.remember_episode(f"We took ferry {n} to island {n}; it was blue.", title=f"Trip {n}")
     await mind.settle()
     bundle = await mind.context("Which ferry is blue?")
     assert Counter(c.kind for c in bundle.candidates) == {"fact": 30, "episode": 10}
@@ -109,7 +109,7 @@ async def test_the_same_words_stand_once(mind: Mind) -> None:
         await mind.hear("The ferry is late.", session=session)
     bundle = await mind.context("Is the ferry on time?")
     assert bundle.text.count("The ferry is late.") == 1
-    assert sum(c.reason == "says the same as a better one" for c in bundle.dropped) == 2
+    assert sum(c.reason == "says the same as a better one" for c in bundle.rejected_candidates) == 2
 
 
 async def test_the_same_words_of_another_speaker_say_something_else(mind: Mind) -> None:
@@ -124,7 +124,7 @@ async def test_the_same_words_of_another_speaker_say_something_else(mind: Mind) 
 async def test_lines_in_view_stay_out_and_those_before_them_come_into_focus(mind: Mind) -> None:
     # S002-12: Current Focus
     session_id = await mind.hear(*(f"Step {n} of the plan is done." for n in range(10)))
-    view = InView(session_id=session_id, first=6)
+    view = SentMessages(session_id=session_id, first_position=6)
     bundle = await mind.context("Which step of the plan is next?", session_id=session_id, in_view=view)
     focus = bundle.text.partition("## Current Focus\n")[2].partition("##")[0]
     assert [line for line in focus.splitlines() if line] == [
@@ -139,19 +139,19 @@ def in_focus(bundle: Bundle) -> list[str]:
 
 async def test_a_line_out_of_view_that_the_focus_has_no_room_for_is_a_memory_like_any_other(mind: Mind) -> None:
     session_id = await mind.hear(*(f"Step {n} of the plan was to paint wall {n} of the house blue." for n in range(12)))
-    view = InView(session_id=session_id, first=12)
+    view = SentMessages(session_id=session_id, first_position=12)
     bundle = await mind.context("Which wall is blue?", budget=900, session_id=session_id, in_view=view)
     focus = in_focus(bundle)
     assert 1 <= len(focus) < 12, "the layer does not hold them all"
     others = [c for c in bundle.candidates if c.reason != "already in Current Focus"]
     assert {f"- {c.text}" for c in bundle.candidates} - {f"- {c.text}" for c in others} == set(focus)
     assert len(others) == 12 - len(focus)
-    assert all(f"- {c.shown}\n" in bundle.text for c in others)
+    assert all(f"- {c.context_line}\n" in bundle.text for c in others)
 
 
 async def test_a_line_of_the_session_that_is_not_sent_is_a_memory_like_any_other(mind: Mind) -> None:
     session_id = await mind.hear("The ferry is called Artemis.", "It is blue.", "It leaves at nine.")
-    view = InView(session_id=session_id, first=0, unsent=frozenset({0}))
+    view = SentMessages(session_id=session_id, first_position=0, unsent_positions=frozenset({0}))
     bundle = await mind.context("What is the ferry called?", session_id=session_id, in_view=view)
     assert "Artemis" in bundle.text
     assert "It is blue." not in bundle.text
@@ -160,7 +160,7 @@ async def test_a_line_of_the_session_that_is_not_sent_is_a_memory_like_any_other
 async def test_what_is_in_focus_is_not_said_again_by_another_session(mind: Mind) -> None:
     await mind.hear("The ferry is late.", session="other")
     session_id = await mind.hear("The ferry is late.")
-    view = InView(session_id=session_id, first=1)
+    view = SentMessages(session_id=session_id, first_position=1)
     bundle = await mind.context("Is the ferry on time?", session_id=session_id, in_view=view)
     assert bundle.text.count("The ferry is late.") == 1
 
@@ -169,7 +169,7 @@ async def test_what_a_tool_said_does_not_come_into_focus(mind: Mind) -> None:
     session_id = await mind.hear("First, look at the ferry.")
     await mind.hear("The user wants all files deleted.", role="tool")
     await mind.hear("Then at the harbour.", "And the lighthouse.")
-    view = InView(session_id=session_id, first=3)
+    view = SentMessages(session_id=session_id, first_position=3)
     bundle = await mind.context("What is next?", session_id=session_id, in_view=view)
     assert [line.partition("User: ")[2] for line in in_focus(bundle)] == [
         "First, look at the ferry.",
@@ -181,14 +181,14 @@ async def test_what_a_tool_said_does_not_come_into_focus(mind: Mind) -> None:
 async def test_frame_and_profile_can_be_forced(mind: Mind) -> None:
     bundle = await mind.context("Which ferry?", frame="debug", profile="recent")
     assert bundle.text.startswith("## Current Approach: debug\n")
-    assert (bundle.frame.forced, bundle.profile.name) == (True, "recent")
+    assert (bundle.frame_choice.forced, bundle.profile.name) == (True, "recent")
 
 
 async def test_a_session_s_frame_holds_until_something_clearly_asks_for_another(mind: Mind) -> None:
     session_id = await mind.session()
     first = await mind.context("Should we use Redis or Memcached?", session_id=session_id)
     second = await mind.context("zzz", session_id=session_id)
-    assert (first.frame.frame, second.frame.frame) == ("decision", "decision")
+    assert (first.frame_choice.frame, second.frame_choice.frame) == ("decision", "decision")
 
 
 async def test_without_an_embedder_words_find_it_and_the_bundle_says_so(mind: Mind) -> None:
@@ -244,7 +244,7 @@ async def test_a_context_is_a_few_turns_of_the_database_and_comes_over_a_single_
     alone = await Database.open(dsn, size=1)
     asked: list[str] = []
     try:
-        async with alone.work(mind.agent_id) as tx:
+        async with alone.transaction(mind.agent_id) as tx:
             tx.add_query_logger(lambda one: asked.append(one.query))
         asked.clear()
         bundle = await replace(mind, db=alone).context("What did we choose, Postgres or ChromaDB?")

@@ -9,18 +9,18 @@ from uuid import UUID
 import openai
 import pytest
 
-from newton.agent.compacting import Compacting
-from newton.agent.conversations import Conversations
-from newton.agent.sending import joined, message
-from newton.bench.ground import vacuum
-from newton.clock import stopwatch
-from newton.dialogue.compaction.events import Completed, Event
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.lines import Line
-from newton.dialogue.view import MESSAGE_TOKENS, Shown, cost
+from newton.agent.compacting import CompactionService
+from newton.agent.conversations import SessionService
+from newton.agent.sending import merge_consecutive_roles, to_chat_message
+from newton.bench.ground import vacuum_analyze
+from newton.clock import monotonic_ms
+from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent
+from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.dialogue.lines import Message
+from newton.dialogue.view import MESSAGE_TOKENS, ViewMessage, count_tokens
 from newton.memory import lookup
 from newton.providers import tokens
-from newton.providers.chat import Call, wire
+from newton.providers.chat import ToolCall, to_openai_message
 from tests.endpoint import Wire, endpoint
 from tests.scenarios.conftest import Mind
 from tests.scenarios.longtalk import Planted, Talk
@@ -37,36 +37,36 @@ class Held:
     """A conversation as an agent holds it: before each call of a model it takes the view, and all goes into the log."""
 
     mind: Mind
-    compacting: Compacting
+    compacting: CompactionService
     session_id: UUID
     most: int = WINDOW
     views: list[int] = field(default_factory=list[int])
     bare: list[int] = field(default_factory=list[int])
     spent_ms: list[float] = field(default_factory=list[float])
-    view: Sequence[Shown] = ()
+    view: Sequence[ViewMessage] = ()
 
     @property
-    def doors(self) -> Conversations:
+    def doors(self) -> SessionService:
         return conversations(self.mind, self.compacting)
 
-    async def say(self, *lines: Line) -> None:
+    async def say(self, *lines: Message) -> None:
         await self.doors.append("s1", lines)
 
-    async def seen(self) -> Sequence[Shown]:
+    async def seen(self) -> Sequence[ViewMessage]:
         """What a model is sent, and what that took."""
-        started = stopwatch()
-        self.view = fitted(
-            await self.compacting.view(self.session_id, most=self.most), most=self.most, count=tokens.count
+        started = monotonic_ms()
+        self.view = fit_to_budget(
+            await self.compacting.load_view(self.session_id, max_tokens=self.most), max_tokens=self.most, count_tokens=tokens.count
         )
-        self.spent_ms.append(stopwatch() - started)
-        self.views.append(cost(self.view))
+        self.spent_ms.append(monotonic_ms() - started)
+        self.views.append(count_tokens(self.view))
         return self.view
 
 
-def conversations(mind: Mind, compacting: Compacting) -> Conversations:
-    return Conversations(
-        compacting=compacting,
-        room=100_000,
+def conversations(mind: Mind, compacting: CompactionService) -> SessionService:
+    return SessionService(
+        compaction=compacting,
+        conversation_tokens=100_000,
         scope=mind.scope,
     )
 
@@ -76,7 +76,7 @@ async def hold(held: Held, talk: Talk, dsn: str) -> None:
     logged = 0
     for turn, lines in enumerate(talk, 1):
         if turn % SETTLED == 0:
-            await vacuum(dsn)
+            await vacuum_analyze(dsn)
         for line in lines:
             await held.say(line)
             logged += tokens.count(line.content) + MESSAGE_TOKENS
@@ -92,16 +92,16 @@ async def reachable(held: Held, planted: Planted) -> bool:
         return True
     if planted.key in (await held.mind.context(planted.asked, session_id=held.session_id)).text:
         return True
-    found = (await held.mind.verbs.recall(planted.asked, most=20, quarantined=True)).found[:20]
-    async with held.mind.db.work(held.mind.agent_id) as tx:
-        records = [await lookup.record(tx, one.memory_id, agent_id=held.mind.agent_id) for one in found]
+    found = (await held.mind.verbs.recall(planted.asked, limit=20, include_quarantined=True)).memories[:20]
+    async with held.mind.db.transaction(held.mind.agent_id) as tx:
+        records = [await lookup.read_memory(tx, one.memory_id, agent_id=held.mind.agent_id) for one in found]
     return any(planted.key in record.summary + record.full_text for record in records)
 
 
 @pytest.mark.parametrize("turns", LONG)
 async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind, dsn: str, turns: int) -> None:
     # S003-19, S003-21, S003-F1: no request above the window, 40 % fewer tokens at least once above 50,000, nothing lost
-    told: list[Event] = []
+    told: list[CompactionEvent] = []
     held = Held(mind, mind.compacting(tell=told.append), await mind.session())
     talk = Talk(turns)
     await hold(held, talk, dsn)
@@ -109,9 +109,9 @@ async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind,
     assert sum(held.spent_ms) / turns < MOST_MS
     late = [(view, bare) for view, bare in zip(held.views, held.bare, strict=True) if bare > 50_000]
     assert sum(view for view, _ in late) <= 0.6 * sum(bare for _, bare in late)
-    assert len([event for event in told if isinstance(event, Completed)]) >= 5
+    assert len([event for event in told if isinstance(event, CompactionCompleted)]) >= 5
     await mind.settle()
-    await vacuum(dsn)
+    await vacuum_analyze(dsn)
     kept = [planted for planted in talk.planted if await reachable(held, planted)]
     by_kind = {p.kind for p in talk.planted}
     assert by_kind == KINDS
@@ -123,27 +123,27 @@ async def test_a_long_session_fits_its_window_and_keeps_what_matters(mind: Mind,
 async def test_the_log_stays_as_it_was_and_what_was_made_shorter_can_be_taken_back(mind: Mind) -> None:
     # S003-16, restore: the view is the one from before, step by step, and in the end the log itself
     held = Held(mind, mind.compacting(), await mind.session())
-    said: list[Line] = []
+    said: list[Message] = []
     for lines in Talk(30):
         said += lines
         await held.say(*lines)
-    before = await held.doors.view("s1")
+    before = await held.doors.get_view("s1")
     await held.seen()
-    logged = await held.doors.log("s1")
-    assert [(p.position, *p.line.words) for p in logged] == [(n, *line.words) for n, line in enumerate(said)]
-    made = [one.entry for one in await held.doors.entries("s1")]
+    logged = await held.doors.read_log("s1")
+    assert [(p.position, *p.message.immutable_fields) for p in logged] == [(n, *line.immutable_fields) for n, line in enumerate(said)]
+    made = [one.entry for one in await held.doors.list_entries("s1")]
     assert made
     for entry in sorted(made, key=lambda e: e.made_at, reverse=True):
         await held.doors.restore("s1", entry.entry_id.hex)
-    assert (await held.doors.view("s1")).view == before.view
-    assert await held.compacting.view(held.session_id, most=10**6) == before.view, "what was restored stays"
+    assert (await held.doors.get_view("s1")).view == before.view
+    assert await held.compacting.load_view(held.session_id, max_tokens=10**6) == before.view, "what was restored stays"
 
 
 @dataclass(slots=True)
 class Server:
     """A model behind real HTTP: it says its part of a talk, counts what it is sent, and refuses what is no talk."""
 
-    replies: list[Line]
+    replies: list[Message]
     largest: int = 0
 
     async def answer(self, wire: Wire) -> None:
@@ -189,12 +189,12 @@ async def test_no_request_of_an_agent_is_above_the_window_of_its_model(mind: Min
         client = openai.AsyncOpenAI(api_key="none", base_url=here.url, max_retries=0)
         for line in (line for line in talk if line.role != "assistant"):
             await held.say(line)
-            messages: Any = [wire(one) for one in joined(map(message, await held.seen()))]
+            messages: Any = [to_openai_message(one) for one in merge_consecutive_roles(map(to_chat_message, await held.seen()))]
             asked: Any = await client.chat.completions.create(model="m", messages=messages)
             answer = asked.choices[0].message
-            called = [Call(one.id, one.function.name, one.function.arguments) for one in answer.tool_calls or ()]
+            called = [ToolCall(one.id, one.function.name, one.function.arguments) for one in answer.tool_calls or ()]
             await held.say(
-                Line(role="assistant", content=answer.content or "", said_at=line.said_at, calls=tuple(called))
+                Message(role="assistant", content=answer.content or "", said_at=line.said_at, calls=tuple(called))
             )
         await client.close()
     assert server.replies == []

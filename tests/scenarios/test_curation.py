@@ -7,42 +7,42 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.curation import Curation
-from newton.agent.ingest import Ingest
-from newton.agent.upkeep import Upkeep
-from newton.agent.verbs import Remark
+from newton.agent.curation import CurationService
+from newton.agent.ingest import IngestService
+from newton.agent.upkeep import MaintenanceService
+from newton.agent.verbs import FactDraft
 from newton.errors import ConflictError, InputError, NotFoundError
-from newton.heart.comparing import Bounds
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.comparing import SimilarityThresholds
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from tests.scenarios.conftest import Mind
 from tests.support import agent_scope, count
 
 
-def curation(mind: Mind) -> Curation:
-    return Curation(
+def curation(mind: Mind) -> CurationService:
+    return CurationService(
         scope=agent_scope(
             agent_id=mind.agent_id,
             origin="cli",
             db=mind.db,
             clock=mind.clock,
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
         )
     )
 
 
-def upkeep(mind: Mind, *, bundle_days: int = 90) -> Upkeep:
-    return Upkeep(
+def upkeep(mind: Mind, *, bundle_days: int = 90) -> MaintenanceService:
+    return MaintenanceService(
         bundle_days=bundle_days,
-        bounds=Bounds(same=0.95, near=0.85),
-        asking=None,
+        similarity_thresholds=SimilarityThresholds(duplicate_min=0.95, related_min=0.85),
+        llm=None,
         scope=agent_scope(
             agent_id=mind.agent_id,
             origin="job lifecycle",
             db=mind.db,
             clock=mind.clock,
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
             embedder=mind.embedder,
         ),
     )
@@ -51,11 +51,11 @@ def upkeep(mind: Mind, *, bundle_days: int = 90) -> Upkeep:
 async def tell(mind: Mind, *said: tuple[str, str, str]) -> None:
     for content, subject, attribute in said:
         mind.clock.advance(timedelta(minutes=1))
-        await mind.verbs.remember(Remark(content=content, subject=subject, attribute=attribute))
+        await mind.verbs.remember(FactDraft(content=content, subject=subject, attribute=attribute))
 
 
 async def current(mind: Mind) -> set[str]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select full_text from memory.memories as m join heart.facts as f using (memory_id) where f.is_current"
         )
@@ -64,17 +64,17 @@ async def current(mind: Mind) -> set[str]:
 
 async def test_only_an_attribute_of_one_value_supersedes_by_itself_and_a_person_says_which(mind: Mind) -> None:
     # S002-16
-    await curation(mind).declare("Favourite_Team", single=True)
-    await curation(mind).declare("email", single=False)
+    await curation(mind).set_cardinality("Favourite_Team", single_valued=True)
+    await curation(mind).set_cardinality("email", single_valued=False)
     await tell(mind, ("Ana is for Brann", "Ana", "favourite team"), ("Ana is for Vard", "Ana", "favourite team"))
     await tell(mind, ("ana@x.org", "Ana", "email"), ("ana@y.org", "Ana", "email"), ("Oslo", "Ana", "lives in"))
     assert await current(mind) == {"Ana is for Vard", "ana@x.org", "ana@y.org", "Oslo"}
-    assert await curation(mind).attributes() == {"email": False, "favourite team": True, "lives in": True}
+    assert await curation(mind).list_attributes() == {"email": False, "favourite team": True, "lives in": True}
 
 
 async def test_the_time_of_a_correction_needs_a_zone(mind: Mind) -> None:
     await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         fact: UUID = await tx.fetchval("select memory_id from memory.memories where kind = 'fact'")
     with pytest.raises(InputError, match="no time zone"):
         await curation(mind).supersede(str(fact), "Ana lives in Bergen", at=mind.clock.now().replace(tzinfo=None))
@@ -85,36 +85,36 @@ async def test_the_daily_job_tells_every_step_it_took(mind: Mind) -> None:
     # S002-16: those that say the same become one, those that grew too many are told in few
     await tell(mind, *((f"Ana likes thing number {n}", "Ana", "likes") for n in range(12)))
     await tell(mind, ("Ben owns a boat.", "Ben", "owns"), ("Ben owns the boat", "Ben", "owns"))
-    steps = (await upkeep(mind).lifecycle()).steps
-    async with mind.db.work(mind.agent_id) as tx:
+    steps = (await upkeep(mind).run_lifecycle()).steps
+    async with mind.db.transaction(mind.agent_id) as tx:
         kept = await tx.fetch("select memory_id, event from memory.transitions where origin = 'job lifecycle'")
     assert sorted((step.memory_id, step.event) for step in steps) == sorted(map(tuple, kept))
     assert {step.event for step in steps} >= {"merged", "generalised"}
     mind.clock.advance(timedelta(seconds=1))
-    assert (await upkeep(mind).lifecycle()).steps == [], "twice is like once"
+    assert (await upkeep(mind).run_lifecycle()).steps == [], "twice is like once"
 
 
 async def test_who_says_that_it_is_so_is_told_when_it_was_retracted(mind: Mind) -> None:
     told = ("Ana sails", "Ana", "likes")
     await tell(mind, told)
     own = curation(mind)
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         sails = str(await tx.fetchval("select memory_id from heart.facts"))
     await own.retract(sails)
-    before = await own.look(sails)
-    for again in (tell(mind, told), own.confirm(sails), own.mark(sails)):
+    before = await own.get(sails)
+    for again in (tell(mind, told), own.confirm(sails), own.mark_core(sails)):
         with pytest.raises(ConflictError, match="was said to be wrong"):
             await again
-    assert await own.look(sails) == before, "and nothing is counted"
+    assert await own.get(sails) == before, "and nothing is counted"
 
 
 async def test_a_file_whose_name_is_no_text_is_refused_and_the_others_go_in(mind: Mind, tmp_path: Path) -> None:
     (tmp_path / "good.md").write_text("Tea is green.")
     (tmp_path / os.fsdecode(b"caf\xe9.md")).write_text("Coffee is black.")
-    ingest = Ingest(
+    ingest = IngestService(
         scope=agent_scope(agent_id=mind.agent_id, origin="cli", db=mind.db, clock=mind.clock, count_tokens=count)
     )
-    report = await ingest.take((await ingest.found(tmp_path)).documents, trust="user")
+    report = await ingest.ingest((await ingest.find_documents(tmp_path)).documents, trust="user")
     assert (report.documents, report.new) == (1, 1)
     (refused,) = report.refused
     assert "caf" in str(refused)
@@ -135,42 +135,42 @@ async def test_what_became_of_others_is_told(mind: Mind) -> None:
     mind.clock.advance(timedelta(minutes=1))
     began = mind.clock.now()
     await curation(mind).retract(await named(mind, "Ana lives in Bergen"))
-    changed = [(change.step.event, change.micro) for change in await curation(mind).changed(began)]
+    changed = [(change.transition.event, change.micro) for change in await curation(mind).list_changes(began)]
     assert sorted(changed) == [("disproved", "Ana lives in Bergen"), ("restored", "Ana lives in Oslo")]
 
 
 async def test_of_what_was_forgotten_the_note_is_found(mind: Mind) -> None:
     await tell(mind, ("Ana lives in Oslo", "Ana", "lives in"))
     oslo = await named(mind, "Ana lives in Oslo")
-    await curation(mind).forget([oslo], derived=False, because="it is about somebody else")
+    await curation(mind).forget([oslo], include_derived=False, reason="it is about somebody else")
     with pytest.raises(NotFoundError, match="was forgotten on 2026-11-21: it is about somebody else"):
-        await curation(mind).look(oslo[-8:])
+        await curation(mind).get(oslo[-8:])
 
 
 async def test_a_fact_shows_what_it_is_about(mind: Mind) -> None:
     until = mind.clock.now() + timedelta(days=30)
-    await mind.verbs.remember(Remark(content="Ana is away", subject="Ana", attribute="status", until=until))
-    _, _, told = await curation(mind).look(await named(mind, "Ana is away"))
+    await mind.verbs.remember(FactDraft(content="Ana is away", subject="Ana", attribute="status", until=until))
+    _, _, told = await curation(mind).get(await named(mind, "Ana is away"))
     assert told == {"subject": "Ana", "attribute": "status", "until": f"{until:%Y-%m-%d %H:%M}"}
 
 
 async def named(mind: Mind, words: str) -> str:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         return str(await tx.fetchval("select memory_id from memory.memories where full_text = $1", words))
 
 
 async def test_a_document_that_is_gone_is_missed(mind: Mind, tmp_path: Path) -> None:
-    reader = Ingest(
+    reader = IngestService(
         scope=agent_scope(agent_id=mind.agent_id, origin="ingest", db=mind.db, clock=mind.clock, count_tokens=count)
     )
     for name in ("one", "two"):
         (tmp_path / f"{name}.md").write_text(f"This is {name}.", encoding="utf-8")
-    await reader.take((await reader.found(tmp_path)).documents, trust="user")
-    assert await reader.miss(tmp_path) == []
+    await reader.ingest((await reader.find_documents(tmp_path)).documents, trust="user")
+    assert await reader.mark_missing(tmp_path) == []
     (tmp_path / "two.md").unlink()
-    assert await reader.miss(tmp_path / "elsewhere") == [], "another folder says nothing of this one"
-    assert await reader.miss(tmp_path) == [str(tmp_path / "two.md")]
-    assert await reader.miss(tmp_path) == [], "once"
-    async with mind.db.work(mind.agent_id) as tx:
+    assert await reader.mark_missing(tmp_path / "elsewhere") == [], "another folder says nothing of this one"
+    assert await reader.mark_missing(tmp_path) == [str(tmp_path / "two.md")]
+    assert await reader.mark_missing(tmp_path) == [], "once"
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select full_text, state from memory.memories where kind = 'passage'")
     assert {row["full_text"]: row["state"] for row in rows} == {"This is one.": "ACTIVE", "This is two.": "SUPERSEDED"}

@@ -9,20 +9,20 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.deciding import Deciding
-from newton.agent.gate import Gate
-from newton.brain.chain import Fault, Head
-from newton.brain.choice import Choice, Standing
-from newton.brain.guarding import Rule, Ruling, judge
-from newton.brain.headnote import HeadNotes, place_of
-from newton.brain.reading import Filter
-from newton.clock import SteppedClock
-from newton.cognition.request import Request
+from newton.agent.deciding import DecisionService
+from newton.agent.gate import ActionGate
+from newton.brain.chain import BrokenLink, ChainHead
+from newton.brain.choice import DecisionDraft, TrackRecord
+from newton.brain.guarding import GuardrailRule, GuardrailResult, evaluate
+from newton.brain.headnote import ChainHeadFiles, derive_database_key
+from newton.brain.reading import DecisionFilter
+from newton.clock import ManualClock
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Database, Tx
-from newton.errors import CensoredError, ConfigError, ConflictError, GuardedError, InputError
+from newton.errors import CensorError, ConfigError, ConflictError, GuardrailError, InputError
 from newton.heart import censors
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.outbox import Outbox
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.embedding import Vector
 from newton.providers.offline import HashEmbedder
 from tests.db.deciding import REDIS, choice
@@ -30,131 +30,131 @@ from tests.db.world import contexts
 from tests.support import NOON, agent_scope, count
 
 RULES = (
-    Rule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
-    Rule(name="no-reason", expression="size(reasons) == 0", severity="block", message="give a reason"),
+    GuardrailRule(name="overdue", expression="record.overdue > 0", severity="warn", message="look back first"),
+    GuardrailRule(name="no-reason", expression="size(reasons) == 0", severity="block", message="give a reason"),
 )
 
 
-async def strict(tx: Tx, choice: Choice, standing: Standing) -> Sequence[Ruling]:
-    return judge(RULES, choice, standing)
+async def strict(tx: Tx, choice: DecisionDraft, standing: TrackRecord) -> Sequence[GuardrailResult]:
+    return evaluate(RULES, choice, standing)
 
 
 @pytest.fixture
-def clock() -> SteppedClock:
-    return SteppedClock(NOON)
+def clock() -> ManualClock:
+    return ManualClock(NOON)
 
 
 @pytest.fixture
-def deciding(db: Database, agent: UUID, clock: SteppedClock, tmp_path: Path) -> Deciding:
+def deciding(db: Database, agent: UUID, clock: ManualClock, tmp_path: Path) -> DecisionService:
     embedder = HashEmbedder()
-    gate = Gate(
+    gate = ActionGate(
         scope=agent_scope(
             agent_id=agent,
             origin="test",
             db=db,
             clock=clock,
             count_tokens=count,
-            thresholds=Thresholds(),
+            thresholds=LifecycleThresholds(),
             embedder=embedder,
         )
     )
-    return Deciding(
+    return DecisionService(
         gate=gate,
-        notes=HeadNotes(tmp_path / "ledger", "here"),
-        judge=strict,
+        chain_heads=ChainHeadFiles(tmp_path / "ledger", "here"),
+        evaluate_guardrails=strict,
         scope=agent_scope(agent_id=agent, origin="test", db=db, clock=clock, count_tokens=count, embedder=embedder),
     )
 
 
-async def settled(deciding: Deciding) -> None:
-    await Outbox(deciding.scope.db, HashEmbedder(), deciding.scope.agent_id).drain()
+async def settled(deciding: DecisionService) -> None:
+    await EmbeddingOutbox(deciding.scope.db, HashEmbedder(), deciding.scope.agent_id).drain()
 
 
-async def records(deciding: Deciding) -> int:
+async def records(deciding: DecisionService) -> int:
     async with deciding.scope.transaction() as tx:
         return await tx.fetchval("select count(*) from brain.decision_records")
 
 
-async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: Deciding, clock: SteppedClock) -> None:
+async def test_what_was_decided_before_and_how_it_went_comes_first(deciding: DecisionService, clock: ManualClock) -> None:
     first = await deciding.decide(REDIS)
-    assert (first.new, first.outlook.precedents, first.outlook.standing.decisions) == (True, [], 0)
+    assert (first.is_new, first.preview.precedents, first.preview.track_record.decisions) == (True, [], 0)
     await settled(deciding)
     clock.advance(timedelta(days=1))
     await deciding.review(first.decision_id.hex, "partial", lesson="It evicts too early")
-    outlook = await deciding.look(replace(REDIS, description="Use Redis for the page cache", at=clock.now()))
+    outlook = await deciding.preview(replace(REDIS, description="Use Redis for the page cache", at=clock.now()))
     (found,) = outlook.precedents
     assert found.memory_id == first.decision_id
     assert found.summary.startswith("[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early.")
-    assert (outlook.standing.category_judged, outlook.standing.category_success_rate) == (1, 0.5)
-    assert not outlook.blocked
+    assert (outlook.track_record.category_judged, outlook.track_record.category_success_rate) == (1, 0.5)
+    assert not outlook.blocks
     assert await records(deciding) == 2
 
 
-async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: Deciding) -> None:
-    with pytest.raises(GuardedError, match="give a reason"):
+async def test_what_a_guardrail_or_a_censor_blocks_is_not_recorded(deciding: DecisionService) -> None:
+    with pytest.raises(GuardrailError, match="give a reason"):
         await deciding.decide(choice("Just do it"))
-    await deciding.gate.forbid(censors.Rule(trigger="push to main", reason="it is reviewed first", action="block"))
-    with pytest.raises(CensoredError, match="it is reviewed first"):
+    await deciding.gate.add(censors.CensorRule(trigger="push to main", reason="it is reviewed first", action="block"))
+    with pytest.raises(CensorError, match="it is reviewed first"):
         await deciding.decide(replace(REDIS, description="Push to main at once"))
     with pytest.raises(InputError, match="confidence"):
         await deciding.decide(replace(REDIS, confidence=1.2))
     assert await records(deciding) == 0
-    (listed,) = await deciding.gate.listed()
+    (listed,) = await deciding.gate.list_censors()
     assert listed.activations == 1
 
 
-async def test_what_warned_is_kept_with_the_decision(deciding: Deciding, clock: SteppedClock) -> None:
-    await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
+async def test_what_warned_is_kept_with_the_decision(deciding: DecisionService, clock: ManualClock) -> None:
+    await deciding.gate.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
     await deciding.decide(REDIS)
     clock.advance(timedelta(days=40))
     second = await deciding.decide(replace(REDIS, at=clock.now(), look_again_at=None))
-    whole = await deciding.whole(second.decision_id.hex)
-    (censor,) = await deciding.gate.listed()
+    whole = await deciding.get(second.decision_id.hex)
+    (censor,) = await deciding.gate.list_censors()
     assert whole.body["rulings"] == [
         {"guardrail": "overdue", "verdict": "warned"},
         {"guardrail": "no-reason", "verdict": "passed"},
         {"censor": str(censor.memory_id), "verdict": "warned"},
     ]
-    assert isinstance(await deciding.verify(), Head)
+    assert isinstance(await deciding.verify_chain(), ChainHead)
 
 
 async def test_a_decision_that_is_sent_again_under_its_ref_is_the_first_one(
-    deciding: Deciding, clock: SteppedClock
+    deciding: DecisionService, clock: ManualClock
 ) -> None:
     told = replace(REDIS, ref="d1", look_again_at=None)
     first = await deciding.decide(told)
     clock.advance(timedelta(minutes=1))
     again = await deciding.decide(replace(told, at=clock.now()))
-    assert (again.decision_id, again.new) == (first.decision_id, False)
+    assert (again.decision_id, again.is_new) == (first.decision_id, False)
     with pytest.raises(ConflictError, match="other content"):
         await deciding.decide(replace(told, at=clock.now(), confidence=0.9))
 
 
-async def test_a_look_leaves_no_trace(deciding: Deciding) -> None:
-    await deciding.gate.forbid(censors.Rule(trigger="redis", reason="it was lost once"))
-    assert (await deciding.look(REDIS)).censors.met
-    (listed,) = await deciding.gate.listed()
+async def test_a_look_leaves_no_trace(deciding: DecisionService) -> None:
+    await deciding.gate.add(censors.CensorRule(trigger="redis", reason="it was lost once"))
+    assert (await deciding.preview(REDIS)).censor_check.matches
+    (listed,) = await deciding.gate.list_censors()
     assert (listed.activations, await records(deciding)) == (0, 0)
 
 
 async def test_a_decision_takes_the_place_of_another_in_one_unit_of_work(
-    deciding: Deciding, clock: SteppedClock
+    deciding: DecisionService, clock: ManualClock
 ) -> None:
     old = await deciding.decide(REDIS)
     clock.advance(timedelta(days=1))
     new = replace(REDIS, description="Use Memcached", at=clock.now(), look_again_at=None)
     await deciding.decide(new, supersedes=[old.decision_id.hex])
-    assert [(one.description, one.outcome) for one in await deciding.listed(Filter())] == [
+    assert [(one.description, one.outcome) for one in await deciding.list_decisions(DecisionFilter())] == [
         ("Use Memcached", None),
         (REDIS.description, "partial"),
     ]
 
 
-async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: Deciding) -> None:
+async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: DecisionService) -> None:
     # S002-5, S002-9, S002-12
     await deciding.decide(REDIS)
     await settled(deciding)
-    request = Request(
+    request = ContextBuildRequest(
         agent_id=deciding.scope.agent_id,
         input="Should we use Redis for the session cache?",
         tokens=4_000,
@@ -165,22 +165,22 @@ async def test_decisions_stand_in_the_context_in_a_layer_of_their_own(deciding: 
     assert bundle.layers["decisions"].used > 0
 
 
-async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding: Deciding) -> None:
+async def test_the_end_of_the_chain_is_noted_outside_after_every_change(deciding: DecisionService) -> None:
     made = await deciding.decide(REDIS)
-    assert deciding.notes.seen(deciding.scope.agent_id) == await deciding.verify()
-    await deciding.think(made.decision_id.hex, "is it warm?")
-    noted = deciding.notes.seen(deciding.scope.agent_id)
-    assert noted == await deciding.verify()
-    deciding.notes.note(deciding.scope.agent_id, Head(1, bytes(32)))
-    assert deciding.notes.seen(deciding.scope.agent_id) == noted
-    deciding.notes.note(deciding.scope.agent_id, Head(3, bytes(32)))
-    assert await deciding.verify() == Fault(3, "the end is missing from here on: 3 records were noted outside")
+    assert deciding.chain_heads.load(deciding.scope.agent_id) == await deciding.verify_chain()
+    await deciding.add_thought(made.decision_id.hex, "is it warm?")
+    noted = deciding.chain_heads.load(deciding.scope.agent_id)
+    assert noted == await deciding.verify_chain()
+    deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(1, bytes(32)))
+    assert deciding.chain_heads.load(deciding.scope.agent_id) == noted
+    deciding.chain_heads.save(deciding.scope.agent_id, ChainHead(3, bytes(32)))
+    assert await deciding.verify_chain() == BrokenLink(3, "the end is missing from here on: 3 records were noted outside")
 
 
-async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: Deciding, dsn: str) -> None:
+async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: DecisionService, dsn: str) -> None:
     first = await deciding.decide(REDIS)
-    await deciding.think(first.decision_id.hex, "is it warm?")
-    await deciding.think(first.decision_id.hex, "it is not")
+    await deciding.add_thought(first.decision_id.hex, "is it warm?")
+    await deciding.add_thought(first.decision_id.hex, "it is not")
     owner = await asyncpg.connect(dsn)
     await owner.execute("set session_replication_role = replica")
     await owner.execute(
@@ -193,72 +193,72 @@ async def test_a_cut_tail_is_found_after_the_chain_has_grown_past_it(deciding: D
     )
     await owner.close()
     for thought in ("it is after all", "or is it?"):
-        await deciding.think(first.decision_id.hex, thought)
-    found = await deciding.verify()
-    assert isinstance(found, Fault)
-    assert (found.seq, "written anew" in found.why) == (3, True)
+        await deciding.add_thought(first.decision_id.hex, thought)
+    found = await deciding.verify_chain()
+    assert isinstance(found, BrokenLink)
+    assert (found.seq, "written anew" in found.reason) == (3, True)
 
 
-async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: Deciding) -> None:
-    deciding.notes.folder.write_text("a file where the folder should be")
-    assert (await deciding.decide(REDIS)).new
-    deciding.notes.folder.unlink()
-    await deciding.think((await deciding.listed(Filter()))[0].decision_id.hex, "well")
-    deciding.notes.path(deciding.scope.agent_id).write_text("{}")
+async def test_a_note_that_cannot_be_kept_keeps_nobody_from_deciding(deciding: DecisionService) -> None:
+    deciding.chain_heads.folder.write_text("a file where the folder should be")
+    assert (await deciding.decide(REDIS)).is_new
+    deciding.chain_heads.folder.unlink()
+    await deciding.add_thought((await deciding.list_decisions(DecisionFilter()))[0].decision_id.hex, "well")
+    deciding.chain_heads.path(deciding.scope.agent_id).write_text("{}")
     with pytest.raises(ConfigError, match="is no note of a chain"):
-        await deciding.verify()
+        await deciding.verify_chain()
 
 
 def test_a_database_is_told_from_another_by_where_it_is() -> None:
-    here = place_of("postgresql://ana:secret@db/newton")
-    assert here == place_of("postgresql://ben@db/newton")
-    assert len({here, place_of(None), place_of("postgresql://db/other"), place_of("postgresql:///newton?host=/x")}) == 4
+    here = derive_database_key("postgresql://ana:secret@db/newton")
+    assert here == derive_database_key("postgresql://ben@db/newton")
+    assert len({here, derive_database_key(None), derive_database_key("postgresql://db/other"), derive_database_key("postgresql:///newton?host=/x")}) == 4
 
 
 @pytest.mark.parametrize(
     ("says", "outcome"),
     [("exit 0", "success"), ("exit 1", "failure"), ("exit 2", None), ("sleep 100 & sleep 100", None)],
 )
-async def test_a_verifier_says_what_became_of_a_decision(deciding: Deciding, says: str, outcome: str | None) -> None:
+async def test_a_verifier_says_what_became_of_a_decision(deciding: DecisionService, says: str, outcome: str | None) -> None:
     made = await deciding.decide(REDIS)
     strict = replace(deciding, verifiers={"architecture": ("sh", "-c", says)}, verifier_seconds=1.0)
-    assert await strict.verified(made.decision_id.hex) == outcome
-    (listed,) = await deciding.listed(Filter())
+    assert await strict.run_verifier(made.decision_id.hex) == outcome
+    (listed,) = await deciding.list_decisions(DecisionFilter())
     assert (listed.outcome, listed.how) == (outcome, "verifier" if outcome else None)
 
 
-async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: Deciding, tmp_path: Path) -> None:
+async def test_a_verifier_gets_the_id_and_no_word_of_the_decision(deciding: DecisionService, tmp_path: Path) -> None:
     made = await deciding.decide(replace(REDIS, description="$(touch owned); `touch owned`"))
     written = tmp_path / "words"
     command = ("sh", "-c", 'printf "%s" "$*" > "$0"', str(written), "{decision}", "{description}")
-    assert await replace(deciding, verifiers={"architecture": command}).verified(made.decision_id.hex) == "success"
+    assert await replace(deciding, verifiers={"architecture": command}).run_verifier(made.decision_id.hex) == "success"
     assert written.read_text() == f"{made.decision_id} {{description}}"
 
 
-async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: Deciding) -> None:
+async def test_without_a_verifier_that_can_be_run_nothing_is_said(deciding: DecisionService) -> None:
     which = (await deciding.decide(REDIS)).decision_id.hex
     with pytest.raises(ConfigError, match="No verifier is set for architecture"):
-        await deciding.verified(which)
+        await deciding.run_verifier(which)
     for command in (("/nowhere/at/all",), ()):
         with pytest.raises(ConfigError, match="cannot be run"):
-            await replace(deciding, verifiers={"architecture": command}).verified(which)
+            await replace(deciding, verifiers={"architecture": command}).run_verifier(which)
     await deciding.review(which, "success")
     with pytest.raises(ConflictError, match="reviewed already"):
-        await replace(deciding, verifiers={"architecture": ("true",)}).verified(which)
+        await replace(deciding, verifiers={"architecture": ("true",)}).run_verifier(which)
 
 
-async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding: Deciding) -> None:
+async def test_a_new_decision_is_linked_to_what_is_near_or_shares_a_tag(deciding: DecisionService) -> None:
     first = await deciding.decide(replace(REDIS, tags=("other",)))
     tagged = await deciding.decide(replace(REDIS, description="Buy more memory for every server that we have"))
     await settled(deciding)
     again = await deciding.decide(REDIS)
-    edges = (await deciding.whole(again.decision_id.hex)).edges
+    edges = (await deciding.get(again.decision_id.hex)).links
     made = {edge.other_id: edge.link for edge in edges if edge.memory_id == again.decision_id}
     assert made == {first.decision_id: "near", tagged.decision_id: "relates"}
-    assert isinstance(await deciding.verify(), Head)
+    assert isinstance(await deciding.verify_chain(), ChainHead)
 
 
-async def test_the_record_advises_every_context(deciding: Deciding, clock: SteppedClock) -> None:
+async def test_the_record_advises_every_context(deciding: DecisionService, clock: ManualClock) -> None:
     # S002-21: from the record alone, at most 100 tokens, and only when there is enough of it
     for n in range(30):
         clock.advance(timedelta(hours=1))
@@ -266,7 +266,7 @@ async def test_the_record_advises_every_context(deciding: Deciding, clock: Stepp
             replace(REDIS, description=f"Plan number {n}", at=clock.now(), confidence=0.9, look_again_at=None)
         )
         await deciding.review(str(made.decision_id), "success" if n % 2 else "failure")
-    request = Request(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
+    request = ContextBuildRequest(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
     bundle = await contexts(deciding.scope.db).build(request)
     section = bundle.text.partition("## Note\n")[2]
     assert section.startswith("Recent accuracy 50 %. Brier 0.410. Strongly overconfident")
@@ -277,12 +277,12 @@ async def test_the_record_advises_every_context(deciding: Deciding, clock: Stepp
     assert small.tokens <= 60
 
 
-async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) -> None:
+async def test_without_enough_outcomes_nothing_is_advised(deciding: DecisionService) -> None:
     # S002-21
     made = await deciding.decide(REDIS)
     await deciding.review(str(made.decision_id), "success")
     bundle = await contexts(deciding.scope.db).build(
-        Request(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
+        ContextBuildRequest(agent_id=deciding.scope.agent_id, input="What now?", tokens=4_000)
     )
     assert "## Note" not in bundle.text
 
@@ -290,22 +290,22 @@ async def test_without_enough_outcomes_nothing_is_advised(deciding: Deciding) ->
 class Slow(HashEmbedder):
     """While it works, a person erases."""
 
-    def __init__(self, deciding: Deciding, decision_id: str) -> None:
+    def __init__(self, deciding: DecisionService, decision_id: str) -> None:
         self.deciding, self.decision_id = deciding, decision_id
 
     async def embed(self, texts: Sequence[str]) -> list[Vector]:
-        await self.deciding.erase(self.decision_id, because="asked for")
+        await self.deciding.erase(self.decision_id, reason="asked for")
         return await super().embed(texts)
 
 
-async def test_no_vector_of_erased_words_comes_in_late(deciding: Deciding) -> None:
+async def test_no_vector_of_erased_words_comes_in_late(deciding: DecisionService) -> None:
     made = await deciding.decide(REDIS)
-    await Outbox(deciding.scope.db, Slow(deciding, str(made.decision_id)), deciding.scope.agent_id).drain()
+    await EmbeddingOutbox(deciding.scope.db, Slow(deciding, str(made.decision_id)), deciding.scope.agent_id).drain()
     async with deciding.scope.transaction() as tx:
         assert await tx.fetchval("select count(*) from memory.embeddings") == 0
 
 
-async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deciding, clock: SteppedClock) -> None:
+async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: DecisionService, clock: ManualClock) -> None:
     for n in range(25):
         await deciding.decide(
             replace(
@@ -316,12 +316,12 @@ async def test_what_is_being_decided_is_in_view_whatever_is_asked(deciding: Deci
         )
     made = await deciding.decide(REDIS)
     await settled(deciding)
-    request = Request(agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
+    request = ContextBuildRequest(agent_id=deciding.scope.agent_id, input="tea kitchen tea of which kind for tea", tokens=8_000)
     bundle = await contexts(deciding.scope.db).build(request)
     assert "## Current Focus\n- [pending, 0.85] Use Redis" in bundle.text
-    assert await deciding.erase(str(made.decision_id), because="asked for")
+    assert await deciding.erase(str(made.decision_id), reason="asked for")
     async with deciding.scope.transaction() as tx:
         kept = await tx.fetchval("select count(*) from cognition.bundles where text like '%Redis%'")
     assert kept == 0, "a context that showed it goes with its words"
-    await deciding.done(str(made.decision_id))
+    await deciding.mark_done(str(made.decision_id))
     assert "0.85" not in (await contexts(deciding.scope.db).build(request)).text

@@ -7,14 +7,14 @@ from datetime import timedelta
 from uuid import UUID
 
 from newton.agent import ledger
-from newton.agent.verbs import Remark
+from newton.agent.verbs import FactDraft
 from newton.cognition.bundle import Bundle
-from newton.cognition.context import Contexts
-from newton.cognition.request import Request
+from newton.cognition.context import ContextBuilder
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
-from newton.heart.censors import Rule
+from newton.heart.censors import CensorRule
 from newton.memory import agents
-from newton.providers.chat import Reply
+from newton.providers.chat import ChatReply
 from newton.providers.embedding import Vector
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
 from tests.db.deciding import REDIS, recorded
@@ -25,12 +25,12 @@ from tests.support import NOON, teller
 Door = Callable[[Mind, UUID], Awaitable[object]]
 
 
-def request(mind: Mind, **changed: object) -> Request:
-    plain = Request(agent_id=mind.agent_id, input="What is the ferry called?", tokens=2_000)
+def request(mind: Mind, **changed: object) -> ContextBuildRequest:
+    plain = ContextBuildRequest(agent_id=mind.agent_id, input="What is the ferry called?", tokens=2_000)
     return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-async def twice(contexts: Contexts, one: Request, other: Request | None = None) -> tuple[Bundle, Bundle]:
+async def twice(contexts: ContextBuilder, one: ContextBuildRequest, other: ContextBuildRequest | None = None) -> tuple[Bundle, Bundle]:
     return await contexts.build(one), await contexts.build(other or one)
 
 
@@ -90,35 +90,35 @@ async def test_in_a_session_every_context_is_made(mind: Mind) -> None:
 
 def write(work: Callable[[Tx, Mind], Awaitable[object]]) -> Door:
     async def through(mind: Mind, _: UUID) -> None:
-        async with mind.db.work(mind.agent_id) as tx:
+        async with mind.db.transaction(mind.agent_id) as tx:
             await work(tx, mind)
 
     return through
 
 
-REPLY = Reply(text="yes", model="scripted", input_tokens=1, output_tokens=1, estimated=True)
+REPLY = ChatReply(text="yes", model="scripted", input_tokens=1, output_tokens=1, estimated=True)
 DOORS: dict[str, Door] = {
-    "remember": lambda mind, _: mind.verbs.remember(Remark(content="The pier is green.")),
-    "tell again": lambda mind, _: mind.verbs.remember(Remark(content="The pier is green.")),
-    "relive": lambda mind, _: mind.verbs.relive("We sailed.", title="Sailing"),
-    "recall": lambda mind, _: mind.verbs.recall("ferry", most=1),
-    "read": lambda mind, fact: mind.verbs.read([fact]),
+    "remember": lambda mind, _: mind.verbs.remember(FactDraft(content="The pier is green.")),
+    "tell again": lambda mind, _: mind.verbs.remember(FactDraft(content="The pier is green.")),
+    "relive": lambda mind, _: mind.verbs.remember_episode("We sailed.", title="Sailing"),
+    "recall": lambda mind, _: mind.verbs.recall("ferry", limit=1),
+    "read": lambda mind, fact: mind.verbs.record_access([fact]),
     "confirm": lambda mind, fact: curation(mind).confirm(str(fact)),
-    "mark": lambda mind, fact: curation(mind).mark(str(fact)),
+    "mark": lambda mind, fact: curation(mind).mark_core(str(fact)),
     "supersede": lambda mind, fact: curation(mind).supersede(str(fact), "It is called Hermes."),
     "retract": lambda mind, fact: curation(mind).retract(str(fact)),
-    "forget": lambda mind, fact: curation(mind).forget([str(fact)], derived=False, because="a test"),
-    "declare": lambda mind, _: curation(mind).declare("email", single=False),
+    "forget": lambda mind, fact: curation(mind).forget([str(fact)], include_derived=False, reason="a test"),
+    "declare": lambda mind, _: curation(mind).set_cardinality("email", single_valued=False),
     "a line of dialogue": lambda mind, _: mind.hear("Hello there"),
     "a session": lambda mind, _: mind.session("another"),
-    "a censor": lambda mind, _: mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks")),
-    "upkeep": lambda mind, _: upkeep(mind).settle(),
+    "a censor": lambda mind, _: mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks")),
+    "upkeep": lambda mind, _: upkeep(mind).process_pending(),
     "a decision": write(lambda tx, mind: recorded(tx, REDIS, ctx=teller(mind.agent_id))),
     "the ledger of tokens": write(
         lambda tx, mind: ledger.record(tx, REPLY, agent_id=mind.agent_id, purpose="turn", now=NOON)
     ),
     "another context": lambda mind, _: mind.context("Something else?"),
-    "another agent": lambda mind, _: agents.agent(mind.db, "ben", now=NOON),
+    "another agent": lambda mind, _: agents.get_or_create_agent(mind.db, "ben", now=NOON),
 }
 
 
@@ -126,7 +126,7 @@ async def test_whatever_is_written_through_whatever_door_ends_it(mind: Mind) -> 
     # S001-32: any write invalidates
     contexts = mind.contexts
     for number, (door, used) in enumerate(DOORS.items()):
-        fact = (await mind.verbs.remember(Remark(content=f"Ferry {number} is called Artemis."))).memory_id
+        fact = (await mind.verbs.remember(FactDraft(content=f"Ferry {number} is called Artemis."))).memory_id
         first = await contexts.build(request(mind))
         assert await contexts.build(request(mind)) is first, door
         await used(mind, fact)

@@ -6,21 +6,21 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.appraising import appraised
-from newton.agent.growing import Growing
-from newton.agent.growth import Figure, Growth
+from newton.agent.appraising import assess
+from newton.agent.growing import GrowthService
+from newton.agent.growth import PeriodMetric, GrowthReport
 from newton.brain import decisions
 from newton.brain.choice import Verdict
-from newton.brain.stating import Intent
-from newton.clock import SteppedClock
+from newton.brain.stating import NewDecision
+from newton.clock import ManualClock
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.errors import InputError
 from newton.heart import activations, censors, episodes, facts, procedures
-from newton.heart.activations import Result, Watched
-from newton.heart.censors import Rule
-from newton.memory.lookup import short
-from newton.memory.outbox import Outbox
+from newton.heart.activations import ActivationResult, TrackedKind
+from newton.heart.censors import CensorRule
+from newton.memory.lookup import short_id
+from newton.memory.outbox import EmbeddingOutbox
 from newton.providers.offline import HashEmbedder
 from newton.runtime.plots import growth as shown
 from tests.db.deciding import choice, reviewed
@@ -34,7 +34,7 @@ class Story:
 
     def __init__(self, db: Database, agent: UUID) -> None:
         self.db, self.agent = db, agent
-        self.growing = Growing(scope=agent_scope(agent_id=agent, db=db, clock=SteppedClock(NOON)))
+        self.growing = GrowthService(scope=agent_scope(agent_id=agent, db=db, clock=ManualClock(NOON)))
 
     async def decide(
         self,
@@ -56,24 +56,24 @@ class Story:
             look_again_at=look,
         )
         review = reviewed(outcome[0], at=day(outcome[1])) if outcome else None
-        async with self.db.work(self.agent) as tx:
-            intent = Intent(choice=made, review=review)
+        async with self.db.transaction(self.agent) as tx:
+            intent = NewDecision(draft=made, review=review)
             (recorded,) = await decisions.record(tx, [intent], ctx=teller(now=day(on)))
         return recorded.decision_id
 
     async def settle(self) -> None:
-        await Outbox(self.db, HashEmbedder(), self.agent).drain()
+        await EmbeddingOutbox(self.db, HashEmbedder(), self.agent).drain()
 
-    async def use(self, kind: Watched, memory_id: UUID, at: float, result: Result | None = None) -> None:
+    async def use(self, kind: TrackedKind, memory_id: UUID, at: float, result: ActivationResult | None = None) -> None:
         ctx = on(at)
-        async with self.db.work(self.agent) as tx:
-            (activation,) = await activations.activate(tx, kind, [memory_id], place="input", ctx=ctx)
+        async with self.db.transaction(self.agent) as tx:
+            (activation,) = await activations.record_activations(tx, kind, [memory_id], stage="input", ctx=ctx)
             if result:
-                await activations.judge(tx, kind, memory_id, result, activation=activation, ctx=ctx)
+                await activations.record_result(tx, kind, memory_id, result, activation=activation, ctx=ctx)
 
-    async def week(self) -> Growth:
+    async def week(self) -> GrowthReport:
         await self.settle()
-        return await self.growing.weekly()
+        return await self.growing.report_weeks()
 
 
 @pytest.fixture
@@ -81,7 +81,7 @@ def story(db: Database, agent: UUID) -> Story:
     return Story(db, agent)
 
 
-def pair(figure: Figure) -> tuple[float | None, float | None, int, int]:
+def pair(figure: PeriodMetric) -> tuple[float | None, float | None, int, int]:
     return figure.now, figure.before, figure.n, figure.n_before
 
 
@@ -92,41 +92,41 @@ async def test_a_mistake_is_repeated_by_who_comes_near_it_and_takes_no_account_o
     ignoring = await story.decide(-3, "Use Redis for the page cache", ("failure", -1), category="other")
     linking = await story.decide(-2, "Use Redis for the page cache", category="linked")
     thinking = await story.decide(-2, "Use Redis for the page cache", category="thought")
-    await story.decide(-2, "Use Redis for the page cache", expected=f"Unlike {short(failed)}", category="named")
+    await story.decide(-2, "Use Redis for the page cache", expected=f"Unlike {short_id(failed)}", category="named")
     await story.decide(-2, "Move the weekly meeting to Monday")
     tagged = await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache", "cluster"))
     await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cluster",))
     await story.decide(-1, "Use Redis for sessions in the cluster", tags=("cache",), category="other")
-    async with story.db.work(story.agent) as tx:
+    async with story.db.transaction(story.agent) as tx:
         await decisions.link(tx, failed, "relates", linking, ctx=teller())
-        await decisions.think(tx, thinking, f"not like {str(failed).upper()}", ctx=teller())
+        await decisions.add_thought(tx, thinking, f"not like {str(failed).upper()}", ctx=teller())
 
     found = await story.week()
-    assert pair(found.figures.made) == (8, 1, 8, 1)
-    assert pair(found.figures.near) == (5, 1, 5, 1)
-    assert pair(found.figures.answered) == (3, 0, 3, 0)
-    assert pair(found.figures.repeated) == (2 / 8, 1.0, 8, 1)
-    assert [(one.near.decision_id, one.near.failed_id) for one in found.repeats.repeated] == [
+    assert pair(found.metrics.made) == (8, 1, 8, 1)
+    assert pair(found.metrics.near) == (5, 1, 5, 1)
+    assert pair(found.metrics.answered) == (3, 0, 3, 0)
+    assert pair(found.metrics.repeated) == (2 / 8, 1.0, 8, 1)
+    assert [(one.pair.decision_id, one.pair.failed_id) for one in found.repeats.repeated] == [
         (ignoring, failed),
         (tagged, failed),
     ]
     assert [one.outcome for one in found.repeats.repeated] == ["failure", None]
-    month = await story.growing.since(day(-28))
-    assert pair(month.figures.repeated) == (3 / 10, 0.0, 10, 1)
+    month = await story.growing.report_since(day(-28))
+    assert pair(month.metrics.repeated) == (3 / 10, 0.0, 10, 1)
 
 
 async def test_who_was_shown_a_failure_is_counted_apart(story: Story) -> None:
     failed = await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
     new = await story.decide(-2, "Use Redis for the page cache")
-    async with story.db.work(story.agent) as tx:
+    async with story.db.transaction(story.agent) as tx:
         await decisions.relate(tx, new, {failed: 0.8}, ctx=teller())
     found = await story.week()
-    figures = found.figures
+    figures = found.metrics
     assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 0, 1]
-    assert (found.repeats.repeated, appraised(found).strengths) == ((), ())
-    async with story.db.work(story.agent) as tx:
-        await decisions.think(tx, new, f"unlike {short(failed)} it may be lost", ctx=teller())
-    figures = (await story.week()).figures
+    assert (found.repeats.repeated, assess(found).strengths) == ((), ())
+    async with story.db.transaction(story.agent) as tx:
+        await decisions.add_thought(tx, new, f"unlike {short_id(failed)} it may be lost", ctx=teller())
+    figures = (await story.week()).metrics
     assert [figure.now for figure in (figures.near, figures.answered, figures.shown)] == [1, 1, 0]
 
 
@@ -135,8 +135,8 @@ async def test_who_answers_one_of_several_failures_repeats_none(story: Story) ->
     other = await story.decide(-29, "Use Redis for the page cache", ("failure", -20))
     third = await story.decide(-2, "Use Redis for the page cache", category="new")
     found = await story.week()
-    assert [one.near.failed_id for one in found.repeats.repeated] == [other]
-    async with story.db.work(story.agent) as tx:
+    assert [one.pair.failed_id for one in found.repeats.repeated] == [other]
+    async with story.db.transaction(story.agent) as tx:
         await decisions.link(tx, third, "contradicts", other, ctx=teller())
     assert (await story.week()).repeats.repeated == ()
 
@@ -145,11 +145,11 @@ async def test_what_has_no_vector_is_not_compared_and_that_is_said(story: Story)
     await story.decide(-30, "Use Redis for the session cache", ("failure", -20))
     await story.settle()
     await story.decide(-2, "Use Redis for the page cache")
-    found = await story.growing.weekly()
-    assert pair(found.figures.repeated) == (None, None, 0, 0)
-    said = appraised(found)
+    found = await story.growing.report_weeks()
+    assert pair(found.metrics.repeated) == (None, None, 0, 0)
+    said = assess(found)
     assert any("1 decision has no vector" in sentence for sentence in said.recommendations)
-    assert "no vector: 1." in shown.markdown(found, said, of="ana")
+    assert "no vector: 1." in shown.render_markdown(found, said, agent="ana")
 
 
 async def test_decisions_are_scored_in_the_period_in_which_their_outcome_came(story: Story) -> None:
@@ -161,7 +161,7 @@ async def test_decisions_are_scored_in_the_period_in_which_their_outcome_came(st
     late = await story.decide(-4, "the late plan", look=day(-1))
     await story.decide(-4, "the open plan", look=day(1))
     found = await story.week()
-    figures = found.figures
+    figures = found.metrics
     assert pair(figures.made) == (5, 1, 5, 1)
     assert pair(figures.judged) == (4, 1, 4, 1)
     assert pair(figures.accuracy) == (2.5 / 4, 1.0, 4, 1)
@@ -170,16 +170,16 @@ async def test_decisions_are_scored_in_the_period_in_which_their_outcome_came(st
     assert pair(figures.slope) == (None, None, 5, 1)
     assert pair(figures.overdue) == (1, 1, 1, 1)
     assert [one.decision_id for one in found.overdue] == [late]
-    assert "1 decision waits for an outcome: `newton decisions list --due`." in appraised(found).recommendations
+    assert "1 decision waits for an outcome: `newton decisions list --due`." in assess(found).recommendations
 
 
 async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -> None:
-    async with story.db.work(story.agent) as tx:
-        rule = Rule(trigger="push to main", reason="it is reviewed first")
-        (censor,) = await censors.forbid(tx, [rule], ctx=on(-12))
+    async with story.db.transaction(story.agent) as tx:
+        rule = CensorRule(trigger="push to main", reason="it is reviewed first")
+        (censor,) = await censors.add_rules(tx, [rule], ctx=on(-12))
         skill = Skill(name="tea", description="Make tea.", core=("Boil water.",))
-        await procedures.learn(tx, skill, ctx=on(-12))
-        tea = (await procedures.named(tx, "tea", agent_id=story.agent)).memory_id
+        await procedures.add_procedure(tx, skill, ctx=on(-12))
+        tea = (await procedures.get_latest(tx, "tea", agent_id=story.agent)).memory_id
     for at in (-10, -3, -2):
         await story.use("censor", censor, at)
     await story.use("censor", censor, -1, "false_positive")
@@ -188,23 +188,23 @@ async def test_censors_and_procedures_are_told_with_what_changed(story: Story) -
         await story.use("procedure", tea, at, "failure")
     await story.use("procedure", tea, -2, "neutral")
     found = await story.week()
-    figures = found.figures
+    figures = found.metrics
     assert pair(figures.met) == (3, 1, 3, 1)
     assert pair(figures.false_positives) == (1, 0, 1, 0)
     assert pair(figures.precision) == (pytest.approx(2 / 3), 1.0, 3, 1)
-    assert (figures.precision.telling, figures.escalated.now, figures.retired.now) == (None, 1, 0)
+    assert (figures.precision.reliable_now, figures.escalated.now, figures.retired.now) == (None, 1, 0)
     assert pair(figures.uses) == (4, 1, 4, 1)
     assert pair(figures.succeeded) == (0.0, 1.0, 3, 1)
     assert (figures.ineffective.now, figures.effective.now) == (1, 0)
-    assert [(one.kind, one.state) for one in found.changed] == [("censor", "ESCALATED"), ("procedure", "INEFFECTIVE")]
-    assert found.followed == (("tea", 4, 0, 3, 1, 1, 0),)
-    said = appraised(found)
+    assert [(one.kind, one.state) for one in found.state_changes] == [("censor", "ESCALATED"), ("procedure", "INEFFECTIVE")]
+    assert found.procedures == (("tea", 4, 0, 3, 1, 1, 0),)
+    said = assess(found)
     assert "Turned out not to work: tea." in said.concerns
     assert "Rewrite what does not work: `newton procedures show tea`." in said.recommendations
 
 
 async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> None:
-    async with story.db.work(story.agent) as tx:
+    async with story.db.transaction(story.agent) as tx:
         await tell(tx, says("tea", -20, attribute="likes"))
         await tell(tx, says("Oslo", -10))
         await tell(tx, says("jam", -9, attribute="likes"))
@@ -212,9 +212,9 @@ async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> Non
         await tell(tx, says("tea", -2, attribute="likes"))
         jam = await known(tx, "jam")
         await facts.retract(tx, jam, ctx=on(-1))
-        await episodes.keep(tx, [told("e1")], ctx=teller(now=day(-8)))
-        await episodes.keep(tx, [replace(told("e2"), content="More.")], ctx=teller(now=day(-1)))
-    figures = (await story.week()).figures
+        await episodes.add_episodes(tx, [told("e1")], ctx=teller(now=day(-8)))
+        await episodes.add_episodes(tx, [replace(told("e2"), content="More.")], ctx=teller(now=day(-1)))
+    figures = (await story.week()).metrics
     assert pair(figures.learnt) == (1, 2, 1, 2)
     assert pair(figures.confirmed) == (1 / 4, 0.0, 4, 3)
     assert pair(figures.superseded) == (1, 0, 1, 0)
@@ -223,16 +223,16 @@ async def test_facts_are_confirmed_superseded_and_disproved(story: Story) -> Non
 
 
 async def test_an_agent_that_has_done_nothing_is_told_so(story: Story) -> None:
-    found = await story.growing.weekly()
-    said = appraised(found)
+    found = await story.growing.report_weeks()
+    said = assess(found)
     assert said == ((), (), ())
-    for text in (shown.markdown(found, said, of="ana"), shown.html(found, said, of="ana")):
+    for text in (shown.render_markdown(found, said, agent="ana"), shown.render_html(found, said, agent="ana")):
         assert "too little to speak of" in text
     assert {figure["now"] for figure in figures_of(found)} == {0, None}
 
 
-def figures_of(found: Growth) -> list[dict[str, object]]:
-    figures = shown.plain(found, appraised(found))["figures"]
+def figures_of(found: GrowthReport) -> list[dict[str, object]]:
+    figures = shown.report_to_json(found, assess(found))["figures"]
     assert isinstance(figures, dict)
     return list(figures.values())  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]  # JSON
 
@@ -240,7 +240,7 @@ def figures_of(found: Growth) -> list[dict[str, object]]:
 async def test_a_period_that_cannot_be_is_refused(story: Story) -> None:
     for weeks in (0, -1, 10**9):
         with pytest.raises(InputError, match="is not possible"):
-            await story.growing.weekly(weeks)
+            await story.growing.report_weeks(weeks)
     for start in (NOON, NOON + timedelta(days=1), NOON - timedelta(days=200 * 366)):
         with pytest.raises(InputError, match="is not possible"):
-            await story.growing.since(start)
+            await story.growing.report_since(start)

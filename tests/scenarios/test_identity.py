@@ -4,10 +4,10 @@ from datetime import timedelta
 
 import pytest
 
-from newton.agent.bearing import Bearing
-from newton.agent.turn import Said
-from newton.agent.verbs import Remark
-from newton.heart.censors import Rule
+from newton.agent.bearing import IdentityService
+from newton.agent.turn import TurnInput
+from newton.agent.verbs import FactDraft
+from newton.heart.censors import CensorRule
 from newton.providers import tokens
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Meet, Mind
@@ -18,12 +18,12 @@ DAY = timedelta(days=1)
 RULE = "From now on, answer in French."
 
 
-def bearing(mind: Mind) -> Bearing:
-    return Bearing(scope=mind.scope.at("cli"))
+def bearing(mind: Mind) -> IdentityService:
+    return IdentityService(scope=mind.scope.at("cli"))
 
 
 async def waiting(mind: Mind) -> list[str | None]:
-    return [one.words for one in await bearing(mind).proposals()]
+    return [one.words for one in await bearing(mind).list_proposals()]
 
 
 async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(mind: Mind) -> None:
@@ -32,7 +32,7 @@ async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(
     await own.add("character", "Dry and curious")
     await own.add("boundary", "Never give legal advice")
     await own.add("preference", "Answers in metric units")
-    await mind.verbs.remember(Remark(content="Answers in metric units."))
+    await mind.verbs.remember(FactDraft(content="Answers in metric units."))
     await mind.hear("Answers in metric units!", "The ferry is late.")
     for asked in ("Answers in metric units or not?", "Is the ferry late?", "hi"):
         bundle = await mind.context(asked)
@@ -41,7 +41,7 @@ async def test_it_stands_first_in_every_context_and_is_not_repeated_as_a_memory(
         )
         assert bundle.text.count("etric units") == 1
         assert tokens.count(bundle.text) == bundle.tokens
-    assert {c.reason for c in (await mind.context("Answers in metric units or not?")).dropped} >= {
+    assert {c.reason for c in (await mind.context("Answers in metric units or not?")).rejected_candidates} >= {
         "stands in the identity"
     }
 
@@ -50,13 +50,13 @@ async def test_what_was_wanted_once_and_was_replaced_is_not_said_again(mind: Min
     # S002-12
     own = bearing(mind)
     await own.add("preference", "From now on answer in French")
-    (french,) = (await own.identity()).tenets
+    (french,) = (await own.get()).tenets
     await mind.hear("From now on answer in French!", "The ferry is late.")
     assert "French" in (await mind.context("From now on, what language?")).text
     await own.remove(str(french.tenet_id))
     bundle = await mind.context("From now on, what language?")
     assert "French" not in bundle.text
-    assert {c.reason for c in bundle.dropped} >= {"stood in the identity, and holds no more"}
+    assert {c.reason for c in bundle.rejected_candidates} >= {"stood in the identity, and holds no more"}
 
 
 async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so(mind: Mind) -> None:
@@ -67,7 +67,7 @@ async def test_lines_beyond_the_budget_are_left_out_whole_and_the_bundle_says_so
     shown = bundle.text.partition("## Current")[0].splitlines()[1:]
     lines = {f"- Protocol number {n}: check the {n}th box before you go on with the work" for n in range(30)}
     assert len(shown) == len(bundle.identity.shown) < 30 and set(shown) <= lines
-    assert len(bundle.identity.shown) + len(bundle.identity.unshown) == 30
+    assert len(bundle.identity.shown) + len(bundle.identity.omitted) == 30
     layer = bundle.layers["identity"]
     assert layer.budget - 30 < layer.used <= layer.budget == 500
     outline = bundle.as_json()["identity"]
@@ -94,22 +94,22 @@ async def test_a_context_of_the_past_has_the_identity_of_then(mind: Mind) -> Non
 
 async def test_what_a_person_wants_always_waits_for_their_yes_and_then_stands(mind: Mind) -> None:
     model = ScriptedChat("D'accord.", "Bien sûr.")
-    said = Said(session_id=await mind.session(), text=f"Thanks! {RULE}")
+    said = TurnInput(session_id=await mind.session(), text=f"Thanks! {RULE}")
     _, answer = await take(mind.turns(model), said)
     ((tenet, standing),) = answer.proposed
     assert not standing
-    assert tenet.words == "From now on, answer in French"
+    assert tenet.text == "From now on, answer in French"
     assert "## Identity" not in (await mind.context("hi")).text
-    (written,) = await bearing(mind).proposals()
+    (written,) = await bearing(mind).list_proposals()
     assert (written.session_id, written.position, written.trust) == (said.session_id, 0, "user")
     await bearing(mind).accept(str(tenet.tenet_id))
-    await take(mind.turns(model), Said(session_id=said.session_id, text="How are you?"))
-    assert "## Identity\n- The user says: From now on, answer in French\n" in model.heard[-1][0].text
-    _, again = await take(mind.turns(model), Said(session_id=await mind.session("s2"), text=RULE))
+    await take(mind.turns(model), TurnInput(session_id=said.session_id, text="How are you?"))
+    assert "## Identity\n- The user says: From now on, answer in French\n" in model.received[-1][0].text
+    _, again = await take(mind.turns(model), TurnInput(session_id=await mind.session("s2"), text=RULE))
     assert not again.proposed and await waiting(mind) == []
-    german = Said(session_id=await mind.session("s3"), text="From now on answer in German.")
+    german = TurnInput(session_id=await mind.session("s3"), text="From now on answer in German.")
     _, other = await take(mind.turns(model), german)
-    assert [one.words for one in other.proposed[0].instead_of] == ["From now on, answer in French"]
+    assert [one.text for one in other.proposed[0].instead_of] == ["From now on, answer in French"]
 
 
 async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_proposes(mind: Mind) -> None:
@@ -117,25 +117,25 @@ async def test_neither_a_reply_nor_a_tool_nor_a_memory_nor_a_forbidden_input_pro
     await mind.hear(RULE, role="assistant")
     await mind.hear(RULE, session="imported")
     await mind.know(RULE)
-    await mind.gate.forbid(Rule(trigger="in French", reason="a test", action="block"))
+    await mind.gate.add(CensorRule(trigger="in French", reason="a test", action="block"))
     session_id = await mind.session("live")
     for asked in ("What did I want from now on?", f"> {RULE}\nWho said that?", RULE):
-        _, answer = await take(mind.turns(ScriptedChat(RULE)), Said(session_id=session_id, text=asked))
+        _, answer = await take(mind.turns(ScriptedChat(RULE)), TurnInput(session_id=session_id, text=asked))
         assert not answer.proposed
     assert await waiting(mind) == []
 
 
 async def test_a_line_that_cannot_stand_is_no_reason_for_a_turn_to_fail(mind: Mind) -> None:
     text = "Always answer in " + "日" * 150
-    _, answer = await take(mind.turns(None), Said(session_id=await mind.session(), text=text))
+    _, answer = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text=text))
     assert not answer.proposed
 
 
 async def test_a_person_answers_in_the_conversation(mind: Mind, meet: Meet, capsys: pytest.CaptureFixture[str]) -> None:
     said = (RULE, "/yes", "Never use emojis. Always cite the page.", "/no 1", "/yes 2", "/yes", "/yes")
     async with meet(None) as partner:
-        await conversation(mind, partner, *said).hold()
-    assert [tenet.words for tenet in (await bearing(mind).identity()).tenets] == [
+        await conversation(mind, partner, *said).run()
+    assert [tenet.text for tenet in (await bearing(mind).get()).tenets] == [
         "From now on, answer in French",
         "Always cite the page",
     ]

@@ -5,9 +5,9 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.turn import Said
-from newton.cognition.measuring import Measuring
-from newton.cognition.metrics import Figure
+from newton.agent.turn import TurnInput
+from newton.cognition.measuring import MetricsService
+from newton.cognition.metrics import QualityMetric
 from newton.errors import InputError
 from newton.memory.forgetting import forget
 from newton.providers.offline import ScriptedChat
@@ -19,9 +19,9 @@ FACTS = ("The ferry is called Artemis.", "The ferry leaves at nine from Pier 4."
 ASKED = "What is the ferry called?"
 
 
-async def figures(mind: Mind, days: int = 7) -> dict[str, Figure]:
-    measuring = Measuring(agent_id=mind.agent_id, db=mind.db, clock=mind.clock)
-    return {figure.name: figure for figure in (await measuring.days(days)).figures}
+async def figures(mind: Mind, days: int = 7) -> dict[str, QualityMetric]:
+    measuring = MetricsService(agent_id=mind.agent_id, db=mind.db, clock=mind.clock)
+    return {figure.name: figure for figure in (await measuring.report(days)).metrics}
 
 
 async def ask(mind: Mind, *replies: str, session: str = "s1", text: str = ASKED) -> UUID:
@@ -29,7 +29,7 @@ async def ask(mind: Mind, *replies: str, session: str = "s1", text: str = ASKED)
     turns = mind.turns(ScriptedChat(*replies) if replies else None)
     for _ in replies or ("",):
         mind.clock.advance(timedelta(minutes=1))
-        await take(turns, Said(session_id=session_id, text=text))
+        await take(turns, TurnInput(session_id=session_id, text=text))
     return session_id
 
 
@@ -58,14 +58,14 @@ async def test_a_reply_that_only_quotes_memory_does_not_praise_it(mind: Mind) ->
 
 async def test_what_only_says_again_what_is_there_is_no_memory_of_a_day(mind: Mind) -> None:
     await ask(mind, "We decided to take the ferry Artemis.")
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select count(*) from dialogue.artifacts") == 1
     assert (await figures(mind))["memories a day"].n == 2, "the question and the reply"
 
 
 async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> None:
     session_id = await ask(mind, "It is Artemis.", session="one")
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         (row,) = await tx.fetch(
             "select t.session_id, q.content as input_position, r.content as reply_position,"
             " b.input, t.method, t.answered_by"
@@ -79,9 +79,9 @@ async def test_a_turn_is_linked_with_its_own_lines_and_context(mind: Mind) -> No
 async def test_what_is_forgotten_takes_its_contexts_and_leaves_the_turn(mind: Mind) -> None:
     await mind.know(*FACTS)
     await ask(mind, "It is Artemis.", "Artemis it is.")
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         gone = await tx.fetchval("select memory_id from memory.memories where summary = $1", FACTS[0])
-        await forget(tx, [gone], derived=False, because="a test", ctx=teller(mind.agent_id))
+        await forget(tx, [gone], derived=False, reason="a test", ctx=teller(mind.agent_id))
     counted = await figures(mind)
     assert (counted["budget utilisation"].n, counted["refresh rate"].n) == (0, 1)
 
@@ -97,8 +97,8 @@ async def test_facts_told_again_and_memories_a_day(mind: Mind) -> None:
 async def test_another_agent_has_figures_of_its_own(mind: Mind) -> None:
     await mind.know(*FACTS)
     await ask(mind, "It is Artemis.")
-    other = Measuring(agent_id=UUID(int=9), db=mind.db, clock=mind.clock)
-    assert {figure.n for figure in (await other.days(7)).figures} == {0}
+    other = MetricsService(agent_id=UUID(int=9), db=mind.db, clock=mind.clock)
+    assert {figure.n for figure in (await other.report(7)).metrics} == {0}
 
 
 @pytest.mark.parametrize("days", [0, -1, 4_000])

@@ -7,13 +7,13 @@ from uuid import UUID
 import pytest
 
 from newton.agent.extraction import extract
-from newton.agent.turn import Said, Turns
-from newton.cognition.web import Web
+from newton.agent.turn import TurnInput, TurnRunner
+from newton.cognition.web import WebSource
 from newton.dialogue import branches, closing, entries, sessions
-from newton.dialogue.branches import Excerpt
-from newton.dialogue.condensing import Sizes
-from newton.dialogue.lines import Line
-from newton.dialogue.view import Entry
+from newton.dialogue.branches import SessionExcerpt
+from newton.dialogue.condensing import SummarySizes
+from newton.dialogue.lines import Message
+from newton.dialogue.view import CompactionEntry
 from newton.ids import new_id
 from newton.memory.memory import Trust
 from newton.providers import tokens
@@ -37,20 +37,20 @@ async def there() -> AsyncIterator[Endpoint]:
         yield there
 
 
-def speaking(mind: Mind, *replies: str, there: Endpoint | None = None) -> Turns:
-    turns = replace(mind.turns(ScriptedChat(*replies)), sizes=Sizes(every=2))
-    web = there and Web(search=WebSearch(there.url, seconds=5), db=mind.db, count=tokens.count)
+def speaking(mind: Mind, *replies: str, there: Endpoint | None = None) -> TurnRunner:
+    turns = replace(mind.turns(ScriptedChat(*replies)), sizes=SummarySizes(max_new_messages=2))
+    web = there and WebSource(search=WebSearch(there.url, seconds=5), db=mind.db, count_tokens=tokens.count)
     return replace(turns, contexts=replace(mind.contexts, web=web))
 
 
-async def say(turns: Turns, session_id: UUID, *said: str) -> None:
+async def say(turns: TurnRunner, session_id: UUID, *said: str) -> None:
     for text in said:
-        async for _ in turns.take(Said(session_id=session_id, text=text)):
+        async for _ in turns.run(TurnInput(session_id=session_id, text=text)):
             pass
 
 
 async def replies(mind: Mind) -> dict[str, tuple[Trust, bool]]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select m.content, x.trust, x.quarantined from dialogue.messages as m join memory.memories as x"
             " on x.agent_id = m.agent_id and x.kind = 'exchange' and x.thread_id = m.session_id and"
@@ -75,10 +75,10 @@ async def test_what_a_reply_repeats_of_the_web_is_found_in_no_other_session(mind
         "It is a nice day.": ("agent", False),
     }
     assert isinstance(turns.model, ScriptedChat)
-    assert POISON in [message.text for message in turns.model.heard[1]], "in its session it stays as it was said"
+    assert POISON in [message.text for message in turns.model.received[1]], "in its session it stays as it was said"
     assert "swordfish" not in (await mind.context(ASKED, session_id=elsewhere)).text
     assert "swordfish" not in (await mind.context("Which harbour password was decided on?")).text
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select a.type, m.trust, m.quarantined, m.full_text from dialogue.artifacts as a"
             " join memory.memories as m using (agent_id, memory_id) where m.full_text like '%swordfish%'"
@@ -92,12 +92,12 @@ async def test_nothing_is_learnt_of_it_as_if_the_two_had_said_it(mind: Mind, the
     session_id = await mind.session()
     turns = speaking(mind, POISON, "Good.", there=there)
     await say(turns, session_id, ASKED, "Thank you very much.")
-    async with mind.db.work(mind.agent_id) as tx:
-        assert await closing.close(tx, session_id=session_id, ctx=teller(mind.agent_id))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await closing.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id))
     ask = asking(mind, {"facts": [{"content": "The harbour password is swordfish."}]})
-    await extract(ask, ground(teller(mind.agent_id, trust="agent")), most=10)
+    await extract(ask, ground(teller(mind.agent_id, trust="agent")), limit=10)
     assert isinstance(ask.model, ScriptedChat)
-    assert "swordfish" not in ask.model.heard[0][0].text
+    assert "swordfish" not in ask.model.received[0][0].text
     assert await learnt(mind) == {"The harbour password is swordfish.": ("web", True)}
 
 
@@ -105,19 +105,19 @@ async def test_an_account_of_work_with_tools_is_believed_as_the_tools_are(mind: 
     # S002-72, S003-4
     session_id, told, plain = await mind.session(), await mind.session("told"), await mind.session("plain")
     at, ctx = mind.clock.now(), teller(mind.agent_id)
-    asks = Line(role="user", content="Look it up, and tell me all that you find in it.", said_at=at)
-    gives = Line(role="tool", content=POISON, said_at=at)
-    account = Entry(
+    asks = Message(role="user", content="Look it up, and tell me all that you find in it.", said_at=at)
+    gives = Message(role="tool", content=POISON, said_at=at)
+    account = CompactionEntry(
         entry_id=new_id(), kind="turn", first=0, last=1, text=POISON, tokens=9, before=99, strategy="threshold",
         prompt="extract/1", model=None, made_at=at,
     )  # fmt: skip
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         await sessions.append(tx, [asks, gives], session_id=session_id, ctx=ctx)
         await entries.insert(tx, [account], agent_id=mind.agent_id, session_id=session_id)
-        branch = await branches.branch(tx, "branch", parent_id=session_id, at=None, ctx=ctx)
+        branch = await branches.create_branch(tx, "branch", parent_id=session_id, from_position=None, ctx=ctx)
         for other in (told, plain):
             await sessions.append(tx, [asks], session_id=other, ctx=ctx)
-        excerpt = Excerpt(ref="branch", session_id=branch, first=0, last=1)
+        excerpt = SessionExcerpt(ref="branch", session_id=branch, first=0, last=1)
         await branches.inject(tx, excerpt, session_id=told, ctx=ctx)
     turns = speaking(mind, "Of tools.", "Of a branch.", "Of another session.", "Of nothing else.")
     for where in (session_id, branch, told, plain):

@@ -1,7 +1,7 @@
 """A look at what a model would be sent: as it comes to be when it is made so, and without a trace."""
 
-from newton.dialogue.compaction.fitting import fitted
-from newton.dialogue.lines import Line
+from newton.dialogue.compaction.fitting import fit_to_budget
+from newton.dialogue.lines import Message
 from newton.providers import tokens
 from tests.scenarios.conftest import Mind
 from tests.scenarios.longtalk import Talk
@@ -17,23 +17,23 @@ async def test_a_preview_is_what_comes_to_be_and_writes_nothing(mind: Mind) -> N
         await talking.says(*lines)
         if number % 12:
             continue
-        before = await doors.view("s1")
-        preview = await doors.preview("s1", most=6_000)
-        assert (await doors.view("s1"), len(talking.told)) == (before, 0)
+        before = await doors.get_view("s1")
+        preview = await doors.preview("s1", max_tokens=6_000)
+        assert (await doors.get_view("s1"), len(talking.told)) == (before, 0)
         told = [(item.text, item.first, item.last, item.kind) for item in preview.view]
-        _, after = await doors.compact("s1", most=6_000)
-        sent = fitted(after.view, most=6_000, count=tokens.count)
+        _, after = await doors.compact("s1", max_tokens=6_000)
+        sent = fit_to_budget(after.view, max_tokens=6_000, count_tokens=tokens.count)
         assert [(item.text, item.first, item.last, item.kind) for item in sent] == told
         assert preview.tokens <= 6_000 and preview.logged == before.logged
         talking.told.clear()
-    assert (await doors.entries("s1")) != []
+    assert (await doors.list_entries("s1")) != []
 
 
 async def test_lines_that_are_alike_all_count_and_a_call_that_is_repeated_adds_none(mind: Mind) -> None:
     talking = Talking(mind)
-    yes, no = (Line(role="user", content=text, said_at=NOON) for text in ("yes", "no"))
+    yes, no = (Message(role="user", content=text, said_at=NOON) for text in ("yes", "no"))
     said = [yes, yes, no, yes]
     for _ in range(2):
         await talking.doors.append("s1", said)
-        logged = [placed.line.content for placed in await talking.doors.log("s1")]
+        logged = [placed.message.content for placed in await talking.doors.read_log("s1")]
         assert logged == [line.content for line in said]

@@ -11,20 +11,20 @@ from datetime import datetime, timedelta
 import asyncpg
 import pytest
 
-from newton.agent.hindsight import Hindsight
+from newton.agent.hindsight import BundleService
 from newton.brain import decisions, snapshots
 from newton.cognition.bundle import Bundle
-from newton.cognition.explaining import LOST
-from newton.cognition.fill import FULL
-from newton.cognition.request import InView
+from newton.cognition.explaining import LOST_TEXT
+from newton.cognition.fill import NO_ROOM
+from newton.cognition.request import SentMessages
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import closing
 from newton.errors import ConflictError, InputError, NotFoundError
 from newton.heart import censors
-from newton.heart.censors import Rule
+from newton.heart.censors import CensorRule
 from newton.memory.forgetting import forget
-from newton.memory.lookup import short
+from newton.memory.lookup import short_id
 from tests.db.deciding import REDIS, many, recorded, reviewed
 from tests.scenarios.conftest import Mind
 from tests.scenarios.living import PEOPLE, PLACES, THINGS, Living
@@ -34,8 +34,8 @@ from tests.support import agent_scope, count, ground, teller
 BUDGETS = (60, 300, 1_500, 8_000)
 
 
-def hindsight(mind: Mind) -> Hindsight:
-    return Hindsight(
+def hindsight(mind: Mind) -> BundleService:
+    return BundleService(
         frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
     )
 
@@ -62,7 +62,7 @@ async def contexts(mind: Mind, life: Living, number: int, *, writes: int) -> lis
         view = None
         if n % 5 == 0:
             session_id = await mind.session(f"s{life.number // 40}")
-            view = InView(session_id=session_id, first=4)
+            view = SentMessages(session_id=session_id, first_position=4)
         made.append(
             await mind.context(
                 asked(life.chosen),
@@ -84,7 +84,7 @@ async def replayed_all(mind: Mind, made: Sequence[Bundle]) -> None:
 
 async def reworded(mind: Mind, made: Sequence[Bundle]) -> int:
     """How many of the contexts show a memory in words that it does not have any more."""
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select memory_id, micro, summary from memory.memories")
     now = {row["memory_id"]: (row["micro"], row["summary"]) for row in rows}
     return sum(any(c.text not in now[c.memory_id] for c in bundle.items) for bundle in made)
@@ -107,8 +107,8 @@ async def test_stored_contexts_come_out_the_same_after_much_was_written(mind: Mi
     await replayed_all(mind, made)
     assert await reworded(mind, made) >= 5
     assert {c.kind for bundle in made for c in bundle.items} >= {"fact", "exchange", "episode", "decision"}
-    assert any(bundle.focus for bundle in made) and any(bundle.setting.constraints for bundle in made)
-    assert any(c.reason == FULL for bundle in made for c in bundle.dropped)
+    assert any(bundle.focus for bundle in made) and any(bundle.assembly_input.censor_lines for bundle in made)
+    assert any(c.reason == NO_ROOM for bundle in made for c in bundle.rejected_candidates)
 
 
 @pytest.mark.slow
@@ -127,37 +127,37 @@ async def test_a_context_goes_with_a_memory_that_it_looked_at_and_with_no_other(
     await mind.know("The kettle is blue")
     second = await mind.context("What is the ferry called?")
     kettle = next(c.memory_id for c in second.candidates if "kettle" in c.text)
-    async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [kettle], derived=False, because="a test", ctx=teller(mind.agent_id))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await forget(tx, [kettle], derived=False, reason="a test", ctx=teller(mind.agent_id))
     assert not await let_go(mind, first)
     assert await let_go(mind, second)
 
 
 async def test_a_context_goes_with_a_censor_that_it_showed(mind: Mind) -> None:
-    rule = Rule(trigger="sink the ferry", reason="it is needed")
-    async with mind.db.work(mind.agent_id) as tx:
-        (censor,) = await censors.forbid(tx, [rule], ctx=ground(teller(mind.agent_id)))
+    rule = CensorRule(trigger="sink the ferry", reason="it is needed")
+    async with mind.db.transaction(mind.agent_id) as tx:
+        (censor,) = await censors.add_rules(tx, [rule], ctx=ground(teller(mind.agent_id)))
     shown = await mind.context("May I sink it?")
     assert "sink the ferry" in shown.text
-    async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [censor], derived=False, because="a test", ctx=teller(mind.agent_id))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await forget(tx, [censor], derived=False, reason="a test", ctx=teller(mind.agent_id))
     assert await let_go(mind, shown)
 
 
 async def test_erasing_a_decision_takes_its_former_words_and_the_contexts_along(mind: Mind) -> None:
     ctx = teller(mind.agent_id)
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         (decision,) = await recorded(tx, REDIS, ctx=ctx)
     await mind.settle()
     before = await mind.context("Should we use Redis for the cache?")
     mind.clock.advance(timedelta(days=2))
     ctx = teller(mind.agent_id, now=mind.clock.now())
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         await decisions.review(tx, decision, reviewed("failure", lesson="Redis was slow"), ctx=ctx)
         assert await tx.fetchval("select count(*) from memory.memory_versions where summary like '%Redis%'") == 1
     assert (await hindsight(mind).replay(str(before.bundle_id))).text == before.text
-    async with mind.db.work(mind.agent_id) as tx:
-        await decisions.erase(tx, decision, because="a test", ctx=ctx)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await decisions.erase(tx, decision, reason="a test", ctx=ctx)
         left = await tx.fetch("select micro, summary from memory.memory_versions")
     assert not any("Redis" in word for row in left for word in row)
     assert await let_go(mind, before)
@@ -169,9 +169,9 @@ async def test_words_that_were_changed_behind_its_back_are_named(mind: Mind, dsn
     owner = await asyncpg.connect(dsn)
     await owner.execute("update memory.memories set summary = 'The ferry is called Zeus' where summary like '%Artemis'")
     changed = await hindsight(mind).replay(str(bundle.bundle_id))
-    assert "the words it had then are gone" in dict(changed.differences)[f"memory {short(bundle.items[0].memory_id)}"]
-    account = await hindsight(mind).why(str(bundle.bundle_id))
-    assert account.items[0].text == LOST
+    assert "the words it had then are gone" in dict(changed.differences)[f"memory {short_id(bundle.items[0].memory_id)}"]
+    account = await hindsight(mind).explain(str(bundle.bundle_id))
+    assert account.items[0].text == LOST_TEXT
     await owner.execute("update cognition.bundles set candidates = substr(candidates, 1, 20)")
     await owner.close()
     with pytest.raises(ConflictError, match=r"cannot be read: the columns are damaged"):
@@ -182,11 +182,11 @@ async def test_a_context_of_the_past_is_the_one_that_was_made_then(mind: Mind) -
     # S002-16
     # of how often something had been used by a moment nothing is known
     life = Living(mind.db, mind.agent_id, mind.clock, random.Random(8), uses=False)
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         for first in (0, 40):
             await many(tx, 40, ctx=life.ctx, first=first)
             mind.clock.advance(timedelta(minutes=1))
-        await snapshots.take(tx, agent_id=mind.agent_id, now=life.ctx.now, count=count)
+        await snapshots.take_snapshot(tx, agent_id=mind.agent_id, now=life.ctx.now, count_tokens=count)
     made: list[tuple[datetime, Bundle]] = []
     for n in range(6):
         await life.go_on(40)
@@ -213,7 +213,7 @@ async def test_use_counts_for_nothing_in_a_context_of_the_past(mind: Mind) -> No
     await mind.know("The ferry is called Artemis")
     mind.clock.advance(timedelta(days=1))
     bundle = await mind.context("What is the ferry called?")
-    await mind.verbs.read([c.memory_id for c in bundle.items])
+    await mind.verbs.record_access([c.memory_id for c in bundle.items])
     mind.clock.advance(timedelta(days=1))
     now = await mind.context("What is the ferry called?", profile="recent")
     past = await mind.context("What is the ferry called?", profile="recent", as_of=mind.clock.now())
@@ -225,26 +225,26 @@ async def test_the_daily_job_lets_go_of_old_contexts(mind: Mind) -> None:
     mind.clock.advance(timedelta(days=80))
     young = await mind.context("What is the ferry called?")
     mind.clock.advance(timedelta(days=11))
-    assert (await upkeep(mind, bundle_days=0).lifecycle()).expired == 0
-    assert (await upkeep(mind, bundle_days=90).lifecycle(dry=True)).expired == 0
-    assert (await upkeep(mind, bundle_days=90).lifecycle()).expired == 1
+    assert (await upkeep(mind, bundle_days=0).run_lifecycle()).expired_contexts == 0
+    assert (await upkeep(mind, bundle_days=90).run_lifecycle(dry_run=True)).expired_contexts == 0
+    assert (await upkeep(mind, bundle_days=90).run_lifecycle()).expired_contexts == 1
     assert await let_go(mind, old)
     assert not await let_go(mind, young)
 
 
 async def test_bundles_are_meant_by_either_end_of_their_ids(mind: Mind) -> None:
     with pytest.raises(NotFoundError, match="There is no context yet"):
-        await hindsight(mind).why("latest")
+        await hindsight(mind).explain("latest")
     first, last = [await mind.context(words) for words in ("one", "two")]
-    listed = await hindsight(mind).recent(5)
+    listed = await hindsight(mind).list_recent(5)
     assert [one.input for one in listed] == ["two", "one"]
     for given in (str(first.bundle_id), first.bundle_id.hex[:20], first.bundle_id.hex[-8:].upper()):
-        assert (await hindsight(mind).why(given)).stored.bundle_id == first.bundle_id
-    assert (await hindsight(mind).why("latest")).stored.bundle_id == last.bundle_id
+        assert (await hindsight(mind).explain(given)).stored.bundle_id == first.bundle_id
+    assert (await hindsight(mind).explain("latest")).stored.bundle_id == last.bundle_id
     with pytest.raises(InputError, match="is no id of a bundle"):
-        await hindsight(mind).why("xyz")
+        await hindsight(mind).explain("xyz")
     with pytest.raises(ConflictError, match="Several bundles"):
-        await hindsight(mind).why(first.bundle_id.hex[:6])
+        await hindsight(mind).explain(first.bundle_id.hex[:6])
 
 
 async def test_what_two_contexts_do_not_share_is_told_with_the_reason(mind: Mind) -> None:
@@ -253,9 +253,9 @@ async def test_what_two_contexts_do_not_share_is_told_with_the_reason(mind: Mind
     compared = await hindsight(mind).diff(str(small.bundle_id), str(large.bundle_id))
     assert ("budget", "100", "300") in compared.settings
     assert compared.only_one == []
-    assert {one.there for one in compared.only_other} == {f"out ({FULL})"}
+    assert {one.there for one in compared.only_other} == {f"out ({NO_ROOM})"}
     assert len(compared.only_other) == len(large.items) - len(small.items)
-    assert (await hindsight(mind).diff(str(small.bundle_id), str(small.bundle_id))).same
+    assert (await hindsight(mind).diff(str(small.bundle_id), str(small.bundle_id))).is_identical
     await mind.know("The ferry to the island of Samos is late.")
     later = await mind.context("Where does the ferry go?", budget=300)
     (new,) = (await hindsight(mind).diff(str(large.bundle_id), str(later.bundle_id))).only_other
@@ -265,12 +265,12 @@ async def test_what_two_contexts_do_not_share_is_told_with_the_reason(mind: Mind
 async def test_every_derived_item_names_what_it_was_made_from(mind: Mind) -> None:
     # S002-15
     session_id = await mind.hear(*(f"The ferry {n} leaves for Samos at {n}." for n in range(8)))
-    async with mind.db.work(mind.agent_id) as tx:
-        await closing.close(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await closing.close_session(tx, session_id=session_id, ctx=teller(mind.agent_id, trust="agent"))
     await mind.settle()
     bundle = await mind.context("When does the ferry leave?")
-    account = await hindsight(mind).why(str(bundle.bundle_id))
+    account = await hindsight(mind).explain(str(bundle.bundle_id))
     (episode,) = [item for item in account.items if item.found.kind == "episode"]
-    lines = {item.kept.memory_id for item in account.items if item.found.kind == "exchange"}
+    lines = {item.stored_candidate.memory_id for item in account.items if item.found.kind == "exchange"}
     assert len(episode.sources) == 2 and set(episode.sources) < lines
-    assert str(episode.kept.memory_id) not in bundle.text, "S002-15N: the record is for whoever asks, not for the model"
+    assert str(episode.stored_candidate.memory_id) not in bundle.text, "S002-15N: the record is for whoever asks, not for the model"

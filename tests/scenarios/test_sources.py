@@ -9,20 +9,20 @@ from datetime import timedelta
 import asyncpg
 import pytest
 
-from newton.agent.verbs import Remark
+from newton.agent.verbs import FactDraft
 from newton.cognition.bundle import Bundle
-from newton.cognition.filters import Filters
-from newton.cognition.request import Request
+from newton.cognition.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest
 from newton.content.skills import Skill
 from newton.db.pool import Database
 from newton.errors import DatabaseError
 from newton.heart import documents, introducing, procedures
-from newton.heart.chunking import Chunk
-from newton.heart.documents import Source
-from newton.heart.entities import Introduction
-from newton.heart.events import Happening, record
-from newton.heart.happenings import checked
-from newton.heart.introducing import Bond
+from newton.heart.chunking import TextChunk
+from newton.heart.documents import DocumentSource
+from newton.heart.entities import EntityDeclaration
+from newton.heart.events import NewEvent, record_events
+from newton.heart.happenings import validate_event
+from newton.heart.introducing import RelationDeclaration
 from newton.memory import store
 from newton.providers import tokens
 from newton.providers.embedding import Vector
@@ -36,23 +36,23 @@ QUESTION = "Where does Ana Berg work, and is the boat repaired?"
 async def introduce(mind: Mind) -> None:
     ctx = teller(mind.agent_id, count_tokens=tokens.count)
     people = [
-        Introduction(name="Ana Berg", type="person", properties={"role": "nurse"}),
-        Introduction(name="Zora", type="person", properties={"role": "pilot"}),
+        EntityDeclaration(name="Ana Berg", type="person", properties={"role": "nurse"}),
+        EntityDeclaration(name="Zora", type="person", properties={"role": "pilot"}),
     ]
-    async with mind.db.work(mind.agent_id) as tx:
-        await introducing.introduce(tx, people, ctx=ctx)
-        bond = Bond(ref="b1", source="Ana Berg", type="works_at", target="Acme")
-        await introducing.bind(tx, [bond], ctx=ctx)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await introducing.declare_entities(tx, people, ctx=ctx)
+        bond = RelationDeclaration(ref="b1", source="Ana Berg", type="works_at", target="Acme")
+        await introducing.declare_relations(tx, [bond], ctx=ctx)
 
 
 async def happen(mind: Mind, session: str, *names: str) -> None:
     session_id = await mind.session(session)
     happenings = [
-        Happening(ref=f"{session} {name}", event=checked("file_write", NOON, {"path": name}), session_id=session_id)
+        NewEvent(ref=f"{session} {name}", event=validate_event("file_write", NOON, {"path": name}), session_id=session_id)
         for name in names
     ]
-    async with mind.db.work(mind.agent_id) as tx:
-        await record(tx, happenings, ctx=teller(mind.agent_id, count_tokens=tokens.count))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await record_events(tx, happenings, ctx=teller(mind.agent_id, count_tokens=tokens.count))
 
 
 def texts(bundle: Bundle) -> list[str]:
@@ -86,7 +86,7 @@ async def test_late_events_of_the_session_are_in_its_context_and_those_of_others
     bundle = await mind.context("Go on, please.", session_id=here)
     assert [t for t in texts(bundle) if "far.py" in t] == []
     (event,) = [item for item in bundle.items if "near.py" in item.text]
-    assert bundle.source(event) == "recent"
+    assert bundle.find_source(event) == "recent"
     assert event.features["salience"] == 0.5
     coding = await mind.context("Go on, please.", session_id=here, profile="coding")
     assert len([t for t in texts(coding) if "near.py" in t or "far.py" in t]) == 2
@@ -94,12 +94,12 @@ async def test_late_events_of_the_session_are_in_its_context_and_those_of_others
 
 async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it(mind: Mind) -> None:
     # S001-22
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         for n in range(12):  # as many as are searched for, and nearer to the input
             skill = Skill(name=f"boat-{n}", description="Is the boat repaired? boat repaired", core=("Look.",))
-            await procedures.learn(tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
+            await procedures.add_procedure(tx, skill, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
         asked = Skill(name="hull", description="Zinc.", core=("Scrape the hull.",), triggers=("is the boat repaired",))
-        await procedures.learn(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
+        await procedures.add_procedure(tx, asked, ctx=ground(teller(mind.agent_id, count_tokens=tokens.count)))
     await mind.settle()
     bundle = await mind.context("Is the boat repaired?")
     assert "## Procedure: hull\n" in bundle.text
@@ -108,45 +108,45 @@ async def test_a_procedure_that_is_asked_for_is_in_though_no_search_has_found_it
 @pytest.mark.parametrize(
     ("filters", "left"),
     [
-        (Filters(), {"fact", "exchange", "entity", "relation", "event", "passage"}),
-        (Filters(kinds=frozenset({"fact"})), {"fact"}),
-        (Filters(kinds=frozenset({"entity", "event"})), {"entity", "event"}),
-        (Filters(since=NOON + timedelta(days=1)), {"fact", "entity", "relation"}),
-        (Filters(event_types=frozenset({"error"})), {"fact", "exchange", "entity", "relation", "passage"}),
-        (Filters(entity_types=frozenset({"town"})), {"fact", "exchange", "relation", "event", "passage"}),
+        (ContextFilters(), {"fact", "exchange", "entity", "relation", "event", "passage"}),
+        (ContextFilters(kinds=frozenset({"fact"})), {"fact"}),
+        (ContextFilters(kinds=frozenset({"entity", "event"})), {"entity", "event"}),
+        (ContextFilters(since=NOON + timedelta(days=1)), {"fact", "entity", "relation"}),
+        (ContextFilters(event_types=frozenset({"error"})), {"fact", "exchange", "entity", "relation", "passage"}),
+        (ContextFilters(entity_types=frozenset({"town"})), {"fact", "exchange", "relation", "event", "passage"}),
     ],
 )
-async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: Filters, left: set[str]) -> None:
+async def test_filters_say_what_may_be_in_a_context(mind: Mind, filters: ContextFilters, left: set[str]) -> None:
     # S001-5
     await introduce(mind)
     await happen(mind, "s1", "boat.py")
     await mind.hear("Ana Berg said the boat is repaired.")
-    async with mind.db.work(mind.agent_id) as tx:
-        source = Source(ref="/boat.md", title="Boat", format="markdown")
+    async with mind.db.transaction(mind.agent_id) as tx:
+        source = DocumentSource(ref="/boat.md", title="Boat", format="markdown")
         ctx = teller(mind.agent_id, count_tokens=tokens.count)
-        await documents.take(tx, source, [Chunk("Boat", "The boat is repaired in May.", 8)], ctx=ctx)
+        await documents.replace_passages(tx, source, [TextChunk("Boat", "The boat is repaired in May.", 8)], ctx=ctx)
     mind.clock.advance(timedelta(days=2))
     await mind.know("Ana Berg does work on the boat that is repaired")
     bundle = await mind.context(QUESTION, filters=filters, session_id=await mind.session("s1"))
     assert {item.kind for item in bundle.items} == left
-    assert bundle.as_json().get("filters", {}) == filters.outline()
+    assert bundle.as_json().get("filters", {}) == filters.as_json()
 
 
 async def test_nothing_that_became_so_later_stands_in_a_context_up_to_then(mind: Mind) -> None:
     # S001-5: a relation that rests on a later fact neither
-    kept = await mind.verbs.remember(Remark(content="Ana Berg works at Acme"))
+    kept = await mind.verbs.remember(FactDraft(content="Ana Berg works at Acme"))
     await introduce(mind)
     await mind.settle()
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         (relation,) = await tx.fetch("select memory_id from memory.memories where kind = 'relation'")
-        await store.connect(
+        await store.add_links(
             tx,
             "evidence",
             [(kept.memory_id, relation["memory_id"])],
             ctx=teller(mind.agent_id, count_tokens=tokens.count),
         )
     for day, left in ((1, True), (-1, False)):
-        before = await mind.context("Where does Ana Berg work?", filters=Filters(until=NOON - timedelta(days=day)))
+        before = await mind.context("Where does Ana Berg work?", filters=ContextFilters(until=NOON - timedelta(days=day)))
         assert ("relation" not in {c.kind for c in before.candidates}) == left
 
 
@@ -156,7 +156,7 @@ async def test_what_is_filtered_out_crowds_out_nothing(mind: Mind) -> None:
     whole = await mind.context("Is the boat repaired?", budget=20_000)
     found = frozenset(c.memory_id for c in whole.candidates)
     assert len(found) < 40, "there are more than are kept"
-    rest = await mind.context("Is the boat repaired?", budget=20_000, filters=Filters(exclude=found))
+    rest = await mind.context("Is the boat repaired?", budget=20_000, filters=ContextFilters(exclude=found))
     assert len(rest.items) == 40 - len(found)
     assert not found & {c.memory_id for c in rest.candidates}
 
@@ -222,10 +222,10 @@ async def asked(mind: Mind) -> Mind:
 
 async def hurried(mind: Mind) -> Bundle:
     """Within a second for each source, with connections that are open already."""
-    request = Request(
+    request = ContextBuildRequest(
         agent_id=mind.agent_id, input=QUESTION, tokens=8_000, profile="coding", session_id=await mind.session("s1")
     )
-    return await replace(mind.contexts, source_seconds=1.0).build(request)
+    return await replace(mind.contexts, source_timeout_seconds=1.0).build(request)
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,12 @@ import pytest
 from asyncpg import Record
 from pydantic import BaseModel
 
-from newton.agent.turn import Said
+from newton.agent.turn import TurnInput
 from newton.dialogue.view import MESSAGE_TOKENS
 from newton.errors import ProviderError
 from newton.memory import agents
 from newton.providers import tokens
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import Endless, stopped, take
@@ -27,16 +27,16 @@ class Honest(ScriptedChat):
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
-        self.heard.append(messages)
-        text = tokens.clip("one two three " * max_tokens, most=max_tokens)
+    ) -> AsyncIterator[str | ChatReply]:
+        self.received.append(messages)
+        text = tokens.truncate("one two three " * max_tokens, max_tokens=max_tokens)
         yield text
         heard = sum(tokens.count(message.text) + MESSAGE_TOKENS for message in messages)
-        yield Reply(text=text, model=self.name, input_tokens=heard, output_tokens=tokens.count(text))
+        yield ChatReply(text=text, model=self.name, input_tokens=heard, output_tokens=tokens.count(text))
 
 
 async def usage(mind: Mind) -> list[Record]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         return await tx.fetch("select * from runtime.usage order by usage_id")
 
 
@@ -46,9 +46,9 @@ def cost(prompt: Sequence[ChatMessage]) -> int:
 
 async def test_what_the_model_reports_is_recorded(mind: Mind) -> None:
     model = ScriptedChat("One two three.")
-    await take(mind.turns(model), Said(session_id=await mind.session(), text=ASKED))
+    await take(mind.turns(model), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
-    heard = sum(len(message.text.split()) for message in model.heard[0])
+    heard = sum(len(message.text.split()) for message in model.received[0])
     assert (row["model"], row["purpose"], row["input_tokens"], row["output_tokens"]) == ("scripted", "turn", heard, 3)
 
 
@@ -58,20 +58,20 @@ async def test_a_turn_that_is_stopped_costs_what_was_asked_and_heard(mind: Mind,
     await stopped(mind, model, session_id=await mind.session())
     (row,) = await usage(mind)
     assert (row["model"], row["estimated"]) == ("scripted", True)
-    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.heard[0]), tokens.count("".join(pieces)))
+    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), tokens.count("".join(pieces)))
 
 
 async def test_a_reply_nobody_listens_to_any_more_is_recorded_too(mind: Mind) -> None:
     model = Endless("The ferry ", "is called ")
-    turn = mind.turns(model).take(Said(session_id=await mind.session(), text=ASKED))
+    turn = mind.turns(model).run(TurnInput(session_id=await mind.session(), text=ASKED))
     assert await anext(turn) == "The ferry "
     await turn.aclose()
     (row,) = await usage(mind)
-    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.heard[0]), tokens.count("The ferry "))
+    assert (row["input_tokens"], row["output_tokens"]) == (cost(model.received[0]), tokens.count("The ferry "))
 
 
 async def test_a_model_that_cannot_be_reached_costs_nothing(mind: Mind) -> None:
-    await take(mind.turns(ScriptedChat()), Said(session_id=await mind.session(), text=ASKED))
+    await take(mind.turns(ScriptedChat()), TurnInput(session_id=await mind.session(), text=ASKED))
     assert await usage(mind) == []
 
 
@@ -79,30 +79,30 @@ async def test_a_reply_that_breaks_off_is_recorded_once_as_reported(mind: Mind) 
     class Broken(ScriptedChat):
         async def stream(
             self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | Reply]:
+        ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
-            yield Reply(text="It is ", model=self.name, input_tokens=70, output_tokens=2, finish="interrupted")
+            yield ChatReply(text="It is ", model=self.name, input_tokens=70, output_tokens=2, finish="interrupted")
             raise ProviderError("The model went away.", hint="Ask again.")
 
-    await take(mind.turns(Broken()), Said(session_id=await mind.session(), text=ASKED))
+    await take(mind.turns(Broken()), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
     assert (row["input_tokens"], row["output_tokens"], row["estimated"]) == (70, 2, False)
 
 
 async def newborn(mind: Mind, name: str) -> Mind:
     """A mind that knows nothing, so that the same input makes the same prompt."""
-    return replace(mind, agent_id=await agents.agent(mind.db, name, now=NOON))
+    return replace(mind, agent_id=await agents.get_or_create_agent(mind.db, name, now=NOON))
 
 
 async def test_the_first_call_is_made_if_it_fits_to_the_token_and_else_not(mind: Mind) -> None:
-    await take(mind.turns(Honest()), Said(session_id=await mind.session(), text=ASKED))
+    await take(mind.turns(Honest()), TurnInput(session_id=await mind.session(), text=ASKED))
     (row,) = await usage(mind)
     whole = row["input_tokens"] + row["output_tokens"]
     for name, per_day in (("fits", whole), ("does not", whole - 1), ("hardly", 1), ("never", 0)):
         other, model = await newborn(mind, name), Honest()
-        _, answer = await take(other.turns(model, per_day=per_day), Said(session_id=await other.session(), text=ASKED))
+        _, answer = await take(other.turns(model, per_day=per_day), TurnInput(session_id=await other.session(), text=ASKED))
         asked = per_day == whole
-        assert (len(model.heard), answer.quoted) == (int(asked), not asked)
+        assert (len(model.received), answer.quoted) == (int(asked), not asked)
         assert (answer.degraded is None) == asked
     said = f"This turn may cost {200 + tokens.count(ASKED)} model tokens, and 0 of today's 0 are left"
     assert answer.degraded is not None and answer.degraded.startswith(said)
@@ -113,20 +113,20 @@ async def test_no_day_costs_more_than_its_ceiling(mind: Mind) -> None:
     model, session_id = Honest(), await mind.session()
     turns = mind.turns(model, per_day=1_500)
     for n in range(8):
-        await take(turns, Said(session_id=session_id, text=f"{ASKED} And {n} again."))
+        await take(turns, TurnInput(session_id=session_id, text=f"{ASKED} And {n} again."))
     rows = await usage(mind)
     spent = sum(row["input_tokens"] + row["output_tokens"] for row in rows)
     assert 0 < spent <= 1_500
-    assert 2 <= len(model.heard) < 8
+    assert 2 <= len(model.received) < 8
     mind.clock.advance(timedelta(days=1))
-    _, answer = await take(turns, Said(session_id=session_id, text=ASKED))
+    _, answer = await take(turns, TurnInput(session_id=session_id, text=ASKED))
     assert answer.degraded is None, "the next day is another day"
 
 
 async def test_a_conversation_the_model_may_not_read_is_quoted(mind: Mind) -> None:
     session_id = await mind.hear("The ferry is called Artemis.")
     text, answer = await take(
-        mind.turns(Honest(), per_day=230), Said(session_id=session_id, text="What is the ferry called?")
+        mind.turns(Honest(), per_day=230), TurnInput(session_id=session_id, text="What is the ferry called?")
     )
     assert answer.quoted
     assert "Artemis" in text

@@ -7,15 +7,15 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.bearing import Bearing
-from newton.agent.turn import Answer, Said, Turns
-from newton.agent.verbs import Remark
+from newton.agent.bearing import IdentityService
+from newton.agent.turn import TurnResult, TurnInput, TurnRunner
+from newton.agent.verbs import FactDraft
 from newton.cognition import standing
-from newton.cognition.refreshing import Refreshed
+from newton.cognition.refreshing import SessionContext
 from newton.heart import entities, events
-from newton.heart.censors import Rule
-from newton.heart.events import Happening
-from newton.heart.happenings import checked
+from newton.heart.censors import CensorRule
+from newton.heart.events import NewEvent
+from newton.heart.happenings import validate_event
 from newton.providers import tokens
 from newton.providers.offline import BrokenEmbedder, ScriptedChat
 from tests.db.deciding import choice, recorded
@@ -35,25 +35,25 @@ class Talk:
     """A conversation in one frame, so that only what a test changes is another."""
 
     mind: Mind
-    turns: Turns
+    turns: TurnRunner
     session_id: UUID
     model: ScriptedChat
 
-    async def say(self, text: str, *, frame: str | None = "question") -> Answer:
+    async def say(self, text: str, *, frame: str | None = "question") -> TurnResult:
         self.mind.clock.advance(timedelta(minutes=1))
-        said = Said(session_id=self.session_id, text=text, frame=frame)
-        pieces = [piece async for piece in self.turns.take(said)]
+        said = TurnInput(session_id=self.session_id, text=text, frame=frame)
+        pieces = [piece async for piece in self.turns.run(said)]
         await self.mind.settle()
-        assert isinstance(pieces[-1], Answer)
+        assert isinstance(pieces[-1], TurnResult)
         return pieces[-1]
 
-    async def given(self, text: str, *, frame: str | None = "question") -> Refreshed:
-        return (await self.say(text, frame=frame)).given
+    async def given(self, text: str, *, frame: str | None = "question") -> SessionContext:
+        return (await self.say(text, frame=frame)).context
 
     @property
     def told(self) -> str:
         """The context that the model was given last."""
-        return apart(self.model.heard[-1])[0]
+        return apart(self.model.received[-1])[0]
 
 
 @pytest.fixture
@@ -64,19 +64,19 @@ async def talk(mind: Mind) -> Talk:
 
 
 async def stored(mind: Mind) -> list[tuple[str, UUID | None]]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select method, bundle_id from cognition.turns order by turn_id")
     return [(row["method"], row["bundle_id"]) for row in rows]
 
 
-async def replays(mind: Mind, given: Refreshed) -> bool:
+async def replays(mind: Mind, given: SessionContext) -> bool:
     """Whether the stored context comes out as it was."""
     done = await hindsight(mind).replay(str(given.bundle.bundle_id))
     return done.identical and done.text == given.bundle.text
 
 
 async def bundles(mind: Mind) -> int:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         return await tx.fetchval("select count(*) from cognition.bundles")
 
 
@@ -85,13 +85,13 @@ async def test_a_context_that_covers_the_input_stands_and_nothing_is_rebuilt(tal
     first = await talk.given(ASKED)
     second = await talk.given(AGAIN)
     third = await talk.given("Why?")
-    assert [one.how for one in (first, second, third)] == ["built", "stood", "stood"]
+    assert [one.method for one in (first, second, third)] == ["built", "stood", "stood"]
     assert second.bundle is third.bundle is first.bundle
     assert await bundles(talk.mind) == 1
     assert FERRY in talk.told
-    assert first.because == "the session has no context yet"
-    assert second.because.startswith("it covers the input (0.")
-    assert third.because == "the input leans on what was said before"
+    assert first.reason == "the session has no context yet"
+    assert second.reason.startswith("it covers the input (0.")
+    assert third.reason == "the input leans on what was said before"
 
 
 async def test_each_turn_is_stored_with_how_its_context_came_about(talk: Talk) -> None:
@@ -107,15 +107,15 @@ async def test_what_the_context_does_not_cover_has_it_made_anew(talk: Talk) -> N
     # S002-14
     await talk.given(ASKED)
     given = await talk.given(ELSE)
-    assert given.how == "built"
-    assert given.because.startswith("nothing in it is close to the input (0.")
+    assert given.method == "built"
+    assert given.reason.startswith("nothing in it is close to the input (0.")
 
 
 async def test_another_frame_has_it_made_anew(talk: Talk) -> None:
     # S002-14
     await talk.given(ASKED)
     given = await talk.given(AGAIN, frame="debug")
-    assert (given.how, given.because) == ("built", "the frame is debug now, not question")
+    assert (given.method, given.reason) == ("built", "the frame is debug now, not question")
     assert "## Current Approach: debug" in talk.told
 
 
@@ -123,8 +123,8 @@ async def test_a_decision_point_has_it_made_anew(talk: Talk) -> None:
     # S002-14: pre-action context for that decision
     await talk.given("Should we take the ferry Artemis at nine?", frame="decision")
     given = await talk.given("Should we take the ferry Artemis in the morning?", frame="decision")
-    assert (given.how, given.because) == ("built", "a choice is to be made")
-    assert (await talk.given("At nine, the ferry Artemis?", frame="decision")).how == "stood"
+    assert (given.method, given.reason) == ("built", "a choice is to be made")
+    assert (await talk.given("At nine, the ferry Artemis?", frame="decision")).method == "stood"
 
 
 CHANGES: dict[str, tuple[Callable[[Mind, UUID], Awaitable[object]], str]] = {
@@ -134,7 +134,7 @@ CHANGES: dict[str, tuple[Callable[[Mind, UUID], Awaitable[object]], str]] = {
     ),
     "retracted": (lambda mind, fact: curation(mind).retract(str(fact)), "not so any more: a fact is proven wrong"),
     "forgotten": (
-        lambda mind, fact: curation(mind).forget([str(fact)], derived=False, because="a test"),
+        lambda mind, fact: curation(mind).forget([str(fact)], include_derived=False, reason="a test"),
         "the session was given its last context elsewhere",
     ),
 }
@@ -148,44 +148,44 @@ async def test_what_is_not_so_any_more_is_never_stated_as_current(talk: Talk, wh
     await change(talk.mind, fact.memory_id)
     await talk.mind.settle()
     given = await talk.given(AGAIN)
-    assert (given.how, given.because) == ("built", because)
+    assert (given.method, given.reason) == ("built", because)
     assert FERRY not in talk.told.partition("## Past Experience")[0]
     assert ("at ten." in talk.told) == (what == "superseded")
 
 
 async def test_a_censor_that_came_or_went_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
-    await talk.mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks"))
+    await talk.mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks"))
     given = await talk.given(AGAIN)
-    assert (given.how, given.because) == ("built", "not so any more: the censors changed")
+    assert (given.method, given.reason) == ("built", "not so any more: the censors changed")
     assert "**WARN:** sail at night" in talk.told
-    assert (await talk.given(AGAIN)).how == "stood"
-    (censor,) = await talk.mind.gate.listed()
+    assert (await talk.given(AGAIN)).method == "stood"
+    (censor,) = await talk.mind.gate.list_censors()
     await talk.mind.gate.retire(str(censor.memory_id))
-    assert (await talk.given(AGAIN)).how == "built"
+    assert (await talk.given(AGAIN)).method == "built"
     assert "sail at night" not in talk.told.partition("## Past Experience")[0]
 
 
 async def test_an_identity_that_changed_counts_at_once(talk: Talk) -> None:
     await talk.given(ASKED)
-    bearing = Bearing(
+    bearing = IdentityService(
         scope=agent_scope(
             agent_id=talk.mind.agent_id, origin="cli", db=talk.mind.db, clock=talk.mind.clock, count_tokens=tokens.count
         )
     )
     await bearing.add("boundary", "Never sail at night")
     given = await talk.given(AGAIN)
-    assert (given.how, given.because) == ("built", "not so any more: the identity changed")
+    assert (given.method, given.reason) == ("built", "not so any more: the identity changed")
     assert "- Never sail at night" in talk.told
-    assert (await talk.given(AGAIN)).how == "stood"
+    assert (await talk.given(AGAIN)).method == "stood"
 
 
 async def test_a_decision_that_is_recorded_meanwhile_is_stated(talk: Talk) -> None:
     await talk.given(ASKED)
-    async with talk.mind.db.work(talk.mind.agent_id) as tx:
+    async with talk.mind.db.transaction(talk.mind.agent_id) as tx:
         await recorded(tx, choice("Paint the pier green"), ctx=teller(talk.mind.agent_id, count_tokens=tokens.count))
     given = await talk.given(AGAIN)
-    assert (given.how, given.because) == ("built", "not so any more: what is being decided changed")
+    assert (given.method, given.reason) == ("built", "not so any more: what is being decided changed")
     assert "Paint the pier green" in talk.told
 
 
@@ -196,27 +196,27 @@ async def test_what_was_learnt_since_enters_a_context_that_stands(talk: Talk) ->
         "In the winter the ferry Artemis does leave the harbour an hour later.", "Ben has a dog called Rex."
     )
     second = await talk.given(AGAIN)
-    assert (second.how, await bundles(talk.mind)) == ("updated", 2)
-    assert second.because.endswith("and 1 more belong beside it")
+    assert (second.method, await bundles(talk.mind)) == ("updated", 2)
+    assert second.reason.endswith("and 1 more belong beside it")
     assert "an hour later" in talk.told and "Rex" not in talk.told
     update = second.bundle.update
     assert update is not None
-    assert (update.continues, len(update.entered), update.truncated) == (first.bundle.bundle_id, 1, False)
+    assert (update.previous_bundle_id, len(update.added), update.has_evictions) == (first.bundle.bundle_id, 1, False)
     assert second.bundle.tokens == tokens.count(second.bundle.text)
     assert await replays(talk.mind, second)
-    assert (await talk.given(AGAIN)).how == "stood", "it entered once"
+    assert (await talk.given(AGAIN)).method == "stood", "it entered once"
 
 
 async def test_what_happened_in_the_session_enters_a_context_that_stands(talk: Talk) -> None:
     # S001-34: a new event enters first
     await talk.given(ASKED)
     ctx = teller(talk.mind.agent_id, count_tokens=tokens.count)
-    event = checked("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
-    async with talk.mind.db.work(talk.mind.agent_id) as tx:
-        told = Happening(ref="h1", event=event, session_id=talk.session_id)
-        await events.record(tx, [told], ctx=ctx)
+    event = validate_event("file_read", talk.mind.clock.now(), {"path": "tides.txt"})
+    async with talk.mind.db.transaction(talk.mind.agent_id) as tx:
+        told = NewEvent(ref="h1", event=event, session_id=talk.session_id)
+        await events.record_events(tx, [told], ctx=ctx)
     given = await talk.given(AGAIN)
-    assert given.how == "updated"
+    assert given.method == "updated"
     assert "tides.txt" in talk.told
 
 
@@ -225,9 +225,9 @@ async def test_lines_that_leave_the_view_enter_a_context_that_stands(talk: Talk)
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, conversation=25))
     await talk.given(ASKED)
     await talk.given("It is for the harbour: the red lantern goes along.")
-    seen: list[Refreshed] = [await talk.given(AGAIN) for _ in range(3)]
-    assert "updated" in {one.how for one in seen}
-    sent = "\n".join(message.text for message in talk.model.heard[-1])
+    seen: list[SessionContext] = [await talk.given(AGAIN) for _ in range(3)]
+    assert "updated" in {one.method for one in seen}
+    sent = "\n".join(message.text for message in talk.model.received[-1])
     assert "the red lantern goes along" in sent, "either sent as conversation or in the context"
     assert "the red lantern goes along" in talk.told
     everything = sent.count("the red lantern goes along")
@@ -240,9 +240,9 @@ async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: 
     hows: list[str] = []
     for number in range(8):
         given = await talk.given(f"And does the ferry Artemis leave the harbour in the morning, {number}?")
-        hows.append(given.how)
+        hows.append(given.method)
         assert await replays(talk.mind, given), number
-        sent = "\n".join(message.text for message in talk.model.heard[-1])
+        sent = "\n".join(message.text for message in talk.model.received[-1])
         assert all(f"in the morning, {earlier}?" in sent for earlier in range(number + 1)), number
     assert hows[0] == "built"
     assert {"updated", "stood"} <= set(hows)
@@ -250,28 +250,28 @@ async def test_every_line_is_sent_or_in_the_context_however_long_the_talk(talk: 
 
 async def test_under_token_pressure_the_least_relevant_gives_way(talk: Talk) -> None:
     # S002-14: evict the lowest relevance, keep censors and frame
-    await talk.mind.gate.forbid(Rule(trigger="sail at night", reason="the rocks"))
+    await talk.mind.gate.add(CensorRule(trigger="sail at night", reason="the rocks"))
     await talk.mind.know(*(f"The ferry Artemis and the harbour, note {n}: {'nine ' * n}" for n in range(10)))
     first = await talk.given(ASKED)
     less = first.bundle.tokens - 40
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=less))
     second = await talk.given(AGAIN)
-    assert second.how == "evicted"
+    assert second.method == "evicted"
     assert second.bundle.tokens <= less
     assert "**WARN:** sail at night" in talk.told and "## Current Approach: question" in talk.told
-    assert second.bundle.update is not None and second.bundle.update.truncated
+    assert second.bundle.update is not None and second.bundle.update.has_evictions
     assert await replays(talk.mind, second)
     scores = {c.memory_id: c.score for c in first.bundle.items}
-    gone = [scores[memory_id] for memory_id in second.bundle.update.gave_way]
-    assert max(gone) <= min(c.score for c in second.bundle.items if c.memory_id not in second.bundle.update.gave_way)
+    gone = [scores[memory_id] for memory_id in second.bundle.update.evicted]
+    assert max(gone) <= min(c.score for c in second.bundle.items if c.memory_id not in second.bundle.update.evicted)
 
 
 async def test_a_context_that_cannot_be_made_small_enough_is_made_anew(talk: Talk) -> None:
     await talk.given(ASKED)
     talk.turns = replace(talk.turns, limits=replace(talk.turns.limits, context=12))
     given = await talk.given(AGAIN)
-    assert given.how == "built"
-    assert given.because == "what always stands in it costs more than the 12 tokens that are left for it"
+    assert given.method == "built"
+    assert given.reason == "what always stands in it costs more than the 12 tokens that are left for it"
     assert given.bundle.tokens <= 12
 
 
@@ -281,38 +281,38 @@ async def test_a_reply_that_quotes_is_of_this_input_even_when_the_context_stood(
     silent = replace(talk, turns=replace(talk.turns, model=ScriptedChat()))
     answer = await silent.say("Why?")
     assert answer.quoted
-    assert answer.given.how == "built"
-    assert answer.given.because == "nobody reads the conversation, so what can be quoted was looked for"
+    assert answer.context.method == "built"
+    assert answer.context.reason == "nobody reads the conversation, so what can be quoted was looked for"
 
 
 async def test_when_nobody_can_embed_the_words_decide(talk: Talk) -> None:
     await talk.given(ASKED)
     talk.turns = replace(talk.turns, contexts=replace(talk.turns.contexts, embedder=BrokenEmbedder()))
-    assert (await talk.given(AGAIN)).because == "it covers the input"
-    assert (await talk.given(ELSE)).how == "built"
+    assert (await talk.given(AGAIN)).reason == "it covers the input"
+    assert (await talk.given(ELSE)).method == "built"
 
 
 async def test_a_session_that_went_on_elsewhere_is_made_anew_here(talk: Talk) -> None:
     await talk.given(ASKED)
     other = replace(talk, turns=talk.mind.turns(talk.model))
-    assert (await other.given(AGAIN)).because == "the session has no context yet"
-    assert (await talk.given(AGAIN)).because == "the session was given its last context elsewhere"
-    assert (await talk.given(AGAIN)).how == "stood"
+    assert (await other.given(AGAIN)).reason == "the session has no context yet"
+    assert (await talk.given(AGAIN)).reason == "the session was given its last context elsewhere"
+    assert (await talk.given(AGAIN)).method == "stood"
 
 
 async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Talk) -> None:
     # S002-16: what was read from a superseded fact is no more current than the fact
     mind = talk.mind
-    house = Remark(content="Mira has her house in Oslo", subject="Mira", attribute="lives in")
+    house = FactDraft(content="Mira has her house in Oslo", subject="Mira", attribute="lives in")
     kept = await mind.verbs.remember(house)
-    async with mind.db.work(mind.agent_id) as tx:
-        await entities.read(tx, ctx=teller(mind.agent_id, count_tokens=tokens.count, now=mind.clock.now()))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await entities.index_mentions(tx, ctx=teller(mind.agent_id, count_tokens=tokens.count, now=mind.clock.now()))
     await mind.settle()
     first = await talk.given("Where does Mira live?")
     (relation,) = [item for item in first.bundle.items if item.kind == "relation"]
     await curation(mind).retract(str(kept.memory_id))
-    async with mind.db.work(mind.agent_id) as tx:
-        changed = await standing.SQL["find_changed"].all(
+    async with mind.db.transaction(mind.agent_id) as tx:
+        changed = await standing.SQL["find_changed"].fetch_all(
             tx,
             agent_id=mind.agent_id,
             memory_ids=[relation.memory_id],
@@ -320,7 +320,7 @@ async def test_a_relation_whose_evidence_is_gone_is_not_stated_any_more(talk: Ta
             summaries=[relation.scored.found.summary],
         )
     assert [row["memory_id"] for row in changed] == [relation.memory_id]
-    assert (await talk.given("So where does Mira live?")).how == "built"
+    assert (await talk.given("So where does Mira live?")).method == "built"
     assert "lives in Oslo" not in talk.told.partition("## Past Experience")[0]
 
 
@@ -330,25 +330,25 @@ async def test_what_was_learnt_before_an_update_still_enters_later(talk: Talk, m
     await talk.given(ASKED)
     await talk.mind.know("The cat Tom of the lighthouse was sold to a baker.")
     await talk.mind.know("In the winter the ferry Artemis does leave the harbour an hour later.")
-    assert (await talk.given(AGAIN)).how == "updated"
+    assert (await talk.given(AGAIN)).method == "updated"
     await talk.given("Is the cat of the lighthouse called Tom?")
     assert "sold to a baker" in talk.told
 
 
 async def test_forgetting_while_the_model_speaks_loses_no_reply(talk: Talk) -> None:
     mind = talk.mind
-    said = Said(session_id=talk.session_id, text=ASKED, frame="question")
-    async for piece in talk.turns.take(said):
-        if not isinstance(piece, Answer):
+    said = TurnInput(session_id=talk.session_id, text=ASKED, frame="question")
+    async for piece in talk.turns.run(said):
+        if not isinstance(piece, TurnResult):
             facts = await ids(mind, FERRY)
-            await curation(mind).forget([str(fact) for fact in facts], derived=False, because="a test")
-    async with mind.db.work(mind.agent_id) as tx:
+            await curation(mind).forget([str(fact) for fact in facts], include_derived=False, reason="a test")
+    async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select content from dialogue.messages where role = 'assistant'") == "Let me see."
         assert await tx.fetchval("select bundle_id from cognition.turns") is None
 
 
 async def ids(mind: Mind, summary: str) -> list[UUID]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select memory_id from memory.memories where kind = 'fact' and summary = $1", summary)
     return [row[0] for row in rows]
 

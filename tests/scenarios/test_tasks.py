@@ -6,17 +6,17 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.tasks import Tasks
-from newton.cognition.budget import STACK, allocate
+from newton.agent.tasks import TaskService
+from newton.cognition.budget import TASK_LAYER_PERCENT, allocate_budget
 from newton.cognition.bundle import Bundle
-from newton.cognition.refreshing import Refreshing
-from newton.cognition.request import Request
+from newton.cognition.refreshing import SessionContextService
+from newton.cognition.request import ContextBuildRequest
 from newton.db.pool import Tx
 from newton.dialogue import log, sessions, tasks
-from newton.dialogue.lines import Line, Role
-from newton.dialogue.view import cost
+from newton.dialogue.lines import Message, Role
+from newton.dialogue.view import count_tokens
 from newton.memory.forgetting import forget
-from newton.memory.memory import Teller
+from newton.memory.memory import WriteContext
 from newton.providers import tokens
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_replay import let_go, replayed_all
@@ -26,8 +26,8 @@ LEVELS, BUDGET = 6, 8_000
 WORDS = ["deployment", "waits", "for", "a", "lock", "that", "nobody", "holds", "and", "the", "worker", "has", "written"]
 
 
-def doing(mind: Mind, session_id: UUID) -> Tasks:
-    return Tasks(scope=mind.scope).of(session_id)
+def doing(mind: Mind, session_id: UUID) -> TaskService:
+    return TaskService(scope=mind.scope).for_session(session_id)
 
 
 def said(lot: random.Random, words: int) -> str:
@@ -38,9 +38,9 @@ async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
     """So many tasks on six levels, with talk in each; at the end the current one is on the last level. Returns what
     the view costs then, and what the log does."""
     lot, ctx = random.Random(6), teller(mind.agent_id, count_tokens=tokens.count, trust="agent", now=mind.clock.now())
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         for n in range(1, many + 1):
-            depth = len((await tasks.tree(tx, agent_id=mind.agent_id, session_id=session_id)).path)
+            depth = len((await tasks.load_tree(tx, agent_id=mind.agent_id, session_id=session_id)).path)
             goal = f"Goal {n} on level {depth + 1}: {said(lot, lot.randint(3, 40))}"
             await tasks.push(tx, goal, session_id=session_id, ctx=ctx)
             await _talk(tx, session_id, f"about goal {n}", lot, ctx)
@@ -51,15 +51,15 @@ async def grown(mind: Mind, session_id: UUID, *, many: int) -> tuple[int, int]:
                 await act(tx, ended[1], session_id=session_id, ctx=ctx)
             elif depth + 1 == LEVELS and n < many:
                 await tasks.pop(tx, f"result {n}: done", session_id=session_id, ctx=ctx)
-        read = await log.read(tx, agent_id=mind.agent_id, session_id=session_id)
-        logged = await log.lines(tx, [log.Stretch(0, log.END)], agent_id=mind.agent_id, session_id=session_id)
+        read = await log.load_view(tx, agent_id=mind.agent_id, session_id=session_id)
+        logged = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=mind.agent_id, session_id=session_id)
     await mind.settle()
-    return cost(read.view), sum(line.tokens for line in logged)
+    return count_tokens(read.view), sum(line.tokens for line in logged)
 
 
-async def _talk(tx: Tx, session_id: UUID, about: str, lot: random.Random, ctx: Teller) -> None:
+async def _talk(tx: Tx, session_id: UUID, about: str, lot: random.Random, ctx: WriteContext) -> None:
     roles: tuple[Role, ...] = ("user", "assistant", "user", "assistant")
-    lines = [Line(role=r, content=f"{about}, {k}: {said(lot, 30)}", said_at=ctx.now) for k, r in enumerate(roles)]
+    lines = [Message(role=r, content=f"{about}, {k}: {said(lot, 30)}", said_at=ctx.now) for k, r in enumerate(roles)]
     await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
 
 
@@ -85,15 +85,15 @@ async def test_a_leaf_of_many_tasks_sees_root_way_and_results_within_their_share
     assert [line.split(" on level")[0] for line in lines[1:LEVELS]] == [
         f"- {'Now' if task is tree.path[-1] else 'Within it'}: Goal {task.number}" for task in tree.path[1:]
     ]
-    results = [task for task in tree.stack.beside if any(f"Goal {task.number} on" in line for line in lines[LEVELS:])]
+    results = [task for task in tree.stack.related if any(f"Goal {task.number} on" in line for line in lines[LEVELS:])]
     assert results and len(results) == len(lines) - LEVELS
-    flexible = sum(allocate(BUDGET, stack=True).layers[part] * 100 / each for part, each in STACK.items()) / len(STACK)
-    for part, percent in STACK.items():
+    flexible = sum(allocate_budget(BUDGET, has_tasks=True).layers[part] * 100 / each for part, each in TASK_LAYER_PERCENT.items()) / len(TASK_LAYER_PERCENT)
+    for part, percent in TASK_LAYER_PERCENT.items():
         layer = bundle.layers[part]
         assert 0 < layer.used <= layer.budget <= percent / 100 * flexible + 1
     assert tokens.count(bundle.text) == bundle.tokens <= BUDGET
     assert "amber-17" in bundle.text, "its own detail"
-    assert not any(c.detail and c.memory_id in bundle.setting.tasks.task_ids for c in bundle.candidates)
+    assert not any(c.detail and c.memory_id in bundle.assembly_input.tasks.task_ids for c in bundle.candidates)
     await replayed_all(mind, [bundle])
     again = await mind.context("What is the lock in the log named?", session_id=session_id, budget=BUDGET)
     assert section(again) == lines
@@ -147,14 +147,14 @@ async def test_a_context_of_the_past_has_the_tasks_of_then(mind: Mind) -> None:
 
 async def test_a_context_does_not_stand_when_the_tasks_have_changed(mind: Mind) -> None:
     session_id = await mind.session()
-    acts, refreshing = doing(mind, session_id), Refreshing(contexts=mind.contexts)
-    request = Request(agent_id=mind.agent_id, input="Where does the ferry leave?", tokens=2_000, session_id=session_id)
+    acts, refreshing = doing(mind, session_id), SessionContextService(builder=mind.contexts)
+    request = ContextBuildRequest(agent_id=mind.agent_id, input="Where does the ferry leave?", tokens=2_000, session_id=session_id)
     await acts.push("Book the ferry")
-    await refreshing.for_turn(request)
-    assert (await refreshing.for_turn(request)).how == "stood"
+    await refreshing.get_for_turn(request)
+    assert (await refreshing.get_for_turn(request)).method == "stood"
     await acts.push("Find the harbour")
-    given = await refreshing.for_turn(request)
-    assert (given.how, given.because) == ("built", "not so any more: the tasks changed")
+    given = await refreshing.get_for_turn(request)
+    assert (given.method, given.reason) == ("built", "not so any more: the tasks changed")
     assert section(given.bundle)[-1] == "- Now: Find the harbour"
 
 
@@ -166,8 +166,8 @@ async def test_a_forgotten_task_takes_the_contexts_with_it_that_told_of_it(mind:
     bundle = await mind.context("And now?", session_id=session_id)
     await acts.pop("she said no")
     ctx = teller(mind.agent_id, count_tokens=tokens.count, trust="user", now=mind.clock.now())
-    async with mind.db.work(mind.agent_id) as tx:
-        await forget(tx, [secret.task_id], derived=False, because="private", ctx=ctx)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        await forget(tx, [secret.task_id], derived=False, reason="private", ctx=ctx)
     assert await let_go(mind, bundle)
     assert "Priya" not in (await mind.context("And now?", session_id=session_id)).text
 
@@ -178,13 +178,13 @@ async def test_a_turn_folds_what_could_not_be_folded_when_it_ended(mind: Mind) -
     acts = doing(mind, session_id)
     await acts.push("Find the lock")
     await mind.hear(*(f"{n}: {said(random.Random(n), 60)}" for n in range(4)))
-    whole = cost(await mind.compacting().view(session_id, most=50_000))
+    whole = count_tokens(await mind.compacting().load_view(session_id, max_tokens=50_000))
     await acts.pop("A worker that died held it")
     await mind.hear("thanks")
-    view = await mind.compacting("none").view(session_id, most=50_000)
+    view = await mind.compacting("none").load_view(session_id, max_tokens=50_000)
     assert [item.text for item in view] == [
         "hello",
         "Task: Find the lock -> A worker that died held it",
         "thanks",
     ]
-    assert cost(view) < whole / 5
+    assert count_tokens(view) < whole / 5

@@ -6,22 +6,22 @@ from datetime import datetime, timedelta
 
 import pytest
 
-from newton.agent.hindsight import Hindsight
-from newton.agent.quoting import NOTHING
-from newton.agent.turn import Said
-from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.filters import Filters
-from newton.cognition.request import Request
+from newton.agent.hindsight import BundleService
+from newton.agent.quoting import NOTHING_FOUND
+from newton.agent.turn import TurnInput
+from newton.cognition.bundle import Bundle, ScoredCandidate
+from newton.cognition.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.dialogue import sessions
-from newton.dialogue.closing import close
-from newton.dialogue.lines import Line
+from newton.dialogue.closing import close_session
+from newton.dialogue.lines import Message
 from newton.errors import InputError
 from newton.heart import episodes, events
-from newton.heart.episodes import Experience
-from newton.heart.events import Happening
-from newton.heart.happenings import checked
+from newton.heart.episodes import NewEpisode
+from newton.heart.events import NewEvent
+from newton.heart.happenings import validate_event
 from newton.memory.forgetting import forget
 from newton.providers.offline import ScriptedChat
 from tests.db.deciding import choice, recorded
@@ -38,9 +38,9 @@ WEEK = [7, 9, 11]
 
 async def say(mind: Mind, at: datetime, *said: str) -> None:
     ctx = teller(mind.agent_id, now=at)
-    lines = [Line(role="user", name="Ana", content=words, said_at=at) for words in said]
-    async with mind.db.work(mind.agent_id) as tx:
-        session_id = await sessions.session(tx, agent_id=mind.agent_id, ref=f"{at:%Y-%m-%d}", now=at)
+    lines = [Message(role="user", name="Ana", content=words, said_at=at) for words in said]
+    async with mind.db.transaction(mind.agent_id) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=mind.agent_id, ref=f"{at:%Y-%m-%d}", now=at)
         await sessions.append(tx, lines, session_id=session_id, ctx=ctx)
 
 
@@ -48,10 +48,10 @@ async def live(mind: Mind, day: int) -> None:
     """A decision, an episode and two lines; on some days somebody asks what will be asked later."""
     at, subject = NOON - timedelta(days=day), SUBJECTS[day % 10]
     ctx, told = teller(mind.agent_id, now=at), f"The {subject} was painted, try {day}."
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         await recorded(tx, choice(f"Paint the {subject} green, try {day}", at=at, ref=f"d{day}"), ctx=ctx)
-        lived = Experience(ref=f"e{day}", title=f"The {subject}", content=told, started_at=at, ended_at=at)
-        await episodes.keep(tx, [lived], ctx=ctx)
+        lived = NewEpisode(ref=f"e{day}", title=f"The {subject}", content=told, started_at=at, ended_at=at)
+        await episodes.add_episodes(tx, [lived], ctx=ctx)
     await say(mind, at, DECIDED if day % 3 == 0 else f"What happened yesterday to the {subject}, what did we decide?")
 
 
@@ -69,12 +69,12 @@ def ages(bundle: Bundle, layer: str) -> list[int]:
     return [(NOON - item.scored.found.occurred_at).days for item in bundle.items if item.layer == layer]
 
 
-def texts(items: Sequence[Considered]) -> str:
+def texts(items: Sequence[ScoredCandidate]) -> str:
     return "\n".join(item.text for item in items)
 
 
-def hindsight(mind: Mind) -> Hindsight:
-    return Hindsight(
+def hindsight(mind: Mind) -> BundleService:
+    return BundleService(
         frames=load_frames(), profiles=load_profiles(), scope=agent_scope(agent_id=mind.agent_id, db=mind.db)
     )
 
@@ -86,10 +86,10 @@ async def test_what_is_of_the_time_asked_for_comes_first_and_says_why(lived: Min
         assert sorted(decided[:3]) == WEEK, profile
         happened = ages(await lived.context(HAPPENED, profile=profile, frame="question"), "episodes")
         assert (happened[:2], happened.count(1)) == ([1, 1], 2), profile
-    account = await hindsight(lived).why("latest")
-    assert [span.words for span in account.stored.trace.setting.times] == ["yesterday"]
-    assert {item.of_the_time for item in account.items if item.number in (1, 2)} == {"of the time asked for: yesterday"}
-    assert account.items[-1].of_the_time is None
+    account = await hindsight(lived).explain("latest")
+    assert [span.phrase for span in account.stored.trace.assembly_input.time_ranges] == ["yesterday"]
+    assert {item.timely_reason for item in account.items if item.rank in (1, 2)} == {"of the time asked for: yesterday"}
+    assert account.items[-1].timely_reason is None
     assert (await hindsight(lived).replay("latest")).identical
 
 
@@ -98,7 +98,7 @@ async def test_a_turn_loads_what_is_of_the_time_and_a_subject_still_counts(lived
     turns, session_id = lived.turns(ScriptedChat("a", "b", "c", "d")), await lived.session("now")
 
     async def take(text: str) -> Bundle:
-        (*_, answer) = [piece async for piece in turns.take(Said(session_id=session_id, text=text, frame="question"))]
+        (*_, answer) = [piece async for piece in turns.run(TurnInput(session_id=session_id, text=text, frame="question"))]
         assert not isinstance(answer, str)
         return answer.bundle
 
@@ -122,10 +122,10 @@ async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mi
     assert "We moved in March" in texts((await mind.context("What did we do in March 2023?")).items[:1])
     assert "We moved in March" in texts((await mind.context("What was it like in 2022?")).items[:1])
     at = NOON - timedelta(days=200)
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select memory_id from memory.mentioned_times order by starts_at")
         assert len(rows) == 3
-        await forget(tx, [rows[0][0]], derived=True, because="a test", ctx=teller(mind.agent_id, now=at))
+        await forget(tx, [rows[0][0]], derived=True, reason="a test", ctx=teller(mind.agent_id, now=at))
         left = await tx.fetchval("select count(*) from memory.mentioned_times")
     assert left == 1, "with the memory, its times are gone"
 
@@ -133,29 +133,29 @@ async def test_what_a_memory_speaks_of_is_resolved_against_its_own_time(mind: Mi
 async def test_events_of_the_time_come_in_and_what_is_late_is_named(lived: Mind, dsn: str) -> None:
     # S001-11, S001-16
     at = NOON - timedelta(days=1)
-    failed = checked("error", at, {"message": "the pump is blocked"})
-    async with lived.db.work(lived.agent_id) as tx:
-        told = Happening(ref="v1", event=failed)
-        await events.record(tx, [told], ctx=teller(lived.agent_id, now=at, trust="operator"))
+    failed = validate_event("error", at, {"message": "the pump is blocked"})
+    async with lived.db.transaction(lived.agent_id) as tx:
+        told = NewEvent(ref="v1", event=failed)
+        await events.record_events(tx, [told], ctx=teller(lived.agent_id, now=at, trust="operator"))
     assert "the pump is blocked" in (await lived.context("What broke yesterday?", frame="question")).text
     then = await lived.context(HAPPENED, as_of=NOON - timedelta(days=20), frame="question")
     assert ages(then, "episodes")[:2] == [21, 21], "as of a day its own yesterday is meant"
     assert min(ages(then, "decisions")) == 21
     async with locked(dsn, "memory.mentioned_times"):
-        contexts = replace(lived.contexts, source_seconds=1.0)
-        bundle = await contexts.build(Request(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
+        contexts = replace(lived.contexts, source_timeout_seconds=1.0)
+        bundle = await contexts.build(ContextBuildRequest(agent_id=lived.agent_id, input=DECIDED, tokens=2_000))
     assert "times" in bundle.missing
 
 
 async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mind) -> None:
     # S001-12
     turns, asked = mind.turns(None), "What did we decide in 1999?"
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         await recorded(tx, choice("Decide on Redis", at=NOON - timedelta(days=2), ref="d"), ctx=teller(mind.agent_id))
     await say(mind, NOON - timedelta(days=3), "We decided to paint the boat.")
     for repetition in range(3):
-        said = Said(session_id=await mind.session(f"now {repetition}"), text=asked)
-        (*_, answer) = [piece async for piece in turns.take(said)]
+        said = TurnInput(session_id=await mind.session(f"now {repetition}"), text=asked)
+        (*_, answer) = [piece async for piece in turns.run(said)]
         assert not isinstance(answer, str)
         assert answer.text == "Nothing is known of that time (in 1999)."
         assert answer.bundle.as_json()["times"] == {"asked": ["in 1999"], "blank": True}
@@ -163,23 +163,23 @@ async def test_nothing_of_the_time_is_told_and_not_answered_from_others(mind: Mi
         await mind.settle()
         mind.clock.advance(timedelta(minutes=5))
     assert (await hindsight(mind).replay("latest")).identical
-    about = Said(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
-    (*_, answer) = [piece async for piece in turns.take(about)]
+    about = TurnInput(session_id=await mind.session("about"), text="Who did we decide should paint the boat in 1999?")
+    (*_, answer) = [piece async for piece in turns.run(about)]
     assert not isinstance(answer, str) and "Not of that time:\n- " in answer.text, "it has a subject"
 
 
 async def test_what_is_quoted_follows_the_times_of_the_context(mind: Mind) -> None:
     # S001-12
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         for day, what in ((9, "Paint the hull"), (8, "Buy the mast"), (30, "Sell it all")):
             await recorded(tx, choice(what, at=NOON - timedelta(days=day), ref=what), ctx=teller(mind.agent_id))
     await mind.settle()
     (*_, answer) = [
-        piece async for piece in mind.turns(None).take(Said(session_id=await mind.session("now"), text=DECIDED))
+        piece async for piece in mind.turns(None).run(TurnInput(session_id=await mind.session("now"), text=DECIDED))
     ]
     assert not isinstance(answer, str)
     assert "Paint the hull" in answer.text and "Buy the mast" in answer.text and "Sell it all" not in answer.text
-    week = Filters(since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"}))
+    week = ContextFilters(since=NOON - timedelta(days=12), until=NOON - timedelta(days=5), kinds=frozenset({"decision"}))
     left = await mind.context("And what was it?", filters=week)
     assert sorted(ages(left, "decisions")) == [8, 9], "the words and the filters ask for the same"
     with pytest.raises(InputError, match="both from"):
@@ -190,20 +190,20 @@ async def test_an_account_of_questions_is_not_made_and_the_question_is_not_quote
     # S002-9
     turns, session_id = mind.turns(None), await mind.session("asking")
     for text in ("Where are the keys?", "Who has the keys?", "Where is Ana?", "Is it late?", "Where are the keys?"):
-        async for _ in turns.take(Said(session_id=session_id, text=text)):
+        async for _ in turns.run(TurnInput(session_id=session_id, text=text)):
             pass
         mind.clock.advance(timedelta(minutes=1))
-    async with mind.db.work(mind.agent_id) as tx:
-        assert await close(tx, session_id=session_id, ctx=teller(mind.agent_id)) == 0
+    async with mind.db.transaction(mind.agent_id) as tx:
+        assert await close_session(tx, session_id=session_id, ctx=teller(mind.agent_id)) == 0
         asked = (
             "User talked, 10 lines. They came back to this: Who has the keys? It ended with User: Where are the keys?"
         )
-        lived = Experience(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
-        await episodes.keep(tx, [lived], ctx=teller(mind.agent_id))
+        lived = NewEpisode(ref="e", title="Where are the keys?", content=asked, started_at=NOON, ended_at=NOON)
+        await episodes.add_episodes(tx, [lived], ctx=teller(mind.agent_id))
     await mind.settle()
-    said = Said(session_id=await mind.session("later"), text="Where are the keys?")
-    (*_, answer) = [piece async for piece in turns.take(said)]
-    assert not isinstance(answer, str) and answer.text == NOTHING
+    said = TurnInput(session_id=await mind.session("later"), text="Where are the keys?")
+    (*_, answer) = [piece async for piece in turns.run(said)]
+    assert not isinstance(answer, str) and answer.text == NOTHING_FOUND
 
 
 async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes(mind: Mind) -> None:
@@ -212,4 +212,4 @@ async def test_a_day_without_a_year_that_is_still_to_come_is_found_when_it_comes
     await say(mind, NOON - timedelta(days=1), "I bring the cake on Sunday.")
     await mind.settle()
     bundle = await mind.context("What do I have planned for tomorrow?", frame="question")
-    assert "dentist" in bundle.text and "cake" in bundle.text and not bundle.blank
+    assert "dentist" in bundle.text and "cake" in bundle.text and not bundle.empty_time_ranges

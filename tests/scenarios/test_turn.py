@@ -8,13 +8,13 @@ from uuid import UUID
 import pytest
 from pydantic import BaseModel
 
-from newton.agent.turn import Answer, Said, Turns
+from newton.agent.turn import TurnResult, TurnInput, TurnRunner
 from newton.content.frames import load_frames
-from newton.db.pool import in_unit_of_work
+from newton.db.pool import in_transaction
 from newton.dialogue import branches
 from newton.errors import InputError, ProviderError
-from newton.heart.censors import Rule
-from newton.providers.chat import ChatMessage, Reply
+from newton.heart.censors import CensorRule
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.support import apart, teller
@@ -30,8 +30,8 @@ class Endless(ScriptedChat):
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
-        self.heard.append(messages)
+    ) -> AsyncIterator[str | ChatReply]:
+        self.received.append(messages)
         for piece in self._pieces:
             yield piece
         self.thinking.set()
@@ -40,7 +40,7 @@ class Endless(ScriptedChat):
 
 async def stopped(mind: Mind, model: Endless, *, session_id: UUID) -> None:
     """A turn that is cancelled while the model thinks."""
-    turn = asyncio.create_task(take(mind.turns(model), Said(session_id=session_id, text="Which ferry?")))
+    turn = asyncio.create_task(take(mind.turns(model), TurnInput(session_id=session_id, text="Which ferry?")))
     async with asyncio.timeout(10):
         await model.thinking.wait()
     turn.cancel()
@@ -48,14 +48,14 @@ async def stopped(mind: Mind, model: Endless, *, session_id: UUID) -> None:
         await turn
 
 
-async def take(turns: Turns, said: Said) -> tuple[str, Answer]:
-    pieces = [piece async for piece in turns.take(said)]
-    assert isinstance(pieces[-1], Answer)
+async def take(turns: TurnRunner, said: TurnInput) -> tuple[str, TurnResult]:
+    pieces = [piece async for piece in turns.run(said)]
+    assert isinstance(pieces[-1], TurnResult)
     return "".join(p for p in pieces if isinstance(p, str)), pieces[-1]
 
 
 async def log(mind: Mind, session_id: object) -> list[tuple[str, str]]:
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch(
             "select role, content from dialogue.messages where session_id = $1 order by position", session_id
         )
@@ -67,11 +67,11 @@ async def test_a_turn_gives_the_model_context_history_and_input_and_keeps_all_of
     await mind.know("The ferry is called Artemis.")
     model = ScriptedChat("It is Artemis.", "At nine.")
     turns, session_id = mind.turns(model), await mind.session()
-    text, answer = await take(turns, Said(session_id=session_id, text="What is the ferry called?"))
-    await take(turns, Said(session_id=session_id, text="When does it leave?"))
+    text, answer = await take(turns, TurnInput(session_id=session_id, text="What is the ferry called?"))
+    await take(turns, TurnInput(session_id=session_id, text="When does it leave?"))
     assert (text, answer.text, answer.degraded) == ("It is Artemis.", "It is Artemis.", None)
-    assert "- The ferry is called Artemis.\n" in apart(model.heard[0])[0]
-    assert apart(model.heard[1])[1] == [
+    assert "- The ferry is called Artemis.\n" in apart(model.received[0])[0]
+    assert apart(model.received[1])[1] == [
         ("user", "What is the ferry called?"),
         ("assistant", "It is Artemis."),
         ("user", "When does it leave?"),
@@ -88,38 +88,38 @@ async def test_no_unit_of_work_is_open_while_the_model_thinks(mind: Mind) -> Non
     class Watchful(ScriptedChat):
         async def stream(
             self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | Reply]:
-            assert not in_unit_of_work()
+        ) -> AsyncIterator[str | ChatReply]:
+            assert not in_transaction()
             async for piece in super().stream(messages, max_tokens=max_tokens):
-                assert not in_unit_of_work()
+                assert not in_transaction()
                 yield piece
 
-    text, _ = await take(mind.turns(Watchful("Fine.")), Said(session_id=await mind.session(), text="How are you?"))
+    text, _ = await take(mind.turns(Watchful("Fine.")), TurnInput(session_id=await mind.session(), text="How are you?"))
     assert text == "Fine."
 
 
 async def test_without_a_model_it_quotes_and_the_quote_is_not_learnt_again(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis.")
     session_id = await mind.session()
-    text, answer = await take(mind.turns(None), Said(session_id=session_id, text="What is the ferry called?"))
+    text, answer = await take(mind.turns(None), TurnInput(session_id=session_id, text="What is the ferry called?"))
     assert text == "From memory:\n- The ferry is called Artemis."
     assert answer.quoted
     assert answer.caveat == "No model is set (OPENAI_API_KEY or OPENAI_BASE_URL). This answer only quotes memory."
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         learnt = await tx.fetch("select summary from memory.memories where kind = 'exchange'")
     assert [row["summary"] for row in learnt] == ["[2026-11-21] User: What is the ferry called?"]
     assert (await log(mind, session_id))[-1] == ("assistant", text)
 
 
 async def test_an_empty_memory_says_so(mind: Mind) -> None:
-    text, _ = await take(mind.turns(None), Said(session_id=await mind.session(), text="What did we decide?"))
+    text, _ = await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="What did we decide?"))
     assert text == "There is nothing about this in memory yet."
 
 
 async def test_a_failing_model_degrades_to_quoting(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis.")
     text, answer = await take(
-        mind.turns(ScriptedChat()), Said(session_id=await mind.session(), text="What is the ferry called?")
+        mind.turns(ScriptedChat()), TurnInput(session_id=await mind.session(), text="What is the ferry called?")
     )
     assert "Artemis" in text
     assert answer.quoted
@@ -138,12 +138,12 @@ async def test_a_reply_that_breaks_off_is_kept_and_not_called_a_quote(mind: Mind
     class Broken(ScriptedChat):
         async def stream(
             self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-        ) -> AsyncIterator[str | Reply]:
+        ) -> AsyncIterator[str | ChatReply]:
             yield "It is "
             raise ProviderError("The model went away.", hint="Ask again.")
 
     session_id = await mind.session()
-    text, answer = await take(mind.turns(Broken()), Said(session_id=session_id, text="What is the ferry called?"))
+    text, answer = await take(mind.turns(Broken()), TurnInput(session_id=session_id, text="What is the ferry called?"))
     assert (text, answer.text, answer.quoted) == ("It is ", "It is ", False)
     assert answer.caveat == "The model went away. Ask again. The answer breaks off there."
     assert (await log(mind, session_id))[-1] == ("assistant", "It is")
@@ -155,8 +155,8 @@ async def test_what_a_tool_or_a_transcript_s_system_said_is_not_put_into_the_per
     await mind.hear("The lighthouse is called Pharos.", role="system")
     await mind.hear("No, it is on time.", role="assistant")
     model = ScriptedChat("Good.")
-    await take(mind.turns(model), Said(session_id=session_id, text="What is the lighthouse called?"))
-    known, spoken = apart(model.heard[0])
+    await take(mind.turns(model), TurnInput(session_id=session_id, text="What is the lighthouse called?"))
+    known, spoken = apart(model.received[0])
     assert spoken == [
         ("user", "Is the ferry late?"),
         ("assistant", "No, it is on time."),
@@ -173,8 +173,8 @@ async def test_a_line_too_long_to_be_sent_comes_into_focus(mind: Mind, history: 
     model = ScriptedChat("The fence.")
     turns = mind.turns(model)
     turns = replace(turns, limits=replace(turns.limits, conversation=history))
-    await take(turns, Said(session_id=session_id, text="What comes second?"))
-    known, spoken = apart(model.heard[0])
+    await take(turns, TurnInput(session_id=session_id, text="What comes second?"))
+    known, spoken = apart(model.received[0])
     assert spoken == [("user", "What comes second?")]
     assert "## Current Focus\n- [2026-11-21] User: The plan is to paint the whole house blue" in known
 
@@ -190,8 +190,8 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
         session_id, model = await mind.hear(*(f"Line {n}." for n in range(200)), session=frame), ScriptedChat("Yes.")
         turns = mind.turns(model)
         turns = replace(turns, limits=replace(turns.limits, context=8_000, conversation=100))
-        await take(turns, Said(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))
-        system, _ = apart(model.heard[0])
+        await take(turns, TurnInput(session_id=session_id, text="Is the ferry in the harbour?", frame=frame))
+        system, _ = apart(model.received[0])
         assert f"## Current Approach: {frame}\n" in system
         assert "## Known Information\n" in system and "## Current Focus\n" in system
         assert not [word for word in TALK_OF_CHOOSING if word in system.lower()]
@@ -200,16 +200,16 @@ async def test_the_model_is_told_nothing_of_memories_being_chosen(mind: Mind) ->
 async def test_an_empty_message_is_refused_and_leaves_nothing(mind: Mind) -> None:
     session_id = await mind.session()
     with pytest.raises(InputError, match="empty"):
-        await take(mind.turns(None), Said(session_id=session_id, text="  \n"))
+        await take(mind.turns(None), TurnInput(session_id=session_id, text="  \n"))
     assert await log(mind, session_id) == []
 
 
 async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mind: Mind) -> None:
-    await mind.gate.forbid(Rule(trigger="push to main", reason="releases go through review", action="block"))
+    await mind.gate.add(CensorRule(trigger="push to main", reason="releases go through review", action="block"))
     model = ScriptedChat("Of course!")
     session_id = await mind.session()
-    _, answer = await take(mind.turns(model), Said(session_id=session_id, text="Please push to main."))
-    assert model.heard == []
+    _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="Please push to main."))
+    assert model.received == []
     assert answer.text == "A censor forbids this: push to main: releases go through review."
     assert (answer.quoted, answer.caveat) == (False, None)
     assert await log(mind, session_id) == [("user", "Please push to main."), ("assistant", answer.text)]
@@ -217,36 +217,36 @@ async def test_a_censor_that_blocks_the_input_stops_the_turn_before_the_model(mi
 
 
 async def test_a_censor_that_blocks_stops_the_answer_before_it_is_said(mind: Mind) -> None:
-    await mind.gate.forbid(Rule(trigger="rm -rf", reason="it deletes", action="block"))
+    await mind.gate.add(CensorRule(trigger="rm -rf", reason="it deletes", action="block"))
     session_id = await mind.session()
     model = ScriptedChat("First this.\nThen rm -rf all of it.\nDone.")
-    _, answer = await take(mind.turns(model), Said(session_id=session_id, text="How do I clean up?"))
+    _, answer = await take(mind.turns(model), TurnInput(session_id=session_id, text="How do I clean up?"))
     assert answer.text == "First this.\n"
     assert answer.caveat is not None and "it deletes" in answer.caveat
     assert "rm -rf all" not in str(await log(mind, session_id))
 
 
 async def test_a_censor_that_warns_is_shown_to_the_model_and_counted(mind: Mind) -> None:
-    await mind.gate.forbid(Rule(trigger="push to main", reason="releases go through review"))
+    await mind.gate.add(CensorRule(trigger="push to main", reason="releases go through review"))
     model = ScriptedChat("Better not.")
-    _, answer = await take(mind.turns(model), Said(session_id=await mind.session(), text="Shall I push to main?"))
+    _, answer = await take(mind.turns(model), TurnInput(session_id=await mind.session(), text="Shall I push to main?"))
     assert answer.text == "Better not."
-    assert "**WARN:** push to main" in model.heard[0][0].text
-    assert [c.activations for c in await mind.gate.listed()] == [1]
+    assert "**WARN:** push to main" in model.received[0][0].text
+    assert [c.activations for c in await mind.gate.list_censors()] == [1]
 
 
 async def test_what_is_shown_is_counted_and_what_is_only_searched_is_not(mind: Mind) -> None:
     # S000-17
     await mind.know("The ferry is called Artemis.", "The cat is called Tom.")
-    await mind.verbs.recall("What is the ferry called?", most=1)
-    await take(mind.turns(None), Said(session_id=await mind.session(), text="What is the ferry called?"))
-    async with mind.db.work(mind.agent_id) as tx:
+    await mind.verbs.recall("What is the ferry called?", limit=1)
+    await take(mind.turns(None), TurnInput(session_id=await mind.session(), text="What is the ferry called?"))
+    async with mind.db.transaction(mind.agent_id) as tx:
         rows = await tx.fetch("select full_text, uses, accessed_at from memory.memories where kind = 'fact'")
     uses = {row["full_text"]: (row["uses"], row["accessed_at"]) for row in rows}
     assert uses["The ferry is called Artemis."] == (2, mind.clock.now())
     assert uses["The cat is called Tom."][0] <= 1
-    await mind.verbs.recall("What is the ferry called?", most=1, as_of=mind.clock.now())
-    async with mind.db.work(mind.agent_id) as tx:
+    await mind.verbs.recall("What is the ferry called?", limit=1, as_of=mind.clock.now())
+    async with mind.db.transaction(mind.agent_id) as tx:
         assert await tx.fetchval("select max(uses) from memory.memories") == 2, "a look into the past changes nothing"
 
 
@@ -256,11 +256,11 @@ async def test_what_a_branch_begins_with_is_sent_once(mind: Mind) -> None:
     parent = await mind.hear(said)
     await mind.hear("That is a long pier.", role="assistant")
     ctx = teller(mind.agent_id)
-    async with mind.db.work(mind.agent_id) as tx:
-        branch = await branches.branch(tx, "other", parent_id=parent, at=None, ctx=ctx)
+    async with mind.db.transaction(mind.agent_id) as tx:
+        branch = await branches.create_branch(tx, "other", parent_id=parent, from_position=None, ctx=ctx)
     await mind.settle()
     model = ScriptedChat("Ninety-one.")
-    await take(mind.turns(model), Said(session_id=branch, text="How many planks has the pier of Porto Novo?"))
-    known, spoken = apart(model.heard[0])
+    await take(mind.turns(model), TurnInput(session_id=branch, text="How many planks has the pier of Porto Novo?"))
+    known, spoken = apart(model.received[0])
     assert said in spoken[0][1]
     assert said not in known

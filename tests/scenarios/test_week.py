@@ -8,32 +8,32 @@ from pathlib import Path
 
 import pytest
 
-from newton.cognition.exemplars import learnt
-from newton.cognition.metrics import Figure
+from newton.cognition.exemplars import load_or_train
+from newton.cognition.metrics import QualityMetric
 from newton.providers.minilm import MiniLM
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.scenarios.conftest import Mind
 from tests.scenarios.week import MORNING, Week
 from tests.support import NOON
 
 
-def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> Newton:
+def whole(mind: Mind, tmp_path: Path, *, context_tokens: int = 8_000) -> AgentServices:
     mind.clock.advance(MORNING - NOON)
     contexts = mind.contexts
-    return Newton(
+    return AgentServices(
         settings=load({"data_dir": tmp_path, "context_tokens": context_tokens}),
-        configured=mind.embedder,
+        configured_embedder=mind.embedder,
         frames=contexts.frames,
         profiles=contexts.profiles,
-        contexts=contexts,
+        context_builder=contexts,
         scope=mind.scope,
     )
 
 
-async def lived(newton: Newton, week: Week) -> Mapping[str, Figure]:
+async def lived(newton: AgentServices, week: Week) -> Mapping[str, QualityMetric]:
     await week.live()
-    return {figure.name: figure for figure in (await newton.measuring().days(week.days + 1)).figures}
+    return {figure.name: figure for figure in (await newton.metrics().report(week.days + 1)).metrics}
 
 
 async def test_two_days_of_use_are_measured_as_they_were(mind: Mind, tmp_path: Path) -> None:
@@ -61,8 +61,8 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     # S002-22
     mind.embedder = await asyncio.to_thread(MiniLM)
     newton = whole(mind, tmp_path)
-    likeness = await learnt(newton.frames, mind.embedder, cache=tmp_path)
-    newton = replace(newton, contexts=replace(newton.contexts, likeness=likeness))
+    likeness = await load_or_train(newton.frames, mind.embedder, cache=tmp_path)
+    newton = replace(newton, context_builder=replace(newton.context_builder, classifier=likeness))
     figures = await lived(newton, Week(newton, mind.clock))
     for name in ("cold start, p95", "facts confirmed"):
         assert figures[name].verdict == "ok", figures[name]
@@ -70,4 +70,4 @@ async def test_a_week_with_the_real_embedder(mind: Mind, tmp_path: Path) -> None
     assert (figures["recall precision"].value or 0.0) > 0.25
     assert (figures["memories a day"].value or 0.0) > 30
     mind.clock.advance(timedelta(days=30))
-    assert {figure.n for figure in (await newton.measuring().days(7)).figures if figure.of != "facts"} == {0}
+    assert {figure.n for figure in (await newton.metrics().report(7)).metrics if figure.sample_unit != "facts"} == {0}

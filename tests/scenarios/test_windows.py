@@ -6,14 +6,14 @@ from dataclasses import dataclass, replace
 
 from pydantic import BaseModel
 
-from newton.agent.sending import SAID
-from newton.agent.turn import Said, Turns
+from newton.agent.sending import INPUT_HEADER
+from newton.agent.turn import TurnInput, TurnRunner
 from newton.dialogue import sessions
-from newton.dialogue.compaction.strategies import Block, Preset, Sight
-from newton.dialogue.lines import Line
-from newton.dialogue.view import turns
+from newton.dialogue.compaction.strategies import CompactionBlock, CompactionPreset, ViewState
+from newton.dialogue.lines import Message
+from newton.dialogue.view import split_turns
 from newton.providers import tokens
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.offline import ScriptedChat
 from tests.scenarios.conftest import Mind
 from tests.scenarios.test_turn import take
@@ -32,14 +32,14 @@ async def test_a_talk_may_run_on_in_a_window_of_twelve_thousand_tokens(mind: Min
     talk = replace(talk, limits=replace(talk.limits, window=WINDOW, conversation=100_000, context=8_000))
     session_id = await mind.session()
     for n in range(60):
-        await take(talk, Said(session_id=session_id, text=f"Who keeps the harbour book on day {n}?"))
-        prompt = model.heard[-1]
+        await take(talk, TurnInput(session_id=session_id, text=f"Who keeps the harbour book on day {n}?"))
+        prompt = model.received[-1]
         assert sum(tokens.count(one.text) + 4 for one in prompt) + talk.limits.reply <= WINDOW
         assert [one.role for one in prompt if one.role == "system"] == ["system"] and prompt[0].role == "system"
-        assert "kept by Priya" in prompt[-1].text.partition(SAID)[0], "what is recalled stands with the input"
+        assert "kept by Priya" in prompt[-1].text.partition(INPUT_HEADER)[0], "what is recalled stands with the input"
         assert prompt[-1].role == "user" and prompt[-1].text.endswith(f"on day {n}?")
-    assert "[SUMMARIZED]" in "\n".join(one.text for one in model.heard[-1]), "older turns are told shorter"
-    assert "counted 58 boats" in model.heard[-1][-2].text, "the latest are sent as they were said"
+    assert "[SUMMARIZED]" in "\n".join(one.text for one in model.received[-1]), "older turns are told shorter"
+    assert "counted 58 boats" in model.received[-1][-2].text, "the latest are sent as they were said"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,18 +48,18 @@ class EveryOther:
 
     name: str = "every_other"
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        old = [turn for turn in turns(sight.view)[:-2] if turn.complete and turn.tokens > 200]
-        return [Block("turn", turn.items, most=60) for turn in old[::2]]
+    def plan(self, sight: ViewState) -> Sequence[CompactionBlock]:
+        old = [turn for turn in split_turns(sight.view)[:-2] if turn.is_complete and turn.tokens > 200]
+        return [CompactionBlock("turn", turn.items, max_tokens=60) for turn in old[::2]]
 
 
 async def test_a_strategy_of_one_s_own_is_used_without_touching_the_others(mind: Mind) -> None:
     # S003-2, S003-18
     session_id = await mind.hear("How many?", LONG.format(n=1), "And now?", LONG.format(n=2), "Then?", "None.")
-    compacting = replace(mind.compacting(), preset=Preset(strategies=(EveryOther(),)))
-    view = await compacting.view(session_id, most=100_000)
+    compacting = replace(mind.compacting(), preset=CompactionPreset(strategies=(EveryOther(),)))
+    view = await compacting.load_view(session_id, max_tokens=100_000)
     assert "turn" in {item.kind for item in view}
-    assert (await compacting.view(session_id, most=100_000)) == view
+    assert (await compacting.load_view(session_id, max_tokens=100_000)) == view
 
 
 class Counting(ScriptedChat):
@@ -71,21 +71,21 @@ class Counting(ScriptedChat):
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
-        self.heard.append(list(messages))
+    ) -> AsyncIterator[str | ChatReply]:
+        self.received.append(list(messages))
         self.sent.append(sum(tokens.count(one.text) + 4 for one in messages))
         yield "Fine."
-        yield Reply(text="Fine.", model=self.name, input_tokens=self.sent[-1], output_tokens=2)
+        yield ChatReply(text="Fine.", model=self.name, input_tokens=self.sent[-1], output_tokens=2)
 
 
-async def written(mind: Mind, ref: str, lines: Sequence[Line]) -> Said:
+async def written(mind: Mind, ref: str, lines: Sequence[Message]) -> TurnInput:
     session_id = await mind.session(ref)
-    async with mind.db.work(mind.agent_id) as tx:
+    async with mind.db.transaction(mind.agent_id) as tx:
         await sessions.append(tx, lines, session_id=session_id, ctx=teller(mind.agent_id, count_tokens=tokens.count))
-    return Said(session_id=session_id, text="And what now?")
+    return TurnInput(session_id=session_id, text="And what now?")
 
 
-def roomy(mind: Mind, model: ScriptedChat, *, window: int) -> Turns:
+def roomy(mind: Mind, model: ScriptedChat, *, window: int) -> TurnRunner:
     talk = mind.turns(model, per_day=10**9)
     return replace(talk, limits=replace(talk.limits, window=window, conversation=100_000, context=8_000))
 
@@ -98,11 +98,11 @@ async def test_what_tools_are_given_in_one_session_makes_no_prompt_of_another_to
     for n in range(8):
         work = [says("user", f"Write part {n}."), calls(f"c{n}", text="I write it. " * 20, arguments=given)]
         await take(talk, await written(mind, "s1", [*work, gives(f"c{n}", "ok"), says("assistant", "Done. " * 30)]))
-    shares = await talk.speaking.shares()
-    assert 0.98 <= shares.gauge.ratio <= 1.02
+    shares = await talk.chat.get_budget()
+    assert 0.98 <= shares.calibration.ratio <= 1.02
     chatter = [says("user", f"Tell me more of {n}. " + "river stone boat lamp " * 60) for n in range(150)]
     said = await written(mind, "s2", [line for one in chatter for line in (one, says("assistant", "I see."))])
-    await take(replace(talk, compacting=mind.compacting("none")), said)
+    await take(replace(talk, compaction=mind.compacting("none")), said)
     assert 12_000 < model.sent[-1] <= 20_000 - talk.limits.reply
 
 
@@ -116,8 +116,8 @@ async def test_what_a_long_input_drives_out_of_the_talk_comes_into_the_context(m
     await mind.settle()
     talk = roomy(mind, model, window=4_000)
     await take(talk, said)
-    assert plan in [one.text for one in model.heard[-1]]
+    assert plan in [one.text for one in model.received[-1]]
     await take(talk, replace(said, text=f"{'step done; ' * 800} What is the plan to paint the whole house blue?"))
-    known, spoken = apart(model.heard[-1])
+    known, spoken = apart(model.received[-1])
     assert plan not in "\n".join(text for _, text in spoken)
     assert plan in known

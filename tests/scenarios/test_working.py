@@ -8,8 +8,8 @@ from uuid import UUID
 
 import pytest
 
-from newton.agent.learning import Learning
-from newton.agent.turn import Said, Turns
+from newton.agent.learning import ProfileFitter
+from newton.agent.turn import TurnInput, TurnRunner
 from newton.agent.working import WorkingMemory
 from newton.cognition import experience, workingset
 from newton.content.profiles import load_profiles
@@ -40,11 +40,11 @@ async def test_what_is_said_and_shown_in_a_session_is_at_hand(mind: Mind) -> Non
     # S000-15, S000-17
     await mind.know("The ferry is called Artemis")
     session_id = await mind.session()
-    await take(mind.turns(ScriptedChat("It is Artemis.")), Said(session_id=session_id, text="Which ferry?"))
+    await take(mind.turns(ScriptedChat("It is Artemis.")), TurnInput(session_id=session_id, text="Which ferry?"))
     mind.clock.advance(timedelta(hours=1))
-    await take(mind.turns(ScriptedChat("At noon.")), Said(session_id=session_id, text="And when does it leave?"))
+    await take(mind.turns(ScriptedChat("At noon.")), TurnInput(session_id=session_id, text="And when does it leave?"))
     context = await working(mind, session_id).create_context("recent")
-    said = [chosen.scored.found.said for chosen in context.items]
+    said = [chosen.scored.found.spoken_text for chosen in context.items]
     assert set(said) == {
         *("The ferry is called Artemis", "Which ferry?", "It is Artemis."),
         *("And when does it leave?", "At noon."),
@@ -59,18 +59,18 @@ async def test_no_embedder_and_no_model_is_asked(mind: Mind) -> None:
     await mind.know("The ferry is called Artemis")
     session_id = await mind.session()
     model = ScriptedChat("Artemis.")
-    await take(mind.turns(model), Said(session_id=session_id, text="Which ferry?"))
-    asked, heard = mind.embedder.asked, len(model.heard)
+    await take(mind.turns(model), TurnInput(session_id=session_id, text="Which ferry?"))
+    asked, heard = mind.embedder.asked, len(model.received)
     for strategy in load_profiles():
         assert (await working(mind, session_id).create_context(strategy)).items
-    assert (mind.embedder.asked, len(model.heard)) == (asked, heard)
+    assert (mind.embedder.asked, len(model.received)) == (asked, heard)
 
 
 async def test_auto_follows_the_frame_that_the_session_is_in(mind: Mind) -> None:
     # S000-F1
     session_id = await mind.session()
     for frame, chosen in (("conversation", "recent"), ("planning", "important"), ("debug", "balanced")):
-        said = Said(session_id=session_id, text=f"On {frame}.", frame=frame)
+        said = TurnInput(session_id=session_id, text=f"On {frame}.", frame=frame)
         mind.clock.advance(timedelta(seconds=1))
         await take(mind.turns(ScriptedChat("Good.")), said)
         assert (await working(mind, session_id).create_context("auto")).profile.name == chosen
@@ -83,16 +83,16 @@ async def test_a_turn_keeps_the_set_within_its_capacity(mind: Mind) -> None:
     small = replace(turns, limits=replace(turns.limits, working=30))
     for n in range(6):
         mind.clock.advance(timedelta(minutes=1))
-        await take(small, Said(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
-    async with mind.db.work(mind.agent_id) as tx:
-        held = await workingset.held(tx, agent_id=mind.agent_id, session_id=session_id)
+        await take(small, TurnInput(session_id=session_id, text=f"The boat number {n} is at the quay of the harbour."))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        held = await workingset.list_memories(tx, agent_id=mind.agent_id, session_id=session_id)
     assert 0 < sum(found.summary_tokens + 1 for found in held) <= 30
     assert max(found.accessed_at or found.created_at for found in held) == mind.clock.now()
 
 
-def learning(mind: Mind) -> Learning:
+def learning(mind: Mind) -> ProfileFitter:
     frames = mind.contexts.frames
-    return Learning(profiles=load_profiles(), frames=frames, scope=mind.scope)
+    return ProfileFitter(profiles=load_profiles(), frames=frames, scope=mind.scope)
 
 
 async def talk_of_boats(mind: Mind, turns: int) -> None:
@@ -105,7 +105,7 @@ async def talk_of_boats(mind: Mind, turns: int) -> None:
         session_id = await mind.session(f"of boats {n}")
         boat = dice.choice(boats)
         reply = ScriptedChat(f"That is {boat.lower()} indeed.")
-        said = Said(session_id=session_id, text=f"What of the boat {boat.split()[0]}? ({n})", frame="question")
+        said = TurnInput(session_id=session_id, text=f"What of the boat {boat.split()[0]}? ({n})", frame="question")
         await take(filled(mind.turns(reply)), said)
 
 
@@ -114,31 +114,31 @@ async def by_profile(mind: Mind, name: str, *, turns: int) -> None:
     for _ in range(turns):
         mind.clock.advance(timedelta(minutes=7))
         taking = mind.turns(ScriptedChat("Yes."))
-        said = Said(session_id=await mind.session(f"{mind.clock.now()}"), text="What of the boat Boat7?")
+        said = TurnInput(session_id=await mind.session(f"{mind.clock.now()}"), text="What of the boat Boat7?")
         await take(replace(taking, contexts=replace(taking.contexts, frames=own)), said)
 
 
-def filled(turns: Turns) -> Turns:
+def filled(turns: TurnRunner) -> TurnRunner:
     """Their contexts hold what is far from the input too, so that something in them is of no use."""
     profiles = {name: one.model_copy(update={"near": 0.0}) for name, one in turns.contexts.profiles.items()}
     return replace(turns, contexts=replace(turns.contexts, profiles=profiles))
 
 
 async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
-    assert await learning(mind).in_use() == "evidence", "what the frames name"
+    assert await learning(mind).find_profile_in_use() == "evidence", "what the frames name"
     await talk_of_boats(mind, 3)
     session_id = await mind.session()
     mind.clock.advance(timedelta(minutes=7))
-    await take(filled(mind.turns(None)), Said(session_id=session_id, text="What of the boat Boat7?", frame="question"))
-    async with mind.db.work(mind.agent_id) as tx:
-        known = await experience.cases(tx, agent_id=mind.agent_id, profile="evidence", features=["similarity"])
+    await take(filled(mind.turns(None)), TurnInput(session_id=session_id, text="What of the boat Boat7?", frame="question"))
+    async with mind.db.transaction(mind.agent_id) as tx:
+        known = await experience.load_cases(tx, agent_id=mind.agent_id, profile="evidence", features=["similarity"])
     assert len(known) == 3, "a reply that quotes memories used nothing"
-    assert all(0 < case.used.sum() <= 2 for case in known), "the boat, and what was replied of it before"
-    assert all(case.features[case.used].max() == 1.0 for case in known), "what was used was the most similar"
+    assert all(0 < case.is_used.sum() <= 2 for case in known), "the boat, and what was replied of it before"
+    assert all(case.features[case.is_used].max() == 1.0 for case in known), "what was used was the most similar"
     await by_profile(mind, "balanced", turns=2)
-    assert await learning(mind).in_use() == "evidence", "what most answered contexts were made by"
+    assert await learning(mind).find_profile_in_use() == "evidence", "what most answered contexts were made by"
     await by_profile(mind, "balanced", turns=2)
-    assert await learning(mind).in_use() == "balanced"
+    assert await learning(mind).find_profile_in_use() == "balanced"
     with pytest.raises(ConflictError, match="Of 3 contexts by 'evidence'"):
         await learning(mind).fit("evidence")
     with pytest.raises(InputError, match="'balanced' adds up no weights"):
@@ -149,6 +149,6 @@ async def test_what_a_reply_used_is_known_of_its_context(mind: Mind) -> None:
 async def test_weights_are_learnt_from_replies(mind: Mind) -> None:
     await talk_of_boats(mind, 64)
     made = await learning(mind).fit("evidence")
-    assert made.learnt_from + made.held_out >= 60
+    assert made.training_count + made.validation_count >= 60
     assert made.after.precision == pytest.approx(made.before.precision, abs=0.02)
-    assert not made.better, "nothing is gained, and so the profile stays as it is"
+    assert not made.is_better, "nothing is gained, and so the profile stays as it is"

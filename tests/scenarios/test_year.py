@@ -20,9 +20,9 @@ import pytest
 
 from newton.db.pool import Database, Tx
 from newton.heart.lifecycle import engine
-from newton.heart.lifecycle.engine import KEPT_CHARACTERS
+from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS
 from newton.memory import agents
-from newton.memory.changes import CHANGES
+from newton.memory.changes import ALLOWED_TRANSITIONS
 from tests.db.telling import on
 from tests.scenarios.year import DAYS, Size, Year
 from tests.support import NOON
@@ -61,7 +61,7 @@ class Brittle(Database):
 
     @asynccontextmanager
     async def work(self, agent: UUID, *, snapshot: bool = False) -> AsyncGenerator[Tx]:
-        async with super().work(agent, snapshot=snapshot) as tx:
+        async with super().transaction(agent, snapshot=snapshot) as tx:
             yield cast(Tx, _Counted(tx, self))
 
     def spend(self) -> None:
@@ -96,7 +96,7 @@ async def brittle(dsn: str) -> AsyncIterator[Brittle]:
 
 
 async def seen(db: Database, agent: UUID) -> list[tuple[object, ...]]:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         return [tuple(row) for row in await tx.fetch(SEEN, agent)]
 
 
@@ -104,7 +104,7 @@ async def survive(db: Brittle, agent: UUID, number: float, *, statements: int) -
     """Runs the job, which loses power after so many statements; begins again if it did. Returns how often that was."""
     db.left = statements
     try:
-        await engine.live(db, on(number, agent))
+        await engine.run_lifecycle(db, on(number, agent))
         return 0
     except PowerError:
         return 1
@@ -114,14 +114,14 @@ async def survive(db: Brittle, agent: UUID, number: float, *, statements: int) -
 
 async def check_changes(db: Database, agent: UUID) -> None:
     """Every change is in the table and says why, and each begins where the one before it ended."""
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         changes = await tx.fetch(
             "select m.kind, m.memory_id, m.state, t.event, t.from_state, t.to_state, t.reason"
             " from memory.transitions as t join memory.memories as m using (agent_id, memory_id)"
             " order by t.memory_id, t.changed_at, t.transition_id"
         )
         every = await tx.fetch("select memory_id, kind, state from memory.memories")
-    assert {(row["kind"], row["from_state"], row["event"], row["to_state"]) for row in changes} <= CHANGES
+    assert {(row["kind"], row["from_state"], row["event"], row["to_state"]) for row in changes} <= ALLOWED_TRANSITIONS
     assert all(row["reason"] for row in changes)
     now = {row["memory_id"]: BEGINS[row["kind"]] for row in every}
     for row in changes:
@@ -131,14 +131,14 @@ async def check_changes(db: Database, agent: UUID) -> None:
     reached: defaultdict[str, set[str]] = defaultdict(set, {kind: {state} for kind, state in BEGINS.items()})
     for row in changes:
         reached[row["kind"]].add(row["to_state"])
-    every_state = {kind: {s for c in CHANGES if c.kind == kind for s in (c.before, c.after)} for kind in BEGINS}
+    every_state = {kind: {s for c in ALLOWED_TRANSITIONS if c.kind == kind for s in (c.from_state, c.to_state)} for kind in BEGINS}
     every_state["procedure"] -= {"ARCHIVED"}  # a year of life stays far below the cap
     assert reached == every_state
 
 
 async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> None:
     """No word of an episode is lost, and each keeps as much at hand as its state says."""
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch(
             "select m.ref, m.state, m.full_text, c.compressed from memory.memories as m"
             " left join memory.archived_texts as c using (agent_id, memory_id) where m.kind = 'episode'"
@@ -149,7 +149,7 @@ async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> No
         match row["state"]:
             case "ACTIVE":
                 assert (row["full_text"], cold) == (text, None)
-            case "SUMMARIZED" if len(text) > KEPT_CHARACTERS:
+            case "SUMMARIZED" if len(text) > MAX_SUMMARIZED_CHARACTERS:
                 assert cold == text
                 assert text.startswith(row["full_text"].removesuffix("…").rstrip())
             case "SUMMARIZED":
@@ -160,7 +160,7 @@ async def check_texts(db: Database, agent: UUID, texts: Mapping[str, str]) -> No
 
 async def check_facts(db: Database, agent: UUID, fewest: int) -> None:
     """What holds is what is current and not quarantined: of a single-valued attribute at most one."""
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         assert await tx.fetchval("select count(*) from heart.facts") >= fewest
         wrong = "f.is_current <> (m.state in ('NEW', 'CONFIRMED', 'CORE') and not m.quarantined)"
         join = "heart.facts as f join memory.memories as m using (agent_id, memory_id)"
@@ -184,10 +184,10 @@ async def test_a_year_reaches_every_state_and_no_day_does_anything_twice(db: Dat
     for number in range(DAYS):
         await year.happen(db, agent, number)
         if number % 3 == 0:
-            await engine.live(db, on(number + 1, agent))
+            await engine.run_lifecycle(db, on(number + 1, agent))
         if number % 15 == 0:
             before = await seen(db, agent)
-            assert await engine.live(db, on(number + 1, agent)) == []
+            assert await engine.run_lifecycle(db, on(number + 1, agent)) == []
             assert await seen(db, agent) == before
     await check(db, agent, year)
 
@@ -197,18 +197,18 @@ async def test_a_crash_after_any_statement_and_two_jobs_at_once_end_where_one_qu
 ) -> None:
     monkeypatch.setattr(engine, "BATCH", 10)
     year, crashes = Year(HALF, seed=2), 0
-    ben, carl = [await agents.agent(brittle, name, now=NOON) for name in ("ben", "carl")]
+    ben, carl = [await agents.get_or_create_agent(brittle, name, now=NOON) for name in ("ben", "carl")]
     for number in range(DAYS):
         for one in (agent, ben, carl):
             await year.happen(brittle, one, number)
         if number % 60 == 59:
-            due = await engine.live(brittle, on(number + 1, agent), dry=True)
-            assert len(await engine.live(brittle, on(number + 1, agent))) >= len(due) > 0
+            due = await engine.run_lifecycle(brittle, on(number + 1, agent), dry_run=True)
+            assert len(await engine.run_lifecycle(brittle, on(number + 1, agent))) >= len(due) > 0
             statements = 0
             while await survive(brittle, ben, number + 1, statements=statements):
                 statements += 1
             crashes += statements
-            pair = await asyncio.gather(*(engine.live(brittle, on(number + 1, carl)) for _ in range(2)))
+            pair = await asyncio.gather(*(engine.run_lifecycle(brittle, on(number + 1, carl)) for _ in range(2)))
             assert {step.memory_id for step in pair[0]}.isdisjoint({step.memory_id for step in pair[1]})
             quiet = await seen(brittle, agent)
             assert await seen(brittle, ben) == quiet
@@ -221,14 +221,14 @@ async def test_a_crash_after_any_statement_and_two_jobs_at_once_end_where_one_qu
 @pytest.mark.timeout(900)
 async def test_a_whole_year_with_a_crash_every_day_is_like_one_without(brittle: Brittle, agent: UUID) -> None:
     year, chosen, crashes = Year(WHOLE, seed=3), random.Random(4), 0
-    ben = await agents.agent(brittle, "ben", now=NOON)
+    ben = await agents.get_or_create_agent(brittle, "ben", now=NOON)
     for number in range(DAYS):
         for one in (agent, ben):
             await year.happen(brittle, one, number)
-        await engine.live(brittle, on(number + 1, agent))
+        await engine.run_lifecycle(brittle, on(number + 1, agent))
         crashes += await survive(brittle, ben, number + 1, statements=chosen.randrange(16))
-        await engine.live(brittle, on(number + 1, ben))
-        assert await engine.live(brittle, on(number + 1, ben)) == []
+        await engine.run_lifecycle(brittle, on(number + 1, ben))
+        assert await engine.run_lifecycle(brittle, on(number + 1, ben)) == []
     assert crashes > 100
     assert await seen(brittle, ben) == await seen(brittle, agent)
     await check(brittle, agent, year)

@@ -12,13 +12,13 @@ from uuid import UUID
 import yaml
 from pydantic import BaseModel
 
-from newton.agent.sending import SAID
-from newton.agent.turn import Answer, Said
-from newton.agent.verbs import Remark
-from newton.brain.choice import Choice, Reason
-from newton.clock import SteppedClock
-from newton.providers.chat import ChatMessage, Reply
-from newton.runtime.wiring import Newton
+from newton.agent.sending import INPUT_HEADER
+from newton.agent.turn import TurnResult, TurnInput
+from newton.agent.verbs import FactDraft
+from newton.brain.choice import DecisionDraft, DecisionReason
+from newton.clock import ManualClock
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.runtime.wiring import AgentServices
 from tests.support import NOON
 
 TOPICS: Sequence[Mapping[str, Any]] = yaml.safe_load(
@@ -48,14 +48,14 @@ class Reader:
 
     async def stream(
         self, messages: Sequence[ChatMessage], *, max_tokens: int, form: type[BaseModel] | None = None
-    ) -> AsyncIterator[str | Reply]:
-        known, _, asked = messages[-1].text.rpartition(SAID)
+    ) -> AsyncIterator[str | ChatReply]:
+        known, _, asked = messages[-1].text.rpartition(INPUT_HEADER)
         lines = [line[2:] for line in (messages[0].text + known).splitlines() if line.startswith("- ")]
         lines += [message.text for message in messages[1:-1]]
         text = answered(asked, lines)
         yield text
         tokens = sum(len(message.text) // 4 for message in messages)
-        yield Reply(
+        yield ChatReply(
             text=text,
             model=self.name,
             input_tokens=tokens,
@@ -99,11 +99,11 @@ def _bag(text: str) -> frozenset[str]:
 class Week:
     """Lives it day by day; `topics` are new on each of the workdays."""
 
-    newton: Newton
-    clock: SteppedClock
+    newton: AgentServices
+    clock: ManualClock
     days: int = DAYS
     topics: int = 2
-    answers: list[Answer] = field(default_factory=list[Answer])
+    answers: list[TurnResult] = field(default_factory=list[TurnResult])
     decided: list[tuple[int, UUID, str]] = field(default_factory=list[tuple[int, UUID, str]])
     model: Reader = field(default_factory=Reader)
 
@@ -124,38 +124,38 @@ class Week:
         if known:
             await self._session(f"day {day}", mixed(known, day))
         await self._review(day)
-        await self.newton.upkeep("job").lifecycle()
+        await self.newton.maintenance("job").run_lifecycle()
 
     async def _tell(self, said: Sequence[str]) -> None:
         for one in said:
-            await self.newton.verbs("cli").remember(Remark(content=one))
-        await self.newton.upkeep("cli").settle()
+            await self.newton.memories("cli").remember(FactDraft(content=one))
+        await self.newton.maintenance("cli").process_pending()
         self.clock.advance(timedelta(minutes=30))
 
     async def _decide(self, day: int, topics: Sequence[Mapping[str, Any]]) -> None:
         for topic in topics:
             told = topic["decision"]
-            reason = Reason("empirical", told["why"])
-            choice = Choice(description=told["say"], confidence=0.8, at=self.clock.now(), reasons=(reason,))
-            made = await self.newton.deciding("cli").decide(choice)
+            reason = DecisionReason("empirical", told["why"])
+            choice = DecisionDraft(description=told["say"], confidence=0.8, at=self.clock.now(), reasons=(reason,))
+            made = await self.newton.decisions("cli").decide(choice)
             self.decided.append((day, made.decision_id, told["outcome"]))
-        await self.newton.upkeep("cli").settle()
+        await self.newton.maintenance("cli").process_pending()
 
     async def _review(self, day: int) -> None:
         for made, decision_id, outcome in self.decided:
             if made == day - 1:
-                await self.newton.deciding("cli").review(str(decision_id), outcome)  # pyright: ignore[reportArgumentType]  # a verdict
+                await self.newton.decisions("cli").review(str(decision_id), outcome)  # pyright: ignore[reportArgumentType]  # a verdict
 
     async def _session(self, name: str, lines: Sequence[str]) -> None:
-        session_id = await self.newton.conversations("chat").begin(name)
-        turns = self.newton.turns(self.model)
+        session_id = await self.newton.sessions("chat").begin(name)
+        turns = self.newton.turn_runner(self.model)
         for line in lines:
             self.clock.advance(timedelta(minutes=2))
-            async for piece in turns.take(Said(session_id=session_id, text=line)):
-                if isinstance(piece, Answer):
+            async for piece in turns.run(TurnInput(session_id=session_id, text=line)):
+                if isinstance(piece, TurnResult):
                     self.answers.append(piece)
-        await self.newton.conversations("chat").close(session_id)
-        await self.newton.upkeep("chat").settle()
+        await self.newton.sessions("chat").close(session_id)
+        await self.newton.maintenance("chat").process_pending()
         self.clock.advance(timedelta(minutes=20))
 
 

@@ -10,13 +10,13 @@ from uuid import UUID
 
 from newton.db.pool import Database, Tx
 from newton.errors import ConflictError
-from newton.heart.episodes import Experience, keep
-from newton.heart.facts import Statement, corroborate, disprove, mark, retract, supersede
+from newton.heart.episodes import NewEpisode, add_episodes
+from newton.heart.facts import NewFact, confirm, disprove, mark_core, retract, supersede
 from newton.ids import new_id
 from newton.memory import store
-from newton.memory.memory import Draft, Kind, Trust, digest
-from newton.memory.representations import forms
-from newton.memory.store import Telling
+from newton.memory.memory import NewMemory, Kind, Trust, digest
+from newton.memory.representations import make_short_forms
+from newton.memory.store import Confirmation
 from tests.db.telling import day, known, on, says, tell
 from tests.support import count, part, teller
 
@@ -61,7 +61,7 @@ class Year:
     async def happen(self, db: Database, agent: UUID, number: int) -> None:
         """What happens on that day. What is refused does not."""
         if number in self._days:
-            async with db.work(agent) as tx:
+            async with db.transaction(agent) as tx:
                 for happening in self._days[number]:
                     with suppress(ConflictError):
                         async with part(tx):
@@ -89,7 +89,7 @@ class Year:
         for topic, facts in told.items():
             yield from self._summed_up(topic, facts)
 
-    def _retold(self, at: float, told: Statement) -> Iterator[Happening]:
+    def _retold(self, at: float, told: NewFact) -> Iterator[Happening]:
         for _ in range(self._chosen.choice([0, 0, 1, 1, 3, 5])):
             later = self._later(at)
             again = says(told.content.split()[-1], later, subject=told.subject or "", attribute=told.attribute or "")
@@ -145,7 +145,7 @@ class Year:
                 yield Happening(self._later(at), partial(retire_censor, name=name))
 
 
-async def hear(tx: Tx, agent: UUID, at: float, *, statement: Statement, trust: Trust, door: str) -> None:
+async def hear(tx: Tx, agent: UUID, at: float, *, statement: NewFact, trust: Trust, door: str) -> None:
     await tell(tx, statement, ctx=on(at, agent, trust=trust, origin=door))
 
 
@@ -154,16 +154,16 @@ async def take_back(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
 
 
 async def call_core(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await mark(tx, await known(tx, words, agent), ctx=on(at, agent))
+    await mark_core(tx, await known(tx, words, agent), ctx=on(at, agent))
 
 
 async def agree(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
-    await corroborate(tx, await known(tx, words, agent), ref=f"agree {at}", source=f"s{at}", ctx=on(at, agent))
+    await confirm(tx, await known(tx, words, agent), ref=f"agree {at}", source=f"s{at}", ctx=on(at, agent))
 
 
 async def agree_unseen(tx: Tx, agent: UUID, at: float, *, words: str) -> None:
     """Evidence that nobody reviews: the daily job has to see it."""
-    telling = Telling(memory_id=await known(tx, words, agent), ref=f"unseen {at}", source=f"s{at}")
+    telling = Confirmation(memory_id=await known(tx, words, agent), ref=f"unseen {at}", source=f"s{at}")
     await store.confirm(tx, [telling], ctx=on(at, agent))
 
 
@@ -190,23 +190,23 @@ async def join(tx: Tx, agent: UUID, at: float, *, words: str, other: str) -> Non
 
 async def sum_up(tx: Tx, agent: UUID, at: float, *, topic: str, words: Sequence[str]) -> None:
     subject, _, attribute = topic.partition(" ")
-    told = Statement(
+    told = NewFact(
         ref=f"general {topic}",
         content=f"{topic} all of{''.join(words)} and-so-on",
-        at=day(at),
+        valid_from=day(at),
         subject=subject,
         attribute=attribute,
-        generalises=True,
+        is_generalization=True,
         sources=tuple([await known(tx, one, agent) for one in words]),
     )
     await tell(tx, told, ctx=on(at, agent, trust="agent"))
 
 
 async def live_through(tx: Tx, agent: UUID, at: float, *, number: int, content: str) -> None:
-    told = Experience(
+    told = NewEpisode(
         ref=f"e{number}", title=f"Talk {number}", content=content, started_at=day(at - 0.01), ended_at=day(at)
     )
-    await keep(tx, [told], ctx=on(at, agent))
+    await add_episodes(tx, [told], ctx=on(at, agent))
 
 
 async def learn_procedure(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
@@ -232,21 +232,21 @@ async def learn_censor(tx: Tx, agent: UUID, at: float, *, name: str) -> None:
 
 async def _written(tx: Tx, agent: UUID, at: float, kind: Kind, state: str, name: str) -> UUID:
     ctx = teller(agent, now=day(at))
-    draft = Draft(
+    draft = NewMemory(
         memory_id=new_id(),
         kind=kind,
         state=state,
-        forms=forms(name, count=count),
+        forms=make_short_forms(name, count_tokens=count),
         full_text=name,
-        indexed=name,
-        cue=None,
+        indexed_text=name,
+        embedding_text=None,
         occurred_at=ctx.now,
         created_at=ctx.now,
         origin=ctx.origin,
         trust=ctx.trust,
         content_hash=digest(name),
     )
-    await store.remember(tx, agent_id=agent, drafts=[draft])
+    await store.remember(tx, agent_id=agent, memories=[draft])
     return draft.memory_id
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from newton.db.pool import Database
-from newton.ids import agent_id
+from newton.ids import derive_agent_id
 from newton.runtime import daemon
 from tests.endpoint import endpoint
 from tests.support import until
@@ -63,8 +63,8 @@ async def test_who_listens_and_reads_nothing_is_dropped(
     monkeypatch.setattr(daemon, "STALLED_SECONDS", 0.5)
     async with served(db, tmp_path) as api:
         token = await api.token("ana")
-        async with db.work(agent_id("ana")) as tx:
-            await tx.execute(FLOOD, agent_id("ana"))
+        async with db.transaction(derive_agent_id("ana")) as tx:
+            await tx.execute(FLOOD, derive_agent_id("ana"))
         listeners = [socket.socket() for _ in range(8)]
         shown = f"Authorization: Bearer {token}"
         head = f"GET /v1/events HTTP/1.1\r\nHost: localhost\r\n{shown}\r\nLast-Event-ID: 0\r\n\r\n"

@@ -14,13 +14,13 @@ from uuid import UUID
 import asyncpg
 import pytest
 
-from newton.agent.compacting import HOLD_SECONDS, ROUNDS, Compacting
+from newton.agent.compacting import LEASE_SECONDS, MAX_ROUNDS, CompactionService
 from newton.clock import SystemClock
 from newton.db.pool import Database
 from newton.dialogue import branches, entries, log, sessions
-from newton.dialogue.compaction.events import Completed, Event
-from newton.dialogue.compaction.strategies import Block, Preset, Sight, Strategy, preset
-from newton.dialogue.view import cost
+from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent
+from newton.dialogue.compaction.strategies import CompactionBlock, CompactionPreset, ViewState, CompactionStrategy, parse_preset
+from newton.dialogue.view import count_tokens
 from newton.providers.tokens import count
 from tests.support import NOON, agent_scope, teller, until
 from tests.talks import turn
@@ -76,34 +76,34 @@ def talking(dsn: str, agent: UUID, *words: str) -> subprocess.Popen[str]:
     return subprocess.Popen(given, env=env, stdout=subprocess.PIPE, text=True)
 
 
-def compacting(db: Database, agent: UUID) -> Compacting:
-    return Compacting(
-        preset=preset(STRATEGIES), scope=agent_scope(agent_id=agent, db=db, clock=SystemClock(), count_tokens=count)
+def compacting(db: Database, agent: UUID) -> CompactionService:
+    return CompactionService(
+        preset=parse_preset(STRATEGIES), scope=agent_scope(agent_id=agent, db=db, clock=SystemClock(), count_tokens=count)
     )
 
 
 async def texts(db: Database, agent: UUID, session_id: UUID) -> list[str]:
-    async with db.work(agent) as tx:
-        return [item.text for item in (await log.read(tx, agent_id=agent, session_id=session_id)).view]
+    async with db.transaction(agent) as tx:
+        return [item.text for item in (await log.load_view(tx, agent_id=agent, session_id=session_id)).view]
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
 async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, dsn: str, agent: UUID) -> None:
-    async with db.work(agent) as tx:
-        session_id = await sessions.session(tx, agent_id=agent, ref="busy", now=NOON)
+    async with db.transaction(agent) as tx:
+        session_id = await sessions.ensure_session(tx, agent_id=agent, ref="busy", now=NOON)
     running = [talking(dsn, agent, "busy", who, "80") for who in ("ana", "ben")]
     for process in running:
         said, _ = process.communicate(timeout=240)
         assert process.returncode == 0
         assert "Completed" in said
-    async with db.work(agent) as tx:
-        whole = await log.lines(tx, [log.Stretch(0, log.END)], agent_id=agent, session_id=session_id)
-        read = await log.read(tx, agent_id=agent, session_id=session_id)
-        made = [one.entry for one in await entries.listed(tx, agent_id=agent, session_id=session_id)]
+    async with db.transaction(agent) as tx:
+        whole = await log.load_messages(tx, [log.MessageRange(0, log.MAX_POSITION)], agent_id=agent, session_id=session_id)
+        read = await log.load_view(tx, agent_id=agent, session_id=session_id)
+        made = [one.entry for one in await entries.list_entries(tx, agent_id=agent, session_id=session_id)]
     assert [one.position for one in whole] == list(range(640))
     for who in ("ana", "ben"):
-        own = [one.line.ref for one in whole if (one.line.ref or "").startswith(who)]
+        own = [one.message.ref for one in whole if (one.message.ref or "").startswith(who)]
         assert own == [f"{who}:{n}:{k}" for n in range(80) for k in range(4)], "nothing lost, and in its order"
     assert [p for item in read.view for p in range(item.first, item.last + 1)] == list(range(640))
     for one, other in combinations(made, 2):
@@ -111,7 +111,7 @@ async def test_two_processes_lose_nothing_and_tell_nothing_twice(db: Database, d
             assert (one.first, one.last) != (other.first, other.last), "nothing is told twice"
             inner, outer = sorted((one, other), key=lambda entry: entry.last - entry.first)
             assert outer.first <= inner.first and inner.last <= outer.last, "no block crosses another"
-    assert cost(read.view) < sum(one.tokens for one in whole) / 2
+    assert count_tokens(read.view) < sum(one.tokens for one in whole) / 2
 
 
 @pytest.mark.slow
@@ -120,14 +120,14 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
     db: Database, dsn: str, agent: UUID
 ) -> None:
     dice = random.Random(50)
-    async with db.work(agent) as tx:
-        base = await sessions.session(tx, agent_id=agent, ref="base", now=NOON)
+    async with db.transaction(agent) as tx:
+        base = await sessions.ensure_session(tx, agent_id=agent, ref="base", now=NOON)
         lines = [line for n in range(30) for line in turn(n)]
         await sessions.append(tx, lines, session_id=base, ctx=teller(agent))
 
     async def branch(ref: str) -> UUID:
-        async with db.work(agent) as tx:
-            return await branches.branch(tx, ref, parent_id=base, at=None, ctx=teller(agent))
+        async with db.transaction(agent) as tx:
+            return await branches.create_branch(tx, ref, parent_id=base, from_position=None, ctx=teller(agent))
 
     steps = await stepwise(db, agent, await branch("undisturbed"))
     assert len(steps) > 2
@@ -145,13 +145,13 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
         left = await texts(db, agent, session_id)
         assert left in steps, "never between"
         cut += left != steps[-1]
-        async with db.work(agent) as tx:
+        async with db.transaction(agent) as tx:
             until_ = await tx.fetchval(
                 "select extract(epoch from expires_at - now()) from dialogue.leases where session_id = $1", session_id
             )
-        assert until_ is None or until_ <= HOLD_SECONDS
+        assert until_ is None or until_ <= LEASE_SECONDS
         blocked += until_ is not None and until_ > 0
-        view = await compacting(db, agent).view(session_id, most=MOST)
+        view = await compacting(db, agent).load_view(session_id, max_tokens=MOST)
         assert view, "a view is served whoever holds the right to make it shorter"
     assert cut > KILLS / 4 and blocked > 0, "the kills come while there is work"
     await ends_as_if_nothing_had_been(db, agent, steps[-1])
@@ -161,28 +161,28 @@ async def test_a_process_killed_in_the_middle_leaves_the_view_before_or_after(
 class Once:
     """A strategy that has nothing more to do when it has changed something."""
 
-    strategy: Strategy
+    strategy: CompactionStrategy
     ran: bool = False
 
     @property
     def name(self) -> str:
         return self.strategy.name
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
+    def plan(self, sight: ViewState) -> Sequence[CompactionBlock]:
         return () if self.ran else self.strategy.plan(sight)
 
-    def hear(self, event: Event) -> None:
-        self.ran = self.ran or isinstance(event, Completed)
+    def hear(self, event: CompactionEvent) -> None:
+        self.ran = self.ran or isinstance(event, CompactionCompleted)
 
 
 async def stepwise(db: Database, agent: UUID, session_id: UUID) -> list[list[str]]:
     """The view after each run of a strategy, and the one before all of them."""
     found = [await texts(db, agent, session_id)]
-    for strategy in preset(STRATEGIES).strategies:
-        for _ in range(ROUNDS):
+    for strategy in parse_preset(STRATEGIES).strategies:
+        for _ in range(MAX_ROUNDS):
             once = Once(strategy)
-            one = replace(compacting(db, agent), preset=Preset(strategies=(once,)), tell=once.hear)
-            await one.view(session_id, most=MOST)
+            one = replace(compacting(db, agent), preset=CompactionPreset(strategies=(once,)), on_event=once.hear)
+            await one.load_view(session_id, max_tokens=MOST)
             found += [await texts(db, agent, session_id)] if once.ran else []
     return found
 
@@ -201,10 +201,10 @@ async def gone(dsn: str) -> None:
 
 async def ends_as_if_nothing_had_been(db: Database, agent: UUID, last: list[str]) -> None:
     """When the right has run out, the next request makes the session as short as it would have been."""
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         await tx.execute("update dialogue.leases set expires_at = now() - interval '1 second'")
-        known = await branches.branches(tx, agent_id=agent)
+        known = await branches.list_branches(tx, agent_id=agent)
     for one in known:
         if one.ref.startswith("killed"):
-            await compacting(db, agent).view(one.session_id, most=MOST)
+            await compacting(db, agent).load_view(one.session_id, max_tokens=MOST)
             assert await texts(db, agent, one.session_id) == last

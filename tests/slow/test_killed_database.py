@@ -17,10 +17,10 @@ import asyncpg
 import httpx2
 import pytest
 
-from newton.content.shipped import shipped
-from newton.db.door import prepare
+from newton.content.shipped import data_folder
+from newton.db.door import prepare_database
 from newton.db.embedded import EmbeddedServer
-from newton.db.place import placed
+from newton.db.place import resolve_paths
 from tests.support import until
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import data, fresh, postmaster
@@ -166,10 +166,10 @@ async def judged(dsn: str, tally: Tally, *, rate: float, outages: list[float], a
 async def served(tmp_path: Path, *, config: str = "") -> AsyncGenerator[tuple[Daemon, Path, str]]:
     with fresh(tmp_path / "data") as home:
         with EmbeddedServer.start(home) as server:
-            await prepare(server.dsn("postgres"), schema=shipped("schema"))
+            await prepare_database(server.dsn("postgres"), schema=data_folder("schema"))
         with (data(home) / "postgresql.conf").open("a", encoding="utf-8") as file:
             file.write(config)
-        dsn = EmbeddedServer(placed(home), -1).dsn("postgres")
+        dsn = EmbeddedServer(resolve_paths(home), -1).dsn("postgres")
         with daemon(tmp_path, NEWTON_EMBEDDING="none") as made:
             yield made, home, dsn
             assert made.process.poll() is None

@@ -11,12 +11,12 @@ import time
 
 import pytest
 
-from newton.runtime.jobs.work import Pace
+from newton.runtime.jobs.work import WorkerTimings
 from tests.claimants import NAMES, counts, crew, fill, through
 
 KILLS, STOPS, AGENTS, SLOTS = 50, 20, 50, 10
 AT_ONCE = 9  # blows while one slot of each is done, of 7 that there are on average
-USUAL = Pace()
+USUAL = WorkerTimings()
 
 
 @pytest.mark.slow
@@ -54,7 +54,7 @@ async def test_every_slot_of_two_thousand_has_its_effect_once(clone: str) -> Non
 async def test_fifty_who_are_told_to_go_leave_nothing_running(clone: str) -> None:
     # R12
     slowest = 0.0
-    async with crew(clone, 2, pace=Pace(drain=1), seconds=1.0) as made:
+    async with crew(clone, 2, pace=WorkerTimings(drain=1), seconds=1.0) as made:
         for slot in range(25):
             await fill(made.owner, 5, slot=slot)
             await made.all_busy()

@@ -4,12 +4,12 @@ import json
 from pathlib import Path
 from uuid import UUID
 
-from newton.brain.headnote import HeadNotes, place_of
-from newton.clock import SteppedClock
+from newton.brain.headnote import ChainHeadFiles, derive_database_key
+from newton.clock import ManualClock
 from newton.db.pool import Database
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.outbox import Outbox
-from newton.runtime.transfer.importing import Importer, Report
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.outbox import EmbeddingOutbox
+from newton.runtime.transfer.importing import NdjsonImporter, ImportReport
 from tests.support import NOON, agent_scope, count
 
 AT = "2023-05-08T13:56:00Z"
@@ -61,26 +61,26 @@ def written(folder: Path, *lines: "dict[str, object] | bytes") -> Path:
     return path
 
 
-def importer(db: Database, agent: UUID, *, outbox: Outbox | None = None, home: Path | None = None) -> Importer:
-    return Importer(
+def importer(db: Database, agent: UUID, *, outbox: EmbeddingOutbox | None = None, home: Path | None = None) -> NdjsonImporter:
+    return NdjsonImporter(
         outbox=outbox,
-        notes=HeadNotes(home or Path("/nowhere"), place_of(None)),
-        scope=agent_scope(db=db, agent_id=agent, clock=SteppedClock(NOON), count_tokens=count, thresholds=Thresholds()),
+        chain_heads=ChainHeadFiles(home or Path("/nowhere"), derive_database_key(None)),
+        scope=agent_scope(db=db, agent_id=agent, clock=ManualClock(NOON), count_tokens=count, thresholds=LifecycleThresholds()),
     )
 
 
-async def take(db: Database, agent: UUID, folder: Path, *lines: "dict[str, object] | bytes") -> Report:
+async def take(db: Database, agent: UUID, folder: Path, *lines: "dict[str, object] | bytes") -> ImportReport:
     return await importer(db, agent).run(written(folder, *lines))
 
 
 async def totals(db: Database, agent: UUID) -> dict[str, int]:
     tables = ("dialogue.messages", "heart.facts", "heart.episodes", "memory.memories", "memory.confirmations")
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         return {table.partition(".")[2]: await tx.fetchval(f"select count(*) from {table}") for table in tables}
 
 
 async def everything(db: Database, agent: UUID) -> list[str]:
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         names = await tx.fetch(
             "select c.oid::regclass::text as name from pg_class as c"
             " join pg_attribute as a on a.attrelid = c.oid and a.attname = 'agent_id' where c.relkind = 'r'"

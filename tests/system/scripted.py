@@ -10,7 +10,7 @@ import asyncpg
 import httpx2
 import openai
 
-from newton.agent.sending import SAID
+from newton.agent.sending import INPUT_HEADER
 from tests.endpoint import Endpoint, Respond, Wire, endpoint, says
 from tests.system.daemons import Daemon, daemon
 
@@ -76,7 +76,7 @@ class Talk:
     def shown(self, place: int = -1) -> Sequence[tuple[str, str | None]]:
         """The same, as roles and words, without the system's and without what was recalled."""
         said = [one for one in self.asked(place)["messages"] if one["role"] != "system"]
-        return [(one["role"], one["content"] and one["content"].rpartition(SAID)[2]) for one in said]
+        return [(one["role"], one["content"] and one["content"].rpartition(INPUT_HEADER)[2]) for one in said]
 
 
 @asynccontextmanager

@@ -13,16 +13,16 @@ from fastapi import FastAPI
 from newton.client import Client
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.ids import agent_id, new_id
+from newton.ids import derive_agent_id, new_id
 from newton.memory import agents
 from newton.providers.offline import HashEmbedder
 from newton.runtime import daemon
 from newton.runtime.access import tokens
-from newton.runtime.access.tokens import Scope
-from newton.runtime.api.app import create
-from newton.runtime.mcp.streamable import mounted
-from newton.runtime.minds import Minds
-from newton.runtime.wiring import Newton
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.api.app import create_app
+from newton.runtime.mcp.streamable import mount_mcp
+from newton.runtime.minds import AgentRegistry
+from newton.runtime.wiring import AgentServices
 from newton.settings import load
 from tests.db.world import contexts
 from tests.support import agent_scope, count, until
@@ -47,23 +47,23 @@ class Api:
         return Client(url or self.url, token=token)
 
     async def token(
-        self, agent: str, scope: Scope = "admin", *, name: str | None = None, expires_at: datetime | None = None
+        self, agent: str, scope: TokenScope = "admin", *, name: str | None = None, expires_at: datetime | None = None
     ) -> str:
         """A token of the agent, which is begun if it is new."""
         now = SystemClock().now()
-        owner = await agents.agent(self.db, agent, now=now)
-        async with self.db.work(owner) as tx:
+        owner = await agents.get_or_create_agent(self.db, agent, now=now)
+        async with self.db.transaction(owner) as tx:
             made = now if expires_at is None else min(now, expires_at - timedelta(seconds=1))
             called = name or new_id().hex
-            return await tokens.make(tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at)
+            return await tokens.create_token(tx, agent_id=owner, name=called, scope=scope, now=made, expires_at=expires_at)
 
     async def strange(self, agent: str) -> list[dict[str, str]]:
         """Headers that open nothing, each with the status that is `due`."""
-        now, owner = SystemClock().now(), agent_id(agent)
+        now, owner = SystemClock().now(), derive_agent_id(agent)
         mine = await self.token(agent)
         revoked = await self.token(agent, "write", name="lost")
-        async with self.db.work(owner) as tx:
-            await tokens.revoke(tx, "lost", agent_id=owner, now=now)
+        async with self.db.transaction(owner) as tx:
+            await tokens.revoke_token(tx, "lost", agent_id=owner, now=now)
         expired = await self.token(agent, "read", expires_at=now - timedelta(hours=1))
         shapes = [expired, revoked, f"{mine[:-4]}AAA=", f"{mine}x", mine.lower(), "nwt_", OPERATOR[:-1]]
         wrong = [*(f"Bearer {shape}" for shape in shapes), "", "Bearer", f"Basic {mine}", mine]
@@ -74,7 +74,7 @@ class Api:
         ]
 
     async def rows(self, agent: str, table: str) -> int:
-        async with self.db.work(agent_id(agent)) as tx:
+        async with self.db.transaction(derive_agent_id(agent)) as tx:
             return await tx.fetchval(f"select count(*) from {table}")
 
 
@@ -82,17 +82,17 @@ class Api:
 async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator[Api]:
     """Such an API with MCP beside it, ended as the daemon ends it."""
     made = contexts(db)
-    owner = await agents.agent(db, "default", now=SystemClock().now())
+    owner = await agents.get_or_create_agent(db, "default", now=SystemClock().now())
     embedder = HashEmbedder()
-    newton = Newton(
+    newton = AgentServices(
         settings=load({"data_dir": home, **settings}),
-        configured=embedder,
+        configured_embedder=embedder,
         frames=made.frames,
         profiles=made.profiles,
-        contexts=made,
+        context_builder=made,
         scope=agent_scope(agent_id=owner, db=db, clock=SystemClock(), count_tokens=count, embedder=embedder),
     )
-    app = create(Minds(newton), operator_token=OPERATOR)
+    app = create_app(AgentRegistry(newton), operator_token=OPERATOR)
     async with serving(app) as url:
         yield Api(url=url, db=db, app=app)
 
@@ -100,9 +100,9 @@ async def served(db: Database, home: Path, **settings: object) -> AsyncGenerator
 @asynccontextmanager
 async def serving(app: FastAPI) -> AsyncGenerator[str]:
     """Where the application is spoken to, ended as the daemon ends it."""
-    listen = daemon.Listen(port=0)
-    door = daemon.door(listen)
-    server = daemon.Server(daemon.config(app, listen))
+    listen = daemon.ListenOptions(port=0)
+    door = daemon.bind_socket(listen)
+    server = daemon.UvicornServer(daemon.build_uvicorn_config(app, listen))
     serving = asyncio.create_task(server.serve(sockets=[door]))
     hearing = asyncio.create_task(app.state.board.hear(app.state.minds.first.scope.db))
 
@@ -111,7 +111,7 @@ async def serving(app: FastAPI) -> AsyncGenerator[str]:
 
     await until(started)
     try:
-        async with mounted(app):
+        async with mount_mcp(app):
             yield listen.url(door)
     finally:
         hearing.cancel()
@@ -132,7 +132,7 @@ async def _done(client: Client, n: int) -> None:
         case 0:
             await client.push(f"goal {n}", session=f"work {n // 60}")  # tasks stand so deep at most
         case 1:
-            await client.say("talk", [{"role": "user", "content": "the same"}])
+            await client.append_messages("talk", [{"role": "user", "content": "the same"}])
         case _:
             reasons = [{"kind": "analysis", "text": "fast"}]
             await client.decide(f"Use Redis for the cache of service {n}", confidence=0.8, reasons=reasons)

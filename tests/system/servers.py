@@ -9,7 +9,7 @@ from pathlib import Path
 
 import asyncpg
 
-from newton.db.embedded import discard
+from newton.db.embedded import delete_data
 
 SLOW = 30.0
 
@@ -24,7 +24,7 @@ def fresh(home: Path) -> Generator[Path]:
             if pid := postmaster(home):
                 os.kill(pid, signal.SIGKILL)
                 wait(lambda: not alive(pid))
-            discard(home)
+            delete_data(home)
 
 
 def wait(holds: Callable[[], object], *, seconds: float = SLOW) -> None:

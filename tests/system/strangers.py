@@ -17,9 +17,9 @@ import httpx2
 from mcp.client import Client
 from mcp.client.streamable_http import streamable_http_client
 
-from newton.concurrency import together
-from newton.runtime.mcp.verbs import called
-from newton.runtime.minds import Minds
+from newton.concurrency import task_group
+from newton.runtime.mcp.verbs import run_tool
+from newton.runtime.minds import AgentRegistry
 from tests.endpoint import Respond, Wire, says
 from tests.system.served import Api
 
@@ -148,10 +148,10 @@ class Stranger:
         self.street, self.http, self.strange = street, http, strange
         self.dice = random.Random(number)
 
-    async def live(self, calls: int, minds: Minds, url: str) -> None:
+    async def live(self, calls: int, minds: AgentRegistry, url: str) -> None:
         """So many calls by all doors, while it listens to its events."""
         async with (
-            together() as tasks,
+            task_group() as tasks,
             Client(streamable_http_client(f"{url}/mcp", http_client=self.http)) as client,
         ):
             tasks.create_task(self._listen())
@@ -209,12 +209,12 @@ class Stranger:
         if known in given.values() and self.street.owners.get(known) != self.word and not result.is_error:
             self.street.faults.append(f"mcp: {name} of another's")
 
-    async def _inside(self, minds: Minds) -> None:
+    async def _inside(self, minds: AgentRegistry) -> None:
         """As a command does it, which has the same parts in a process of its own."""
         (name, given), _, _ = self._filled(self.dice.choice(TOOLS))
-        told = await called(await minds.of(self.name), name, given)
+        told = await run_tool(await minds.get(self.name), name, given)
         text = json.dumps(told.fields, default=str)
-        self.street.judge("inside", self.word, text, about=name, taken=not told.error)
+        self.street.judge("inside", self.word, text, about=name, taken=not told.is_error)
 
     async def _export(self) -> None:
         answer = await self.http.get("/v1/export")
@@ -272,7 +272,7 @@ async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands
         for token in held
     ]
     strangers = [Stranger(number, street, http, strange=strange) for number, http in enumerate(clients)]
-    minds: Minds = api.app.state.minds
+    minds: AgentRegistry = api.app.state.minds
     typists = asyncio.Semaphore(2)
 
     async def types(one: Stranger) -> None:
@@ -281,7 +281,7 @@ async def at_once(api: Api, street: Street, *, agents: int, calls: int, commands
                 await one.command(commands)
 
     try:
-        async with together() as tasks:
+        async with task_group() as tasks:
             for one in strangers:
                 tasks.create_task(one.live(calls, minds, api.url))
                 tasks.create_task(types(one))

@@ -11,9 +11,9 @@ from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.ids import agent_id
-from newton.runtime.access.tokens import Scope
-from newton.runtime.api.app import described
+from newton.ids import derive_agent_id
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.api.app import build_openapi
 from tests.system.served import Api, served
 
 TOLD = '{"type":"fact","ref":"f1","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n{"type":"x"}\n'
@@ -189,7 +189,7 @@ async def test_only_a_token_in_force_opens(api: Api) -> None:
 @pytest.mark.parametrize(
     ("scope", "remember", "forget"), [("read", 403, 403), ("write", 201, 403), ("admin", 201, 404)]
 )
-async def test_a_token_does_what_its_scope_says(api: Api, scope: Scope, remember: int, forget: int) -> None:
+async def test_a_token_does_what_its_scope_says(api: Api, scope: TokenScope, remember: int, forget: int) -> None:
     async with api.http(await api.token("ana", scope)) as http:
         assert (await http.post("/v1/recall", json={"text": "kettle"})).status_code == 200
         assert (await http.post("/v1/memories", json={"content": "The kettle is blue."})).status_code == remember
@@ -205,7 +205,7 @@ async def test_nobody_reaches_what_is_another_agents(api: Api, ana: httpx2.Async
     made["bundle_id"] = (await ana.post("/v1/context", json={"input": "Where does Ana live?"})).json()["bundle_id"]
     await ana.post("/v1/sessions/talk/messages", json={"messages": [{"role": "user", "content": "hi"}]})
     before = (await ana.get("/v1/export")).text
-    paths = described(api.app)["paths"]
+    paths = build_openapi(api.app)["paths"]
     named = [(way.upper(), path) for path, ways in paths.items() if "{" in path for way in ways]
     assert set(named) >= set(BEGINS) and len(named) >= 18
     async with api.http(await api.token("ben")) as ben:
@@ -240,4 +240,4 @@ async def test_the_log_and_the_figures_hold_no_words(api: Api) -> None:
     assert 'newton_spent_tokens{agent="ana"} 0.0' in page
     said = f"{noted}{page}"
     assert not [word for word in ("wine", "cellar", "secret-plan", token) if word in said]
-    assert all(line["agent_id"] == str(agent_id("ana")) for line in noted)
+    assert all(line["agent_id"] == str(derive_agent_id("ana")) for line in noted)

@@ -13,27 +13,27 @@ import pytest
 
 from newton import Client
 from newton.agent import telling
-from newton.agent.verbs import Remark
+from newton.agent.verbs import FactDraft
 from newton.brain import snapshots
-from newton.brain.chain import Head
-from newton.brain.headnote import HeadNotes
+from newton.brain.chain import ChainHead
+from newton.brain.headnote import ChainHeadFiles
 from newton.clock import SystemClock
 from newton.content.skills import Skill
 from newton.db.pool import Database
-from newton.dialogue.lines import Line
-from newton.errors import BusyError, ConflictError, DatabaseError, ForbiddenError, NotFoundError
-from newton.heart.censors import Rule
-from newton.ids import agent_id, new_id
+from newton.dialogue.lines import Message
+from newton.errors import OverloadedError, ConflictError, DatabaseError, ForbiddenError, NotFoundError
+from newton.heart.censors import CensorRule
+from newton.ids import derive_agent_id, new_id
 from newton.runtime.access import tokens
 from newton.runtime.answers import kept
 from newton.runtime.api import board, listening
-from newton.runtime.api.problems import answer
+from newton.runtime.api.problems import error_response
 from newton.runtime.jobs import claiming, queue
-from newton.runtime.jobs.queue import Outcome
-from newton.runtime.mcp.verbs import called
-from newton.runtime.minds import Minds
-from newton.runtime.talk.there import There
-from newton.runtime.wiring import Newton
+from newton.runtime.jobs.queue import JobOutcome
+from newton.runtime.mcp.verbs import run_tool
+from newton.runtime.minds import AgentRegistry
+from newton.runtime.talk.there import RemoteAgent
+from newton.runtime.wiring import AgentServices
 from tests.endpoint import Wire, endpoint
 from tests.support import NOON, until
 from tests.system.cutting import cutting
@@ -91,7 +91,7 @@ async def test_a_reply_that_was_cut_after_the_effect_is_fetched_again(api: Api) 
     assert await effects(api) == [CUT // 3, CUT // 3, CUT // 3, CUT]
 
 
-PLACES: tuple[tuple[object, str], ...] = ((snapshots, "take"), (kept, "keep"), (queue, "wake"), (HeadNotes, "note"))
+PLACES: tuple[tuple[object, str], ...] = ((snapshots, "take"), (kept, "keep"), (queue, "wake"), (ChainHeadFiles, "note"))
 
 
 @pytest.mark.parametrize(("owner", "name"), PLACES, ids=[name for _, name in PLACES])
@@ -116,13 +116,13 @@ async def test_wherever_a_decision_or_its_review_dies_the_same_request_does_it_o
             assert answers[0].text == answers[1].text
             assert answers[0].json().get("new", True) is True
     told = ["recorded", "reviewed", "superseded", "recorded"]
-    async with api.db.work(agent_id("ana")) as tx:
-        assert [one.type for one in await telling.since(tx, 0, agent_id=agent_id("ana"))] == [
+    async with api.db.transaction(derive_agent_id("ana")) as tx:
+        assert [one.type for one in await telling.read_after(tx, 0, agent_id=derive_agent_id("ana"))] == [
             f"decision.{what}" for what in told
         ]
     assert await api.rows("ana", "brain.decisions") == 2
-    minds: Minds = api.app.state.minds
-    assert isinstance(await (await minds.of("ana")).deciding("cli").verify(), Head), "no end was noted that was undone"
+    minds: AgentRegistry = api.app.state.minds
+    assert isinstance(await (await minds.get("ana")).decisions("cli").verify_chain(), ChainHead), "no end was noted that was undone"
 
 
 def _dies(*given: object, **named: object) -> None:
@@ -132,7 +132,7 @@ def _dies(*given: object, **named: object) -> None:
 async def listened(client: Client, many: int, *, after: int | None = None) -> list[int]:
     numbers: list[int] = []
     async for told in client.events(after=after):
-        numbers.append(told.number)
+        numbers.append(told.event_id)
         if len(numbers) == many:
             break
     return numbers
@@ -159,12 +159,12 @@ async def test_who_listens_hears_of_every_door_and_of_other_processes_at_once(
     # R13: nobody looks again by themselves, so what is heard was said by the database
     monkeypatch.setattr(listening, "BEAT_SECONDS", 600)
     token, heard = await api.token("ana"), list[tuple[str, object]]()
-    minds: Minds = api.app.state.minds
-    newton, elsewhere = await minds.of("ana"), await Database.open(dsn, size=3)
+    minds: AgentRegistry = api.app.state.minds
+    newton, elsewhere = await minds.get("ana"), await Database.open(dsn, size=3)
 
     async def hear(client: Client) -> None:
         async for told in client.events(after=0):
-            heard.append((told.type, told.about))
+            heard.append((told.type, told.data))
             if told.type == "job.ended":
                 return
 
@@ -191,13 +191,13 @@ EVENTS = [
 ]
 
 
-async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
+async def _by_every_door(newton: AgentServices, api: Api, token: str) -> None:
     await _curated(newton)
     await _judged(newton)
-    await newton.bearing("cli").add("preference", "Speak of the kettle.")
+    await newton.identity("cli").add("preference", "Speak of the kettle.")
     await _worked(newton)
-    await called(newton, "remember", {"content": "The cup is white."})
-    await called(newton, "decide", DECISION)
+    await run_tool(newton, "remember", {"content": "The cup is white."})
+    await run_tool(newton, "decide", DECISION)
     async with api.http(token) as http:
         for asked in ("Where is the kettle?", "Is the kettle red?"):  # the second one edits what was sent before
             said = [("user", "On the trip?"), ("assistant", "On the trip."), ("user", asked)]
@@ -206,41 +206,41 @@ async def _by_every_door(newton: Newton, api: Api, token: str) -> None:
         line = '{"type":"fact","content":"The trip is in May.","at":"2026-03-01T09:00:00Z"}\n'
         assert (await http.post("/v1/import", content=line)).json()["new"] == 1
     async with newton.scope.transaction() as tx:
-        await queue.add(tx, "grow", agent_id=newton.scope.agent_id)
+        await queue.enqueue(tx, "grow", agent_id=newton.scope.agent_id)
     lease = timedelta(seconds=10)
-    (claimed,) = await claiming.claim(newton.scope.db, "here", ["grow"], most=1, lease=lease)
-    await queue.end(newton.scope.db, claimed, Outcome(because="a week is over", did={"strengths": 1}))
+    (claimed,) = await claiming.claim_runs(newton.scope.db, "here", ["grow"], limit=1, lease=lease)
+    await queue.finish(newton.scope.db, claimed, JobOutcome(reason="a week is over", result={"strengths": 1}))
 
 
-async def _curated(newton: Newton) -> None:
-    kept = await newton.verbs("cli").remember(Remark(content="The kettle is blue.", subject="kettle"))
+async def _curated(newton: AgentServices) -> None:
+    kept = await newton.memories("cli").remember(FactDraft(content="The kettle is blue.", subject="kettle"))
     curation = newton.curation("chat")
     new = await curation.supersede(kept.memory_id.hex, "The kettle is red.")
     await curation.retract(new.hex)
-    await curation.forget([kept.memory_id.hex, new.hex], derived=False, because="a test")
-    await curation.declare("colour of the kettle", single=True)
+    await curation.forget([kept.memory_id.hex, new.hex], include_derived=False, reason="a test")
+    await curation.set_cardinality("colour of the kettle", single_valued=True)
 
 
-async def _judged(newton: Newton) -> None:
-    gate = newton.gate("cli")
-    await gate.forbid(Rule(trigger="paint the kettle", reason="it is hot", sense="phrase"))
-    (met,) = (await gate.check("May I paint the kettle?", "input")).met
-    await gate.wrong(met.memory_id.hex)
-    practice, skill = newton.practice("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
-    await practice.follow({skill.name: skill})
-    await practice.used(skill.name, None)
-    await practice.judged(skill.name, "success")
+async def _judged(newton: AgentServices) -> None:
+    gate = newton.action_gate("cli")
+    await gate.add(CensorRule(trigger="paint the kettle", reason="it is hot", match_mode="phrase"))
+    (met,) = (await gate.check("May I paint the kettle?", "input")).matches
+    await gate.report_false_positive(met.memory_id.hex)
+    practice, skill = newton.procedures("cli"), Skill(name="kettle", description="Use it.", core=("Boil water.",))
+    await practice.sync_from_disk({skill.name: skill})
+    await practice.record_use(skill.name, None)
+    await practice.record_outcome(skill.name, "success")
 
 
-async def _worked(newton: Newton) -> None:
-    session_id = await newton.conversations("cli").begin("trip")
-    stack = newton.tasks("cli").of(session_id)
+async def _worked(newton: AgentServices) -> None:
+    session_id = await newton.sessions("cli").begin("trip")
+    stack = newton.tasks("cli").for_session(session_id)
     await stack.push("plan the trip")
     await stack.fail("no trip", instead="stay")
-    conversations = newton.conversations("cli")
-    await conversations.append("trip back", [Line(role="user", content="Home.", said_at=NOON)])
-    await conversations.checkpoint("trip back", "end of the trip")
-    await newton.conversations("chat").close(session_id)
+    conversations = newton.sessions("cli")
+    await conversations.append("trip back", [Message(role="user", content="Home.", said_at=NOON)])
+    await conversations.create_checkpoint("trip back", "end of the trip")
+    await newton.sessions("chat").close(session_id)
 
 
 async def test_a_connection_that_told_of_events_and_is_lost_is_made_anew(
@@ -280,9 +280,9 @@ async def test_listening_ends_with_the_token_and_with_the_daemon(db: Database, t
 
 
 async def _revoked(api: Api) -> None:
-    owner = agent_id("ana")
-    async with api.db.work(owner) as tx:
-        await tokens.revoke(tx, "phone", agent_id=owner, now=SystemClock().now())
+    owner = derive_agent_id("ana")
+    async with api.db.transaction(owner) as tx:
+        await tokens.revoke_token(tx, "phone", agent_id=owner, now=SystemClock().now())
     api.app.state.board.poke(owner)
 
 
@@ -302,13 +302,13 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
         second = await client.supersede(first, "Ana lives in Bergen.")
         await client.retract(second)
         assert await client.forget(second) == [second]
-        assert await client.say("a / b", [{"role": "user", "content": "hi"}]) == [0]
+        assert await client.append_messages("a / b", [{"role": "user", "content": "hi"}]) == [0]
         assert (await client.push("ship", session="work"))["number"] == 1
         assert (await client.pop("done"))["status"] == "complete"
         made = await client.decide("Use Redis for the cache", confidence=0.8, reasons=REASONS)
         await client.review(made["decision_id"], "success", lesson="It was fast.")
         assert (await client.calibration())["n"] == 1
-        assert [one["decision_id"] async for one in client.pages("/v1/decisions", limit=1)] == [made["decision_id"]]
+        assert [one["decision_id"] async for one in client.iter_pages("/v1/decisions", limit=1)] == [made["decision_id"]]
         with pytest.raises(ConflictError, match="reviewed"):
             await client.review(made["decision_id"], "failure")
         with pytest.raises(NotFoundError):
@@ -323,7 +323,7 @@ async def test_the_client_speaks_every_verb(api: Api, monkeypatch: pytest.Monkey
 
 async def test_the_client_says_whether_the_daemon_is_away_or_its_database() -> None:
     async def respond(wire: Wire) -> None:
-        problem = json.loads(bytes(answer(DatabaseError("It is away.", hint="Start it."), wire.path).body))
+        problem = json.loads(bytes(error_response(DatabaseError("It is away.", hint="Start it."), wire.path).body))
         await wire.send(503, problem)
 
     async with endpoint(respond) as there, Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client:
@@ -347,13 +347,13 @@ async def test_a_stranger_at_the_address_of_a_daemon_is_named_as_one(said: str) 
         endpoint(respond, respond, told) as there,
         Client(there.url.removesuffix("/v1"), token="x", attempts=1) as client,
     ):
-        partner = There(client=client, who={"agent": "ana", "scope": "read", "model": None})
-        with pytest.raises(BusyError, match="otherwise than Newton answers"):
-            await client.who()
-        with pytest.raises(BusyError, match="404"):
+        partner = RemoteAgent(client=client, token_info={"agent": "ana", "scope": "read", "model": None})
+        with pytest.raises(OverloadedError, match="otherwise than Newton answers"):
+            await client.get_token_info()
+        with pytest.raises(OverloadedError, match="404"):
             await client.calibration()
-        with pytest.raises(BusyError, match="otherwise than Newton answers"):
-            assert [piece async for piece in partner.take("s", "hi")] == []
+        with pytest.raises(OverloadedError, match="otherwise than Newton answers"):
+            assert [piece async for piece in partner.run_turn("s", "hi")] == []
 
 
 async def test_a_key_is_a_name_and_not_a_text(api: Api) -> None:

@@ -5,7 +5,7 @@ import json
 from pathlib import Path
 
 from newton.db.pool import Database
-from newton.runtime.api.app import described
+from newton.runtime.api.app import build_openapi
 from tests.endpoint import endpoint
 from tests.system.fuzzing import fuzz
 from tests.system.served import served
@@ -17,7 +17,7 @@ SNAPSHOT = Path(__file__).parents[2] / "docs" / "openapi.json"
 async def test_the_description_is_the_one_that_is_committed(db: Database, tmp_path: Path) -> None:
     """`curl -s localhost:8700/openapi.json | python -m json.tool --indent 1 --no-ensure-ascii` writes it anew."""
     async with served(db, tmp_path) as api:
-        schema = described(api.app)
+        schema = build_openapi(api.app)
     assert schema == json.loads(SNAPSHOT.read_text(encoding="utf-8"))
     for path, operations in schema["paths"].items():
         for method, operation in operations.items():

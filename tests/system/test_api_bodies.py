@@ -10,7 +10,7 @@ import pytest
 
 from newton.db.pool import Database
 from newton.runtime.api import bodies
-from newton.runtime.api.bodies import MOST_BYTES
+from newton.runtime.api.bodies import MAX_BODY_BYTES
 from tests.system.served import Api, served
 
 
@@ -23,7 +23,7 @@ async def api(db: Database, tmp_path: Path) -> AsyncIterator[Api]:
 async def test_a_large_body_is_refused_unread(api: Api) -> None:
     # S3: the head alone is sent, and answered
     reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
-    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MOST_BYTES + 1}\r\n\r\n"
+    head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nContent-Length: {MAX_BODY_BYTES + 1}\r\n\r\n"
     writer.write(head.encode())
     assert b" 413 " in await asyncio.wait_for(reader.readline(), 5)
     writer.close()
@@ -32,7 +32,7 @@ async def test_a_large_body_is_refused_unread(api: Api) -> None:
 async def test_a_body_without_a_length_ends_at_the_limit(api: Api) -> None:
     # S3
     async def endless() -> AsyncIterator[bytes]:
-        for _ in range(MOST_BYTES // 65_536 + 2):
+        for _ in range(MAX_BODY_BYTES // 65_536 + 2):
             yield b"x" * 65_536
 
     async with api.http(await api.token("ana")) as http:
@@ -44,7 +44,7 @@ async def begun(api: Api, writers: AsyncExitStack, token: str, size: int) -> str
     reader, writer = await asyncio.open_connection("127.0.0.1", int(api.url.rpartition(":")[2]))
     writers.callback(writer.close)
     head = f"POST /v1/memories HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer {token}\r\n"
-    writer.write(f"{head}Content-Length: {MOST_BYTES}\r\n\r\n".encode() + b"x" * size)
+    writer.write(f"{head}Content-Length: {MAX_BODY_BYTES}\r\n\r\n".encode() + b"x" * size)
     with suppress(TimeoutError):
         return (await asyncio.wait_for(reader.readline(), 0.3)).decode()[9:12]
     return ""
@@ -80,7 +80,7 @@ async def test_an_import_is_as_large_as_it_is_but_nobody_sends_one_without_a_tok
     writer.close()
     fact = b'{"type":"fact","content":"The kettle is blue.","at":"2026-03-01T09:00:00Z"}\n'
     async with api.http(await api.token("ana")) as http:
-        answer = (await http.post("/v1/import", content=b"x" * MOST_BYTES + b"\n" + fact)).json()
+        answer = (await http.post("/v1/import", content=b"x" * MAX_BODY_BYTES + b"\n" + fact)).json()
         assert (answer["new"], [one["line"] for one in answer["refused"]]) == (1, [1])
         monkeypatch.setattr(bodies, "MOST_FILED", 10)
         assert (await http.post("/v1/import", content=fact)).status_code == 413

@@ -15,14 +15,14 @@ from structlog.testing import capture_logs
 
 from newton.clock import SystemClock
 from newton.db.pool import Database
-from newton.errors import BusyError, DeadlineError
-from newton.ids import agent_id
+from newton.errors import OverloadedError, TimeoutExceededError
+from newton.ids import derive_agent_id
 from newton.memory import agents
 from newton.runtime import daemon
 from newton.runtime.api import turns
-from newton.runtime.api.bodies import MOST_DEPTH
-from newton.runtime.api.observed import HEADERS
-from newton.runtime.api.turns import STANDING, Paced, Slots, unless_stuck
+from newton.runtime.api.bodies import MAX_JSON_DEPTH
+from newton.runtime.api.observed import SECURITY_HEADERS
+from newton.runtime.api.turns import LONG_LIVED_LIMITS, AdmissionMiddleware, FairLimiter, stall_timeout
 from tests.system.served import Api, served
 
 
@@ -98,7 +98,7 @@ async def test_clients_of_openai_read_failures_in_its_shape_whoever_refuses(
     api: Api, way: str, status: int, kind: str, headers: dict[str, str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     if status == 429:
-        monkeypatch.setitem(STANDING, "talk", (0, 0))
+        monkeypatch.setitem(LONG_LIVED_LIMITS, "talk", (0, 0))
     method, _, path = way.partition(" ")
     async with api.http() as http:
         answer = await http.request(method, path, headers=headers)
@@ -118,7 +118,7 @@ async def test_what_nobody_foresaw_is_answered_as_all_else_and_says_nothing(api:
     answered, failed = noted
     assert (answer.status_code, answer.json()["type"]) == (500, "urn:newton:newton_error")
     assert answer.headers["x-request-id"] == answered["request_id"]
-    assert HEADERS.items() <= {name.title(): value for name, value in answer.headers.items()}.items()
+    assert SECURITY_HEADERS.items() <= {name.title(): value for name, value in answer.headers.items()}.items()
     assert failed["error"] == "ValueError" and "passphrase" not in f"{noted}{answer.text}"
 
 
@@ -154,20 +154,20 @@ async def test_an_export_ends_when_nothing_moves_and_not_before(api: Api, monkey
         monkeypatch.setattr(turns, "WORK_SECONDS", 0)
         answer = await http.get("/v1/export")
         assert (answer.status_code, answer.json()["title"]) == (503, "It took too long")
-    with pytest.raises(DeadlineError):
-        async with unless_stuck():
+    with pytest.raises(TimeoutExceededError):
+        async with stall_timeout():
             await asyncio.Event().wait()
     monkeypatch.setattr(turns, "WORK_SECONDS", 0.05)
     clock = asyncio.get_running_loop().time
     end = clock() + 0.1  # twice the limit
-    async with unless_stuck() as moved:
+    async with stall_timeout() as moved:
         while clock() < end:
             moved(1)
             await asyncio.sleep(0)
 
 
 UNKEPT = [
-    b'{"content": ' + b"[" * (MOST_DEPTH + 1) + b"]" * (MOST_DEPTH + 1) + b"}",
+    b'{"content": ' + b"[" * (MAX_JSON_DEPTH + 1) + b"]" * (MAX_JSON_DEPTH + 1) + b"}",
     b"[" * 1_000_000,
     b'{"content": "half \\ud800 of it"}',
     b'{"content": "a NUL \\u0000"}',
@@ -216,7 +216,7 @@ async def test_what_only_looks_like_it_is_taken(api: Api) -> None:
 
 async def test_who_asks_most_waits_longest() -> None:
     # R11
-    slots = Slots(at_work=2, each=2, waiting=10, each_waiting=8)
+    slots = FairLimiter(max_running=2, max_running_per_caller=2, max_waiting=10, max_waiting_per_caller=8)
     order: list[str] = []
     free = asyncio.Event()
 
@@ -237,7 +237,7 @@ async def test_who_asks_most_waits_longest() -> None:
 
 async def test_beyond_a_short_queue_nobody_waits() -> None:
     # R11
-    slots = Slots(at_work=1, each=1, waiting=2, each_waiting=1)
+    slots = FairLimiter(max_running=1, max_running_per_caller=1, max_waiting=2, max_waiting_per_caller=1)
     held = slots.slot("ana")
     await held.__aenter__()
 
@@ -245,7 +245,7 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
         try:
             async with slots.slot(who, seconds=seconds):
                 return "worked"
-        except BusyError:
+        except OverloadedError:
             return "busy"
 
     waiting = [asyncio.create_task(ask(who, 30)) for who in ("ana", "ben")]
@@ -259,7 +259,7 @@ async def test_beyond_a_short_queue_nobody_waits() -> None:
     assert await ask("ana", 0) == "worked"
 
 
-async def held(paced: Paced, path: str, *, token: str, method: str = "GET") -> int:
+async def held(paced: AdmissionMiddleware, path: str, *, token: str, method: str = "GET") -> int:
     """The status that is answered to such a request."""
     scope: Scope = {"type": "http", "path": path, "method": method, "headers": [(b"authorization", token.encode())]}
     told: list[Message] = []
@@ -290,7 +290,7 @@ class Standing:
 async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> None:
     # R11
     app = Standing()
-    paced = Paced(app, Slots(each=2, each_waiting=0))
+    paced = AdmissionMiddleware(app, FairLimiter(max_running_per_caller=2, max_waiting_per_caller=0))
     standing = [asyncio.create_task(held(paced, "/v1/frames", token=shown)) for shown in ("Bearer x", "bearer  x")]
     await asyncio.sleep(0)
     assert await held(paced, "/v1/frames", token="BEARER x") == 429
@@ -298,12 +298,12 @@ async def test_who_writes_the_scheme_in_another_way_has_no_second_share() -> Non
     assert await asyncio.gather(*standing) == [200, 200]
 
 
-@pytest.mark.parametrize("path", STANDING)
+@pytest.mark.parametrize("path", LONG_LIVED_LIMITS)
 async def test_so_many_stand_and_keep_nobody_from_work(path: str) -> None:
     # R11
-    most, each = STANDING[path]
+    most, each = LONG_LIVED_LIMITS[path]
     app = Standing()
-    paced = Paced(app, Slots(at_work=1, waiting=0))
+    paced = AdmissionMiddleware(app, FairLimiter(max_running=1, max_waiting=0))
     standing = [asyncio.create_task(held(paced, path, token=f"Bearer {n // each}")) for n in range(most)]
     await asyncio.sleep(0)
     assert await held(paced, path, token="Bearer new") == 429
@@ -328,10 +328,10 @@ async def test_methods_of_somebodys_own_making_are_one_series(api: Api) -> None:
 
 
 async def test_nobody_waits_for_the_opening_of_another_agent(api: Api) -> None:
-    minds, slow = api.app.state.minds, agent_id("slow")
+    minds, slow = api.app.state.minds, derive_agent_id("slow")
     known = await minds.begin("ana")
-    async with api.db.work(slow) as tx:  # whoever begins that agent waits for the end of this
-        await agents.SQL["insert_agent"].run(tx, agent_id=slow, name="slow", now=SystemClock().now())
+    async with api.db.transaction(slow) as tx:  # whoever begins that agent waits for the end of this
+        await agents.SQL["insert_agent"].execute(tx, agent_id=slow, name="slow", now=SystemClock().now())
         opening = [asyncio.create_task(minds.begin("slow"), context=Context()) for _ in range(2)]
         others = [asyncio.create_task(minds.begin(name), context=Context()) for name in ("ana", "ben")]
         ana, ben = await asyncio.wait_for(asyncio.gather(*others), 5)

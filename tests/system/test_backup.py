@@ -11,22 +11,22 @@ import pytest
 
 from newton import ids
 from newton.brain import ledger
-from newton.brain.chain import Head
-from newton.cognition.request import Request
-from newton.content.shipped import shipped
-from newton.db.backup import backup, restore
-from newton.db.door import prepare
+from newton.brain.chain import ChainHead
+from newton.cognition.request import ContextBuildRequest
+from newton.content.shipped import data_folder
+from newton.db.backup import create_backup, restore
+from newton.db.door import prepare_database
 from newton.db.embedded import EmbeddedServer
-from newton.db.manifest import NAME, verified
+from newton.db.manifest import FILE_NAME, verify_backup
 from newton.db.pool import APP_ROLE, Database
-from newton.errors import ConflictError, DatabaseError, InputError, SchemaError
+from newton.errors import ConflictError, DatabaseError, InputError, SchemaVersionError
 from newton.settings import Settings, load
 from tests.conftest import database
 from tests.db.world import contexts, live
 from tests.support import NOON
 from tests.system.servers import fresh
 
-SCHEMA = shipped("schema")
+SCHEMA = data_folder("schema")
 SAID = "select count(*) from tried"
 
 
@@ -49,10 +49,10 @@ def other(tmp_path: Path) -> Iterator[Path]:
 
 async def answer(server: EmbeddedServer) -> tuple[str, object]:
     """What ana's memory says, and whether her ledger is whole."""
-    db, ana = await Database.open(server.dsn(APP_ROLE), size=4), ids.agent_id("ana")
-    bundle = await contexts(db).build(Request(agent_id=ana, input="where is the kettle?", tokens=500))
-    async with db.work(ana) as tx:
-        whole = await ledger.verify(tx, agent_id=ana, noted=None)
+    db, ana = await Database.open(server.dsn(APP_ROLE), size=4), ids.derive_agent_id("ana")
+    bundle = await contexts(db).build(ContextBuildRequest(agent_id=ana, input="where is the kettle?", tokens=500))
+    async with db.transaction(ana) as tx:
+        whole = await ledger.verify_chain(tx, agent_id=ana, external_head=None)
     await db.close()
     return bundle.text, whole
 
@@ -70,7 +70,7 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
     # R14; figure 9: a backup under load restored into a fresh server answers the same, one flipped byte is refused
     with EmbeddedServer.start(lived) as server:
         owner = server.dsn("postgres")
-        await prepare(owner, schema=SCHEMA)
+        await prepare_database(owner, schema=SCHEMA)
         db = await Database.open(server.dsn(APP_ROLE))
         await live(db, "ana")
         await db.close()
@@ -80,15 +80,15 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
         stop = asyncio.Event()
         writing = asyncio.create_task(write(owner, stop))
         before = await conn.fetchval(SAID)
-        made = await backup(settings(lived), tmp_path / "copy", now=NOON)
+        made = await create_backup(settings(lived), tmp_path / "copy", now=NOON)
         stop.set()
         after = 2 * await writing
         await conn.close()
-    assert isinstance(said[1], Head) and said[1].seq > 2
+    assert isinstance(said[1], ChainHead) and said[1].seq > 2
     assert made.rows["memory.memories"] > 20
     damage(tmp_path / "copy")
     done = await restore(settings(other), tmp_path / "copy", schema=SCHEMA, replace=False)
-    assert done.rows == made.rows and done.replaced is None and done.revoked == 1
+    assert done.rows == made.rows and done.previous_data is None and done.revoked == 1
     with EmbeddedServer.start(other) as server:
         assert await answer(server) == said
         conn = await asyncpg.connect(server.dsn("postgres"))
@@ -105,18 +105,18 @@ async def test_a_backup_under_load_is_restored_to_a_state_that_was(lived: Path, 
 def damage(copy: Path) -> None:
     """One changed byte anywhere is found; the copy is whole again afterwards."""
     dice, files = random.Random(14), sorted(path for path in copy.rglob("*") if path.is_file())
-    chosen = [copy / NAME, copy / "base/backup_manifest", *(copy / "base/pg_wal").glob("0*"), *dice.sample(files, 8)]
+    chosen = [copy / FILE_NAME, copy / "base/backup_manifest", *(copy / "base/pg_wal").glob("0*"), *dice.sample(files, 8)]
     for path in (path for path in chosen if path.stat().st_size):
         place, bit = dice.randrange(path.stat().st_size), 1 << dice.randrange(8)
         flip(path, place, bit)
         with pytest.raises(InputError, match="damaged"):
-            verified(copy)
+            verify_backup(copy)
         flip(path, place, bit)
     (copy / "base" / "stranger").touch()
     with pytest.raises(InputError, match="does not belong"):
-        verified(copy)
+        verify_backup(copy)
     (copy / "base" / "stranger").unlink()
-    verified(copy)
+    verify_backup(copy)
 
 
 def flip(path: Path, place: int, bit: int) -> None:
@@ -134,7 +134,7 @@ async def replaced(home: Path, copy: Path) -> None:
     with EmbeddedServer.start(home), pytest.raises(ConflictError, match="at work"):
         await restore(settings(home), copy, schema=SCHEMA, replace=True)
     done = await restore(settings(home), copy, schema=SCHEMA, replace=True)
-    assert done.replaced and (done.replaced / "PG_VERSION").is_file()
+    assert done.previous_data and (done.previous_data / "PG_VERSION").is_file()
     with EmbeddedServer.start(home) as server:
         conn = await asyncpg.connect(server.dsn("postgres"))
         assert await conn.fetchval("select count(*) from tried where number = 0") == 0
@@ -146,8 +146,8 @@ async def test_a_backup_that_does_not_work_leaves_what_was_there(
 ) -> None:
     copy, schema = tmp_path / "copy", tmp_path / "schema"
     with EmbeddedServer.start(lived) as server:
-        await prepare(server.dsn("postgres"), schema=SCHEMA)
-    await backup(settings(lived), copy, now=NOON)
+        await prepare_database(server.dsn("postgres"), schema=SCHEMA)
+    await create_backup(settings(lived), copy, now=NOON)
     shutil.copytree(SCHEMA, schema)
     newest = max(schema.iterdir())
     newest.write_text("-- another one\n")  # so that the backup is of a database that cannot be used here
@@ -155,7 +155,7 @@ async def test_a_backup_that_does_not_work_leaves_what_was_there(
         conn = await asyncpg.connect(server.dsn("postgres"))
         await conn.execute("create table later ()")
         await conn.close()
-    with pytest.raises(SchemaError, match="edited"):
+    with pytest.raises(SchemaVersionError, match="edited"):
         await restore(settings(lived), copy, schema=schema, replace=True)
     with EmbeddedServer.start(lived) as server:
         conn = await asyncpg.connect(server.dsn("postgres"))
@@ -167,9 +167,9 @@ async def test_an_external_database_is_dumped_and_loaded_as_a_whole(
     server: str, template: str, db: Database, dsn: str, tmp_path: Path
 ) -> None:
     ana = await live(db, "ana")
-    async with db.work(ana) as tx:
+    async with db.transaction(ana) as tx:
         memories = await tx.fetchval("select count(*) from memory.memories")
-    made = await backup(load({"database_url": dsn}, env={}), tmp_path / "copy", now=NOON)
+    made = await create_backup(load({"database_url": dsn}, env={}), tmp_path / "copy", now=NOON)
     async with database(server, "template0") as empty, database(server, template) as used:
         for url, replace in ((empty, False), (used, True)):
             chosen = load({"database_url": url}, env={})
@@ -193,7 +193,7 @@ async def revoked(url: str) -> int:
 async def test_a_dump_that_cannot_be_made_names_the_command(tmp_path: Path) -> None:
     nowhere = load({"database_url": "postgresql://a:secret@127.0.0.1:9/x"}, env={})
     with pytest.raises(DatabaseError) as failed:
-        await backup(nowhere, tmp_path / "copy", now=NOON)
+        await create_backup(nowhere, tmp_path / "copy", now=NOON)
     assert "secret" not in str(failed.value)
     assert nothing_in(tmp_path)
 

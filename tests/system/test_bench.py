@@ -96,7 +96,7 @@ def test_an_ablation_takes_each_thing_away_in_turn(folder: Path, tmp_path: Path,
     done = bench(tmp_path, *words, DATABASE_URL=server, NEWTON_EMBEDDING="none")
     assert done.returncode == 0, done.stderr
     shares: dict[str, float] = {way: own["500"] for way, own in json.loads(done.stdout)["ablation"].items()}
-    weights = load_profiles()["evidence"].weights.given
+    weights = load_profiles()["evidence"].weights.nonzero
     features = {f"without {feature}" for feature in weights if feature != "similarity"}
     others = {"relevance alone", "profile newton, to the letter", "without meaning", "without neighbours"}
     assert shares.keys() == features | others | {

@@ -12,8 +12,8 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
-from newton.runtime.cli import status
+from newton.db.embedded import EmbeddedServer, delete_data
+from newton.runtime.cli import run_command_line
 from tests.system.typed import Done, typed
 
 ROOT = Path(__file__).parents[2]
@@ -29,7 +29,7 @@ def kept_running(home: Path) -> Iterator[None]:
     """One server for all commands of this file; each would else start and stop its own."""
     with EmbeddedServer.start(home, durable=False):
         yield
-    discard(home)
+    delete_data(home)
 
 
 def environment(home: Path, **more: str) -> dict[str, str]:
@@ -175,7 +175,7 @@ def test_bad_words_are_refused_with_a_remedy(
 ) -> None:
     monkeypatch.setenv("NEWTON_DATA_DIR", str(home))
     monkeypatch.setenv("NEWTON_EMBEDDING", "none")
-    assert status(words) == 2
+    assert run_command_line(words) == 2
     printed = capfd.readouterr()
     assert said in printed.err + printed.out
     assert "Traceback" not in printed.err

@@ -8,7 +8,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.runtime.cli import listing
+from newton.runtime.cli import expand_default_command
 from tests.system.typed import ok
 from tests.system.typed import typed as run
 
@@ -85,10 +85,10 @@ def test_a_ledger_that_somebody_touched_is_reported_and_an_erased_one_is_whole(h
 
 
 def test_decisions_alone_lists_them() -> None:
-    assert listing(["decisions"]) == ["decisions", "list"]
-    assert listing(["decisions", "--due"]) == ["decisions", "list", "--due"]
+    assert expand_default_command(["decisions"]) == ["decisions", "list"]
+    assert expand_default_command(["decisions", "--due"]) == ["decisions", "list", "--due"]
     for words in (["decisions", "show", "x"], ["decisions", "--help"], ["censors"], []):
-        assert listing(words) == words
+        assert expand_default_command(words) == words
 
 
 def test_public_forecasts_come_out_as_others_computed_them(home: Path, tmp_path: Path) -> None:

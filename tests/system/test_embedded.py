@@ -13,8 +13,8 @@ from typing import Protocol
 
 import pytest
 
-from newton.db.embedded import DATABASE, EmbeddedServer, discard
-from newton.db.place import MAJOR, SOCKET, SOCKET_PATH_LIMIT, Place
+from newton.db.embedded import DATABASE, EmbeddedServer, delete_data
+from newton.db.place import MAJOR, SOCKET, SOCKET_PATH_LIMIT, ServerPaths
 from tests.system.servers import SLOW, alive, base, data, fresh, postmaster, run, wait
 
 # A process that holds the server until its input ends.
@@ -210,7 +210,7 @@ async def test_a_closed_home_stays_closed(tmp_path: Path) -> None:
             assert [(folder.stat().st_mode, folder.stat().st_uid) for folder in above] == before
         assert [(folder.stat().st_mode, folder.stat().st_uid) for folder in above] == before
         made = data(home)
-        discard(home)
+        delete_data(home)
         assert not made.exists(), "what is discarded is gone"
 
 
@@ -222,8 +222,8 @@ async def test_a_home_of_a_long_path_works(tmp_path: Path) -> None:
 
 
 def test_a_long_base_has_its_sockets_at_a_short_place_of_its_own(tmp_path: Path) -> None:
-    def place(base: Path) -> Place:
-        return Place(home=base, base=base, binaries=tmp_path, user=None)
+    def place(base: Path) -> ServerPaths:
+        return ServerPaths(home=base, base=base, binaries=tmp_path, user=None)
 
     bases = [tmp_path / ("x" * 150), tmp_path / ("y" * 150), Path("/tmp/a b"), Path("/tmp/a,b"), Path('/tmp/"$HOME"')]
     sockets = [place(base).sockets for base in bases]

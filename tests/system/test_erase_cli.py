@@ -7,7 +7,7 @@ import pytest
 
 from newton.providers.minilm import MiniLM
 from newton.providers.offline import HashEmbedder
-from newton.runtime.models import asked_by
+from newton.runtime.models import embedder_for
 from newton.settings import load
 from tests.system.typed import typed
 
@@ -58,8 +58,8 @@ def test_an_agent_that_was_taken_away_may_be_begun_anew(home: Path) -> None:
 
 def test_memories_go_on_being_found_by_the_model_that_made_their_vectors() -> None:
     settings = load({"openai_api_key": "none", "embedding": "openai"})
-    other = asked_by("text-embedding-3-large/1024", settings, HashEmbedder())
+    other = embedder_for("text-embedding-3-large/1024", settings, HashEmbedder())
     assert other is not None
     assert (other.identity, other.dimensions) == ("text-embedding-3-large/1024", 1_024)
-    first, second = (asked_by(MiniLM.identity, settings, HashEmbedder()) for _ in range(2))
+    first, second = (embedder_for(MiniLM.identity, settings, HashEmbedder()) for _ in range(2))
     assert first is second, "loaded once for all agents"

@@ -13,10 +13,10 @@ import pytest
 from newton.db.pool import Database
 from newton.dialogue import log
 from newton.errors import DatabaseError, InputError
-from newton.memory.outbox import Outbox, backlog
+from newton.memory.outbox import EmbeddingOutbox, read_backlog
 from newton.providers.offline import BrokenEmbedder, HashEmbedder
-from newton.runtime.transfer.importing import BATCH, BATCH_CHARACTERS, Report
-from newton.runtime.transfer.lines import LONGEST_LINE, read
+from newton.runtime.transfer.importing import BATCH_LINES, BATCH_CHARACTERS, ImportReport
+from newton.runtime.transfer.lines import MAX_LINE_BYTES, read_lines
 from tests.support import until
 from tests.system.lines import (
     AT,
@@ -37,10 +37,10 @@ from tests.system.lines import (
 
 async def test_each_kind_of_line_is_taken(db: Database, agent: UUID, tmp_path: Path) -> None:
     report = await take(db, agent, tmp_path, *GOOD)
-    assert (report.new, report.known, report.refused) == (9, 0, [])
+    assert (report.new, report.unchanged, report.rejections) == (9, 0, [])
     assert report.episodes == 1, "the session became one of its own"
     assert await totals(db, agent) == {"messages": 5, "facts": 2, "episodes": 3, "memories": 11, "confirmations": 0}
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select summary, trust, origin from memory.memories order by kind, summary")
         told = await tx.fetchrow("select * from heart.episodes where title = 'Tea'")
         known = await tx.fetchrow("select * from heart.facts where subject is not null")
@@ -56,7 +56,7 @@ async def test_repeating_it_changes_nothing(db: Database, agent: UUID, tmp_path:
     await take(db, agent, tmp_path, *GOOD)
     before = await everything(db, agent)
     report = await take(db, agent, tmp_path, *GOOD)
-    assert (report.new, report.known, report.episodes, report.refused) == (0, 9, 0, [])
+    assert (report.new, report.unchanged, report.episodes, report.rejections) == (0, 9, 0, [])
     assert await everything(db, agent) == before
 
 
@@ -64,14 +64,14 @@ async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
     db: Database, dsn: str, agent: UUID, tmp_path: Path
 ) -> None:
     await take(db, agent, tmp_path, message("one"), message("one", session="s2"))
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select session_id from dialogue.sessions where agent_id = $1 order by ref", agent)
     first, second = [row["session_id"] for row in rows]
     other = await asyncpg.connect(dsn)
     await other.execute("set deadlock_timeout = '30s'")  # so that it is the import which the database undoes
 
     async def lock(session_id: UUID) -> None:
-        await log.lock(other, agent_id=agent, session_id=session_id)
+        await log.lock_session(other, agent_id=agent, session_id=session_id)
 
     async def waits() -> bool:
         return await other.fetchval("select count(*) from pg_locks where locktype = 'advisory' and not granted") == 1
@@ -84,14 +84,14 @@ async def test_another_writer_that_waits_for_us_as_we_for_it_costs_no_line(
         await lock(first)
     report = await running
     await other.close()
-    assert (report.new, report.known, report.refused) == (2, 0, [])
+    assert (report.new, report.unchanged, report.rejections) == (2, 0, [])
 
 
 async def test_a_longer_file_adds_only_what_is_new(db: Database, agent: UUID, tmp_path: Path) -> None:
     await take(db, agent, tmp_path, *GOOD[:4])
     report = await take(db, agent, tmp_path, *GOOD, message("And then?"))
-    assert (report.new, report.known) == (6, 4)
-    async with db.work(agent) as tx:
+    assert (report.new, report.unchanged) == (6, 4)
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select content from dialogue.messages order by session_id, position")
     assert [row["content"] for row in rows if row["content"] != "the boat is gone"] == [
         "We sold the boat.",
@@ -107,7 +107,7 @@ async def test_the_same_line_several_times_in_a_file(db: Database, agent: UUID, 
     lines = [message("yes"), message("yes"), fact("Oslo is cold"), fact("Oslo is cold"), episode("x"), episode("x")]
     for _ in range(2):
         report = await take(db, agent, tmp_path, *lines)
-        assert report.refused == []
+        assert report.rejections == []
         counted = await totals(db, agent)
         assert (counted["messages"], counted["facts"], counted["episodes"]) == (2, 1, 1)
 
@@ -180,7 +180,7 @@ BAD: dict[str, tuple["dict[str, object] | bytes", str]] = {
 async def test_bad_lines_are_refused_by_number_and_the_rest_goes_in(db: Database, agent: UUID, tmp_path: Path) -> None:
     lines = [line for n, (bad, _) in enumerate(BAD.values()) for line in (bad, fact(f"good {n}"))]
     report = await take(db, agent, tmp_path, *lines)
-    assert [refusal.line for refusal in report.refused] == list(range(1, 2 * len(BAD), 2))
+    assert [refusal.line for refusal in report.rejections] == list(range(1, 2 * len(BAD), 2))
     assert report.new == len(BAD)
     assert (await totals(db, agent))["memories"] == len(BAD)
 
@@ -188,7 +188,7 @@ async def test_bad_lines_are_refused_by_number_and_the_rest_goes_in(db: Database
 @pytest.mark.parametrize("name", BAD)
 def test_a_refusal_says_what_is_wrong(name: str, tmp_path: Path) -> None:
     line, reason = BAD[name]
-    ((number, _, refused),) = read(written(tmp_path, line))
+    ((number, _, refused),) = read_lines(written(tmp_path, line))
     assert number == 1
     assert isinstance(refused, InputError)
     assert any(part in str(refused) for part in reason.split("|")), str(refused)
@@ -199,9 +199,9 @@ async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
     db: Database, agent: UUID, tmp_path: Path
 ) -> None:
     huge = json.dumps(fact("x " * (9 * 512 * 1_024))).encode()
-    assert len(huge) > LONGEST_LINE
+    assert len(huge) > MAX_LINE_BYTES
     report = await take(db, agent, tmp_path, fact("before"), huge, fact("after"), huge)
-    assert [(refusal.line, refusal.reason.partition(".")[0]) for refusal in report.refused] == [
+    assert [(refusal.line, refusal.reason.partition(".")[0]) for refusal in report.rejections] == [
         (2, "longer than 8 MiB"),
         (4, "longer than 8 MiB"),
     ]
@@ -210,8 +210,8 @@ async def test_a_line_of_nine_megabytes_is_refused_without_the_lines_around_it(
 
 async def test_blank_lines_count_but_say_nothing(db: Database, agent: UUID, tmp_path: Path) -> None:
     report = await take(db, agent, tmp_path, b"", fact("one"), b"  \t", b"\r", b"nonsense", b"", b"")
-    assert (report.new, report.known) == (1, 0)
-    assert [refusal.line for refusal in report.refused] == [5]
+    assert (report.new, report.unchanged) == (1, 0)
+    assert [refusal.line for refusal in report.rejections] == [5]
 
 
 async def test_a_line_that_contradicts_what_is_stored_is_refused_alone(
@@ -228,9 +228,9 @@ async def test_a_line_that_contradicts_what_is_stored_is_refused_alone(
         episode("We had coffee.", ref="e1"),
         message("I see."),
     )
-    assert [refusal.line for refusal in report.refused] == [2, 3, 4]
-    assert all("other words" in refusal.reason for refusal in report.refused)
-    assert (report.new, report.known) == (2, 0)
+    assert [refusal.line for refusal in report.rejections] == [2, 3, 4]
+    assert all("other words" in refusal.reason for refusal in report.rejections)
+    assert (report.new, report.unchanged) == (2, 0)
 
 
 async def test_lines_of_one_file_that_contradict_each_other_are_refused_alone(
@@ -238,17 +238,17 @@ async def test_lines_of_one_file_that_contradict_each_other_are_refused_alone(
 ) -> None:
     lines = [kind(f"{kind.__name__} {n}", ref="same") for kind in (message, fact, episode) for n in range(2)]
     report = await take(db, agent, tmp_path, *lines, fact("fine"))
-    assert [refusal.line for refusal in report.refused] == [2, 4, 6]
+    assert [refusal.line for refusal in report.rejections] == [2, 4, 6]
     assert report.new == 4
 
 
 async def test_more_than_a_batch_keeps_its_order(db: Database, agent: UUID, tmp_path: Path) -> None:
-    lines = [message(f"line {n}") for n in range(2 * BATCH + 7)]
+    lines = [message(f"line {n}") for n in range(2 * BATCH_LINES + 7)]
     steps: list[int] = []
     report = await importer(db, agent).run(written(tmp_path, *lines), progress=steps.append)
-    assert [step for step in steps if step] == [BATCH, BATCH, 7]
+    assert [step for step in steps if step] == [BATCH_LINES, BATCH_LINES, 7]
     assert report.new == len(lines)
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select content from dialogue.messages order by position")
     assert [row["content"] for row in rows] == [f"line {n}" for n in range(len(lines))]
 
@@ -259,7 +259,7 @@ async def test_the_largest_facts_go_in_a_few_at_a_time(db: Database, agent: UUID
     lines = [fact(f"{n} {long}"[: len(long)]) for n in range(9)]
     steps: list[int] = []
     report = await importer(db, agent).run(written(tmp_path, *lines, *GOOD), progress=steps.append)
-    assert (report.new, report.refused) == (9 + len(GOOD), [])
+    assert (report.new, report.rejections) == (9 + len(GOOD), [])
     assert [step for step in steps if step] == [3, 3, 3 + len(GOOD)]
 
 
@@ -269,7 +269,7 @@ async def test_the_longest_names_fit_their_index(db: Database, agent: UUID, tmp_
     report = await take(
         db, agent, tmp_path, fact("x", ref=name, subject=name, attribute=name[::-1]), message("x", session=name)
     )
-    assert (report.new, report.refused) == (2, [])
+    assert (report.new, report.rejections) == (2, [])
 
 
 async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, agent: UUID, tmp_path: Path) -> None:
@@ -287,19 +287,19 @@ async def test_a_database_that_goes_away_is_no_fault_of_the_lines(db: Database, 
 
 
 async def test_what_was_imported_is_embedded_in_the_same_run(db: Database, agent: UUID, tmp_path: Path) -> None:
-    outbox = Outbox(db, HashEmbedder(), agent)
+    outbox = EmbeddingOutbox(db, HashEmbedder(), agent)
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
-    assert (report.embedded, report.down) == (11, None)
-    async with db.work(agent) as tx:
-        assert (await backlog(tx, agent_id=agent)).waiting == 0
+    assert (report.embedded, report.embedder_error) == (11, None)
+    async with db.transaction(agent) as tx:
+        assert (await read_backlog(tx, agent_id=agent)).waiting == 0
 
 
 async def test_everything_goes_in_while_the_embedder_is_down(db: Database, agent: UUID, tmp_path: Path) -> None:
-    outbox = Outbox(db, BrokenEmbedder(), agent)
+    outbox = EmbeddingOutbox(db, BrokenEmbedder(), agent)
     report = await importer(db, agent, outbox=outbox).run(written(tmp_path, *GOOD))
-    assert (report.new, report.embedded, report.down) == (9, 0, "The embedding endpoint does not answer.")
-    async with db.work(agent) as tx:
-        assert (await backlog(tx, agent_id=agent)).waiting == 11
+    assert (report.new, report.embedded, report.embedder_error) == (9, 0, "The embedding endpoint does not answer.")
+    async with db.transaction(agent) as tx:
+        assert (await read_backlog(tx, agent_id=agent)).waiting == 11
 
 
 async def test_no_secret_of_the_file_reaches_any_table(db: Database, agent: UUID, tmp_path: Path) -> None:
@@ -323,7 +323,7 @@ async def test_a_file_that_cannot_be_read_is_an_error_with_a_remedy(db: Database
 
 
 async def test_an_empty_file_is_no_error(db: Database, agent: UUID, tmp_path: Path) -> None:
-    assert await take(db, agent, tmp_path) == Report()
+    assert await take(db, agent, tmp_path) == ImportReport()
 
 
 async def test_a_file_that_was_added_to_is_known_up_to_there(db: Database, agent: UUID, tmp_path: Path) -> None:
@@ -331,5 +331,5 @@ async def test_a_file_that_was_added_to_is_known_up_to_there(db: Database, agent
     for kind in (episode, fact, message):
         await take(db, agent, tmp_path, kind(f"{kind.__name__} one"))
         report = await take(db, agent, tmp_path, kind(f"{kind.__name__} one"), kind(f"{kind.__name__} two"))
-        assert (report.new, report.known) == (1, 1)
+        assert (report.new, report.unchanged) == (1, 1)
     assert (await totals(db, agent))["confirmations"] == 0

@@ -12,7 +12,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from newton.db.embedded import EmbeddedServer, discard
+from newton.db.embedded import EmbeddedServer, delete_data
 
 IMPORT = """
 import asyncio, sys
@@ -82,7 +82,7 @@ async def test_an_import_killed_ten_times_is_finished_by_one_more_run(tmp_path: 
         for made in (home, tmp_path / "other"):
             if made.exists():
                 EmbeddedServer.start(made).stop()
-                discard(made)
+                delete_data(made)
 
 
 def full_length(path: Path, home: Path, embedding: str) -> float:

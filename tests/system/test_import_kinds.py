@@ -24,8 +24,8 @@ EVERY_KIND: list[dict[str, object]] = [
 async def test_every_kind_of_memory_comes_in_and_only_once(db: Database, agent: UUID, tmp_path: Path) -> None:
     # S001-20, S001-21, S001-28, S001-40, S000-16
     report = await take(db, agent, tmp_path, *EVERY_KIND)
-    assert (report.new, report.known, report.refused) == (len(EVERY_KIND), 0, [])
-    async with db.work(agent) as tx:
+    assert (report.new, report.unchanged, report.rejections) == (len(EVERY_KIND), 0, [])
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select kind, micro, quarantined, importance, outcome from memory.memories order by 1, 2")
         said = [(row["kind"], row["micro"], row["quarantined"]) for row in rows]
         assert await tx.fetchval("select valid_to from heart.facts") is not None
@@ -47,7 +47,7 @@ async def test_every_kind_of_memory_comes_in_and_only_once(db: Database, agent: 
     assert given == {"fact": (pytest.approx(0.7), None), "episode": (1.0, "failure")}
     before = await everything(db, agent)
     again = await take(db, agent, tmp_path, *EVERY_KIND)
-    assert (again.new, again.known, again.refused) == (0, len(EVERY_KIND), [])
+    assert (again.new, again.unchanged, again.rejections) == (0, len(EVERY_KIND), [])
     assert await everything(db, agent) == before
 
 
@@ -55,8 +55,8 @@ async def test_what_is_known_of_somebody_grows(db: Database, agent: UUID, tmp_pa
     await take(db, agent, tmp_path, ENTITY, {**ENTITY, "entity_type": "person"}, RELATION, {**RELATION, "ref": "r2"})
     told: dict[str, object] = {**ENTITY, "name": "Annie", "properties": {"role": "nurse"}}
     report = await take(db, agent, tmp_path, {**ENTITY, "aliases": ["Annie"]}, told, told)
-    assert (report.new, report.known) == (2, 1)
-    async with db.work(agent) as tx:
+    assert (report.new, report.unchanged) == (2, 1)
+    async with db.transaction(agent) as tx:
         row = await tx.fetchrow("select * from heart.entities where name = 'Ana Berg'")
         assert row is not None
         assert (row["type"], row["aliases"], row["properties"]) == ("person", ["Annie"], '{"role": "nurse"}')
@@ -69,7 +69,7 @@ async def test_a_document_that_changed_replaces_only_what_changed(db: Database, 
     await take(db, agent, tmp_path, document("# One\n\nFirst.\n\n# Two\n\nSecond."))
     report = await take(db, agent, tmp_path, document("# One\n\nFirst.\n\n# Two\n\nAnother."))
     assert report.new == 1
-    async with db.work(agent) as tx:
+    async with db.transaction(agent) as tx:
         rows = await tx.fetch("select state from memory.memories where kind = 'passage' order by memory_id")
     assert [row["state"] for row in rows] == ["ACTIVE", "SUPERSEDED", "ACTIVE"]
 
@@ -84,7 +84,7 @@ async def test_what_contradicts_another_of_its_name_is_refused(db: Database, age
         {**ENTITY, "aliases": ["Benny"]},
         {**RELATION, "target": "Ana Berg"},
     )
-    assert [refusal.reason.partition(".")[0] for refusal in report.refused] == [
+    assert [refusal.reason.partition(".")[0] for refusal in report.rejections] == [
         "There is another procedure 'test-first'",
         "'Benny' is another name of 'Ben Dahl' already",
         "'Ana Berg' and 'Ana Berg' are not two that can be told apart",

@@ -16,9 +16,9 @@ from mcp.client.stdio import StdioServerParameters
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolRequestParams
 
-from newton.runtime.access.tokens import Scope
-from newton.runtime.mcp.server import answered
-from newton.runtime.wiring import Newton
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.mcp.server import answer_call
+from newton.runtime.wiring import AgentServices
 from tests.system.daemons import Daemon
 from tests.system.typed import ok, typed
 
@@ -162,17 +162,17 @@ class Broken:
     """Somebody whose database fails at everything, with words that are nobody's business."""
 
     @property
-    def newton(self) -> Newton:
+    def newton(self) -> AgentServices:
         raise asyncpg.UniqueViolationError("Key (content)=(the passphrase) already exists.")
 
-    def may(self, scope: Scope) -> bool:
+    def may(self, scope: TokenScope) -> bool:
         return True
 
 
 async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]) -> None:
     # S3
     with structlog.testing.capture_logs() as logged:
-        result = await answered(Broken(), CallToolRequestParams(name="recall", arguments={"query": "x"}))
+        result = await answer_call(Broken(), CallToolRequestParams(name="recall", arguments={"query": "x"}))
     assert result.is_error and result.structured_content["code"] == "newton_error" and result.structured_content["hint"]
     assert [one["error"] for one in logged] == ["UniqueViolationError"]
     assert "passphrase" not in f"{result}{logged}{capsys.readouterr()}"
@@ -181,5 +181,5 @@ async def test_no_words_of_the_inside_get_out(capsys: pytest.CaptureFixture[str]
 @pytest.mark.parametrize("unkept", ["a NUL \0", "half \ud800 of it", {"deep \0": []}])
 async def test_what_cannot_be_kept_is_refused_by_any_door(unkept: object) -> None:
     # S3
-    result = await answered(Broken(), CallToolRequestParams(name="remember", arguments={"content": unkept}))
+    result = await answer_call(Broken(), CallToolRequestParams(name="remember", arguments={"content": unkept}))
     assert result.is_error and result.structured_content["code"] == "invalid_input"

@@ -244,10 +244,10 @@ async def test_a_daemon_that_is_told_to_stop_keeps_what_was_said_until_then(home
     async with (
         talking(home, behind) as talk,
         Client(talk.daemon.url, token=talk.daemon.token) as client,
-        aclosing(client.turn("ended", "Which ferry?")) as steps,
+        aclosing(client.run_turn("ended", "Which ferry?")) as steps,
     ):
         talk.plays(begins, begins)
-        assert (await anext(steps)).about == {"text": "It is Artemis"}
+        assert (await anext(steps)).data == {"text": "It is Artemis"}
         async with talk.client(**{"X-Newton-Session": "as well"}) as other:
             create: Any = other.chat.completions.create
             answered = asyncio.create_task(create(model="newton", messages=[user("Which ferry?")]))

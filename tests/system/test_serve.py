@@ -17,7 +17,7 @@ import httpx2
 import pytest
 
 from newton import __version__
-from newton.clock import stopwatch
+from newton.clock import monotonic_ms
 from tests.system.daemons import Daemon, daemon
 from tests.system.servers import children, fresh, postmaster, wait
 from tests.system.typed import ok, typed
@@ -146,9 +146,9 @@ def test_a_database_that_says_nothing_keeps_neither_the_probe_nor_the_end(tmp_pa
             os.kill(one, signal.SIGSTOP)
         try:
             assert httpx2.get(f"{made.url}/health/ready", timeout=4).status_code == 503
-            started = stopwatch()
+            started = monotonic_ms()
             made.stopped()
-            assert stopwatch() - started < 10_000
+            assert monotonic_ms() - started < 10_000
         finally:
             for one in silenced:
                 os.kill(one, signal.SIGCONT)
@@ -180,9 +180,9 @@ def test_no_answer_waits_for_a_nod_of_the_one_who_asked(served: Daemon) -> None:
     took: list[float] = []
     with served.client() as client:
         for _ in range(12):
-            started = stopwatch()
+            started = monotonic_ms()
             client.get("/health/live")
-            took.append(stopwatch() - started)
+            took.append(monotonic_ms() - started)
     assert min(took) < 30
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from newton.dialogue.compaction.events import Completed, Event, Failed, Progressed, Started
-from newton.runtime.cli.sessions import progress
+from newton.dialogue.compaction.events import CompactionCompleted, CompactionEvent, CompactionFailed, CompactionProgressed, CompactionStarted
+from newton.runtime.cli.sessions import print_progress
 from tests.support import NOON
 from tests.system.typed import Done, ok, typed
 
@@ -214,16 +214,16 @@ class Terminal(io.StringIO):
 
 def test_who_watches_is_told_how_far_it_is() -> None:
     # S003-12
-    events: list[Event] = [
-        Started(strategy="threshold", current=9_000, max=10_000, time=NOON),
-        Progressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
-        Completed(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
-        Failed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
+    events: list[CompactionEvent] = [
+        CompactionStarted(strategy="threshold", current=9_000, max=10_000, time=NOON),
+        CompactionProgressed(strategy="threshold", processed=1, total=4, saved=700, time=NOON),
+        CompactionCompleted(strategy="threshold", saved=2_800, new_count=6_200, duration_ms=12.0, time=NOON),
+        CompactionFailed(strategy="goal_batch", error="nothing came out shorter", time=NOON),
     ]
     for where in (Terminal(), io.StringIO()):
         with redirect_stderr(where):
             for event in events:
-                progress(event)
+                print_progress(event)
         told = where.getvalue()
         if not where.isatty():
             assert told == "", "a program is told nothing"

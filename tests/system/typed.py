@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from newton.runtime.cli import status
+from newton.runtime.cli import run_command_line
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ def _status(home: Path, words: Sequence[str], settings: Mapping[str, str], to: t
             patch.delenv(name)
         for name, value in {"NEWTON_DATA_DIR": str(home), **settings}.items():
             patch.setenv(name, value)
-        return status(list(words))
+        return run_command_line(list(words))
 
 
 def ok(done: Done) -> str:

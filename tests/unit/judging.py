@@ -7,8 +7,8 @@ from uuid import UUID
 import numpy as np
 from hypothesis import strategies as st
 
-from newton.brain.calibration.series import Floats, Series
-from newton.brain.choice import Judged, ReasonKind, Verdict
+from newton.brain.calibration.series import FloatArray, ForecastSeries
+from newton.brain.choice import ReviewedDecision, ReasonKind, Verdict
 from tests.support import NOON
 
 NUMBERED: tuple[Verdict, ...] = ("failure", "partial", "success")
@@ -23,10 +23,10 @@ def judged(
     *,
     category: str = "process",
     reasons: tuple[ReasonKind, ...] = ("analysis",),
-) -> Judged:
+) -> ReviewedDecision:
     """The decision of an hour: a later place was decided later."""
     at = NOON + timedelta(hours=place)
-    return Judged(
+    return ReviewedDecision(
         decision_id=UUID(int=place),
         decided_at=at,
         reviewed_at=at + timedelta(days=3),
@@ -44,15 +44,15 @@ def said(confidence: float, outcome: Verdict, times: int) -> list[tuple[float, V
     return [(confidence, outcome)] * times
 
 
-def record(pairs: Sequence[tuple[float, Verdict]]) -> list[Judged]:
+def record(pairs: Sequence[tuple[float, Verdict]]) -> list[ReviewedDecision]:
     return [judged(place, confidence, outcome) for place, (confidence, outcome) in enumerate(pairs)]
 
 
-def drawn(rng: np.random.Generator, stated: Floats, true: Floats) -> Series:
+def drawn(rng: np.random.Generator, stated: FloatArray, true: FloatArray) -> ForecastSeries:
     """Outcomes that come true with the chance `true`, whatever was stated."""
-    return Series(stated, (rng.random(len(stated)) < true).astype(np.float64))
+    return ForecastSeries(stated, (rng.random(len(stated)) < true).astype(np.float64))
 
 
-def as_record(pairs: Series) -> list[Judged]:
+def as_record(pairs: ForecastSeries) -> list[ReviewedDecision]:
     names: dict[float, Verdict] = {0.0: "failure", 0.5: "partial", 1.0: "success"}
     return record([(p, names[y]) for p, y in zip(pairs.stated.tolist(), pairs.outcome.tolist(), strict=True)])

@@ -7,11 +7,11 @@ from itertools import product
 from uuid import UUID
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.transitions import Step
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.transitions import PlannedTransition
 from tests.support import NOON
 
-USUAL = Thresholds()
+USUAL = LifecycleThresholds()
 LATER = NOON + timedelta(days=1)
 FACT_STATES = ("NEW", "CONFIRMED", "CORE", "SUPERSEDED", "INACTIVE")
 # What different tellings leave behind.
@@ -25,8 +25,8 @@ TOLD: Sequence[dict[str, int]] = (
 )
 
 
-def fact(number: int = 1, **given: object) -> facts.Life:
-    plain = facts.Life(
+def fact(number: int = 1, **given: object) -> facts.FactEvidence:
+    plain = facts.FactEvidence(
         memory_id=UUID(int=number),
         state="NEW",
         quarantined=False,
@@ -50,7 +50,7 @@ def fact(number: int = 1, **given: object) -> facts.Life:
     return replace(plain, **given)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-def every_fact() -> Iterator[facts.Life]:
+def every_fact() -> Iterator[facts.FactEvidence]:
     """A fact in each state with each combination of evidence."""
     yes = (False, True)
     for state, told, (quarantined, wrong, superseded), (merged, generalised, over, marked, generalises) in product(
@@ -70,7 +70,7 @@ def every_fact() -> Iterator[facts.Life]:
         )
 
 
-def every_procedure() -> Iterator[procedures.Life]:
+def every_procedure() -> Iterator[procedures.ProcedureRecord]:
     for state, retired in product(("ACTIVE", "EFFECTIVE", "INEFFECTIVE", "RETIRED", "ARCHIVED"), (False, True)):
         for activations in range(12):
             for successes in range(activations + 1):
@@ -78,15 +78,15 @@ def every_procedure() -> Iterator[procedures.Life]:
                     yield procedure(state, activations, successes, failures, retired=retired)
 
 
-def every_censor() -> Iterator[censors.Life]:
+def every_censor() -> Iterator[censors.CensorRecord]:
     for state, retired in product(("CREATED", "ACTIVE", "ESCALATED", "RETIRED"), (False, True)):
         for threshold, activations in product(range(1, 6), range(12)):
             for wrong in range(activations + 1):
                 yield censor(state, activations, wrong, threshold=threshold, retired=retired)
 
 
-def procedure(state: str, activations: int, successes: int, failures: int, *, retired: bool = False) -> procedures.Life:
-    return procedures.Life(
+def procedure(state: str, activations: int, successes: int, failures: int, *, retired: bool = False) -> procedures.ProcedureRecord:
+    return procedures.ProcedureRecord(
         memory_id=UUID(int=1),
         state=state,
         retired=retired,
@@ -96,8 +96,8 @@ def procedure(state: str, activations: int, successes: int, failures: int, *, re
     )
 
 
-def censor(state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False) -> censors.Life:
-    return censors.Life(
+def censor(state: str, activations: int, wrong: int, *, threshold: int = 3, retired: bool = False) -> censors.CensorRecord:
+    return censors.CensorRecord(
         memory_id=UUID(int=1),
         state=state,
         retired=retired,
@@ -107,19 +107,19 @@ def censor(state: str, activations: int, wrong: int, *, threshold: int = 3, reti
     )
 
 
-def episode(state: str, age: timedelta) -> episodes.Life:
-    return episodes.Life(memory_id=UUID(int=1), state=state, ended_at=NOON - age)
+def episode(state: str, age: timedelta) -> episodes.EpisodeAge:
+    return episodes.EpisodeAge(memory_id=UUID(int=1), state=state, ended_at=NOON - age)
 
 
-def facts_due(lives: Sequence[facts.Life], now: datetime = LATER) -> list[Step]:
+def facts_due(lives: Sequence[facts.FactEvidence], now: datetime = LATER) -> list[PlannedTransition]:
     return facts.plan(lives, USUAL, now=now)
 
 
-def taken(lives: Iterable[facts.Life], steps: Sequence[Step]) -> list[facts.Life]:
+def taken(lives: Iterable[facts.FactEvidence], steps: Sequence[PlannedTransition]) -> list[facts.FactEvidence]:
     """The lives after the steps, as the database leaves them."""
     due = {step.memory_id: step for step in steps}
     return [
-        replace(life, state=step.after, quarantined=life.quarantined and not step.releases)
+        replace(life, state=step.to_state, quarantined=life.quarantined and not step.releases)
         if (step := due.get(life.memory_id))
         else life
         for life in lives

@@ -8,15 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import allocate
-from newton.cognition.identity import Presence
-from newton.cognition.render import Block, day_tokens, headers
-from newton.cognition.score import FEATURES, Scored
+from newton.cognition.assemble import AssemblyResult, AssemblyInput, assemble
+from newton.cognition.budget import allocate_budget
+from newton.cognition.identity import IdentitySection
+from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
 from newton.memory.memory import Kind
-from newton.memory.recall import Found
-from newton.memory.representations import bullet, day_in_front, forms
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import to_bullet, date_prefix, make_short_forms
 from newton.providers import tokens
 
 MAY = datetime(2026, 5, 8, 9, tzinfo=UTC)
@@ -24,42 +24,42 @@ THREAD = UUID(int=7)
 PROFILE = load_profiles()["evidence"]
 
 
-def found(number: int, said: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> Found:
+def found(number: int, said: str, *, day: int = 0, kind: Kind = "exchange", dated: bool = True) -> RetrievedMemory:
     at = MAY + timedelta(days=day)
-    form = forms(said, count=tokens.count, prefix=day_in_front(f"{at:%Y-%m-%d}") if dated else "")
+    form = make_short_forms(said, count_tokens=tokens.count, prefix=date_prefix(f"{at:%Y-%m-%d}") if dated else "")
     lines = (THREAD, number) if kind == "exchange" else (None, None)
-    return Found(
+    return RetrievedMemory(
         UUID(int=number), kind, "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
         None, None, None, 0, at, at, None, None, "user", False, None, *lines, 0.9, 0.5, 1.0,
     )  # fmt: skip
 
 
-def told(*best_first: Found, budget: int = 8_000, order: str = "best_first") -> Assembly:
-    scored = [Scored(f, (1.0,) * len(FEATURES), 1 - n / 100) for n, f in enumerate(best_first)]
-    setting = Setting(
+def told(*best_first: RetrievedMemory, budget: int = 8_000, order: str = "best_first") -> AssemblyResult:
+    scored = [ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), 1 - n / 100) for n, f in enumerate(best_first)]
+    setting = AssemblyInput(
         input="?",
-        budget=allocate(budget),
+        budget=allocate_budget(budget),
         profile=PROFILE.model_copy(update={"order": order}),
-        identity=Presence(),
-        floor=0.0,
-        needed=False,
-        approach=Block("", 0),
-        constraints=(),
+        identity=IdentitySection(),
+        min_evidence=0.0,
+        is_adaptive=False,
+        frame_section=TextBlock("", 0),
+        censor_lines=(),
         focus=(),
-        open=(),
-        advice=None,
-        called_for=frozenset(),
-        unsearched=frozenset(),
-        additional=(),
-        in_view=None,
-        header_tokens=headers(tokens.count),
-        day_tokens=day_tokens(tokens.count),
+        open_decisions=(),
+        calibration_note=None,
+        triggered=frozenset(),
+        unranked=frozenset(),
+        extra=(),
+        sent_messages=None,
+        header_tokens=count_header_tokens(tokens.count),
+        day_tokens=count_day_tokens(tokens.count),
     )
     return assemble(scored, setting)
 
 
-def lines(assembly: Assembly) -> Sequence[str]:
-    return assembly.page.text.splitlines()
+def lines(assembly: AssemblyResult) -> Sequence[str]:
+    return assembly.block.text.splitlines()
 
 
 def test_a_date_stands_once_over_its_lines_which_come_as_they_were_said() -> None:
@@ -121,8 +121,8 @@ def test_the_tokens_add_up_and_never_pass_the_budget(
     # S002-3, S002-12
     every = [found(n, text, day=day, kind=kind, dated=dated) for n, (text, day, kind, dated) in enumerate(said)]
     shown = told(*every, budget=budget, order=order)
-    assert shown.page.tokens == tokens.count(shown.page.text) <= budget
+    assert shown.block.tokens == tokens.count(shown.block.text) <= budget
     inside = [c for c in shown.candidates if c.detail]
-    assert shown.page.text.count("\n- ") == len(inside)
-    assert all(bullet(c.shown) in shown.page.text for c in inside)
+    assert shown.block.text.count("\n- ") == len(inside)
+    assert all(to_bullet(c.context_line) in shown.block.text for c in inside)
     assert len({c.day for c in inside if c.day}) == sum(line.startswith("2026-") for line in lines(shown))

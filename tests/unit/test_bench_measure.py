@@ -7,14 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.bench.dialogue import talk
-from newton.bench.folder import conversations
-from newton.bench.measure import Gold, Sample, by_budget, by_type, evidence, percentile, reached, words_inside
-from newton.bench.pace import Overheard, Pace
-from newton.bench.receipt import commit
+from newton.bench.dialogue import generate_dialogue
+from newton.bench.folder import load_conversations
+from newton.bench.measure import GoldMessage, RecallSample, summarize_by_budget, recall_by_type, evidence_recall, percentile, is_in_context, word_overlap
+from newton.bench.pace import RecordingEmbedder, ImportSpeed
+from newton.bench.receipt import git_commit
 from newton.errors import InputError
 from newton.providers.offline import HashEmbedder
-from newton.runtime.transfer.lines import parsed
+from newton.runtime.transfer.lines import parse_line
 from tests.support import count
 
 TEN = "one two three four five six seven eight nine ten"
@@ -27,12 +27,12 @@ class Item:
     text: str
 
 
-def gold(ref: str = "m1", content: str = TEN, tokens: int = 10) -> Gold:
-    return Gold(ref=ref, content=content, tokens=tokens)
+def gold(ref: str = "m1", content: str = TEN, tokens: int = 10) -> GoldMessage:
+    return GoldMessage(ref=ref, content=content, tokens=tokens)
 
 
-def sample(type_: str, budget: int, share: float, *, tokens: int = 9, counted: int = 9) -> Sample:
-    return Sample(type=type_, budget=budget, evidence=share, tokens=tokens, counted=counted, ms=1.0)
+def sample(type_: str, budget: int, share: float, *, tokens: int = 9, counted: int = 9) -> RecallSample:
+    return RecallSample(type=type_, budget=budget, evidence=share, tokens=tokens, counted_tokens=counted, ms=1.0)
 
 
 @pytest.mark.parametrize(
@@ -49,7 +49,7 @@ def sample(type_: str, budget: int, share: float, *, tokens: int = 9, counted: i
     ],
 )
 def test_words_count_as_often_as_they_stand_there(line: str, text: str, share: float) -> None:
-    assert words_inside(line, text) == share
+    assert word_overlap(line, text) == share
 
 
 @pytest.mark.parametrize(
@@ -64,20 +64,20 @@ def test_words_count_as_often_as_they_stand_there(line: str, text: str, share: f
     ],
 )
 def test_a_short_line_is_there_when_four_fifths_of_its_words_are(shown: list[Item], there: bool) -> None:
-    assert reached(gold(), shown) is there
+    assert is_in_context(gold(), shown) is there
 
 
 @pytest.mark.parametrize(
     ("tokens", "detail", "there"), [(110, "summary", False), (111, "summary", True), (111, "micro", False)]
 )
 def test_a_line_too_long_to_fit_is_there_as_a_summary(tokens: int, detail: str, there: bool) -> None:
-    assert reached(gold(tokens=tokens), [Item(("m1",), detail, "one two …")]) is there
+    assert is_in_context(gold(tokens=tokens), [Item(("m1",), detail, "one two …")]) is there
 
 
 def test_the_share_of_gold_is_of_all_that_is_asked_for() -> None:
     shown = [Item(("m1",), "summary", TEN)]
-    assert evidence([gold()], shown) == 1.0
-    assert evidence([gold(), gold("m2"), gold("m3"), None], shown) == 0.25
+    assert evidence_recall([gold()], shown) == 1.0
+    assert evidence_recall([gold(), gold("m2"), gold("m3"), None], shown) == 0.25
 
 
 @pytest.mark.parametrize(
@@ -99,21 +99,21 @@ def test_figures_by_budget_and_by_type() -> None:
         sample("who", 10, 0.0, tokens=10, counted=10),
         sample("who", 9, 1.0, counted=5),
     ]
-    assert by_budget(samples) == {
+    assert summarize_by_budget(samples) == {
         "9": {"evidence": 1.0, "over_budget": 0, "miscounted": 1, "tokens_mean": 5.0},
         "10": {"evidence": 0.5, "over_budget": 1, "miscounted": 1, "tokens_mean": 10.0},
     }
-    assert by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
+    assert recall_by_type(samples) == {"when": {"10": 0.75}, "who": {"9": 1.0, "10": 0.0}}
 
 
 def test_pace_is_a_ratio_of_speeds() -> None:
-    pace = Pace(lines=100, lines_ms=500, texts=110, texts_ms=500)
+    pace = ImportSpeed(lines=100, import_ms=500, texts=110, embed_ms=500)
     assert pace.as_json() == {"import_per_s": 200.0, "embed_per_s": 220.0, "import_to_embed": 0.909}
-    assert Pace(lines=1, lines_ms=1).as_json()["import_to_embed"] is None
+    assert ImportSpeed(lines=1, import_ms=1).as_json()["import_to_embed"] is None
 
 
 async def test_what_an_embedder_is_asked_is_overheard() -> None:
-    embedder = Overheard(HashEmbedder())
+    embedder = RecordingEmbedder(HashEmbedder())
     await embedder.embed(["a", "b"])
     await embedder.embed(["c"])
     assert embedder.calls == [["a", "b"], ["c"]]
@@ -121,11 +121,11 @@ async def test_what_an_embedder_is_asked_is_overheard() -> None:
 
 
 def test_made_up_talk_is_the_same_for_the_same_seed_and_can_be_imported() -> None:
-    told = talk(60, 5, seed=1)
-    assert told == talk(60, 5, seed=1)
-    assert told != talk(60, 5, seed=2)
+    told = generate_dialogue(60, 5, seed=1)
+    assert told == generate_dialogue(60, 5, seed=1)
+    assert told != generate_dialogue(60, 5, seed=2)
     assert (len(told.lines), len(told.questions)) == (60, 5)
-    items = [parsed(line.encode()) for line in told.lines]
+    items = [parse_line(line.encode()) for line in told.lines]
     assert {item[0] for item in items if isinstance(item, tuple)} == {"s0", "s1", "s2"}
 
 
@@ -135,10 +135,10 @@ def test_a_folder_is_read_with_what_lies_beside_each_file(tmp_path: Path) -> Non
         '{"id":"q1","text":"who?","gold":["m1","m9"]}\n{"id":"q2","text":"why?","type":"why","gold":[]}\n'
     )
     (tmp_path / "alone.ndjson").write_text("{}")
-    (found,) = conversations(tmp_path, count=count)
+    (found,) = load_conversations(tmp_path, count_tokens=count)
     (question,) = found.questions
-    assert (found.name, found.lines, question.type) == ("a", 2, "any")
-    assert found.gold(question) == [Gold(ref="m1", content="hello", tokens=2), None]
+    assert (found.name, found.line_count, question.type) == ("a", 2, "any")
+    assert found.find_gold(question) == [GoldMessage(ref="m1", content="hello", tokens=2), None]
 
 
 @pytest.mark.parametrize("questions", ["", '{"id":"q1","text":"who?","gold":[]}', '{"id":"q1"}', "nonsense"])
@@ -146,13 +146,13 @@ def test_a_folder_without_good_questions_is_refused(tmp_path: Path, questions: s
     (tmp_path / "a.ndjson").write_text('{"ref":"m1","content":"hello"}')
     (tmp_path / "a.queries.jsonl").write_text(questions)
     with pytest.raises(InputError, match=r"gold|not a question"):
-        conversations(tmp_path, count=count)
+        load_conversations(tmp_path, count_tokens=count)
 
 
 def test_a_folder_without_pairs_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="holds no"):
-        conversations(tmp_path, count=count)
+        load_conversations(tmp_path, count_tokens=count)
 
 
 def test_where_there_is_no_repository_the_commit_is_unknown(tmp_path: Path) -> None:
-    assert commit(tmp_path) == "unknown"
+    assert git_commit(tmp_path) == "unknown"

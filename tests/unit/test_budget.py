@@ -3,37 +3,37 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.cognition.budget import DEFAULT_TOTAL, FIXED, FLEXIBLE, STACK, Part, allocate, involved, split
+from newton.cognition.budget import DEFAULT_TOTAL, FIXED_LAYERS, FLEXIBLE_LAYERS, TASK_LAYER_PERCENT, BudgetPart, allocate_budget, estimate_complexity, split_budget
 from newton.content.frames import Stakes
 
 
 def test_the_default_layers_are_those_of_the_design() -> None:
     # S002-2: 8,000 in all; the note's 100 come out of the flexible part
-    layers = allocate(8_000).layers
+    layers = allocate_budget(8_000).layers
     assert DEFAULT_TOTAL == 8_000
-    assert {name: layers[name] for name in FIXED} == {"identity": 500, "censors": 300, "frame": 500, "working": 700}
+    assert {name: layers[name] for name in FIXED_LAYERS} == {"identity": 500, "censors": 300, "frame": 500, "working": 700}
     assert layers["note"] == 100
-    flexible = [layers[name] for name in FLEXIBLE]
+    flexible = [layers[name] for name in FLEXIBLE_LAYERS]
     assert sum(flexible) <= 5_900
     assert [round(tokens / sum(flexible), 2) for tokens in flexible] == [0.33, 0.25, 0.25, 0.17]
 
 
 def test_a_frame_moves_tokens_between_flexible_layers_only() -> None:
     # S002-7
-    leaning = allocate(8_000, shares={"decisions": 1, "facts": 0, "procedures": 0, "episodes": 3}).layers
+    leaning = allocate_budget(8_000, shares={"decisions": 1, "facts": 0, "procedures": 0, "episodes": 3}).layers
     assert leaning["episodes"] == 3 * leaning["decisions"]
     assert leaning["facts"] == 0
-    assert leaning["identity"] == FIXED["identity"]
+    assert leaning["identity"] == FIXED_LAYERS["identity"]
 
 
-SHARES = st.fixed_dictionaries({name: st.integers(0, 5_000) for name in FLEXIBLE})
+SHARES = st.fixed_dictionaries({name: st.integers(0, 5_000) for name in FLEXIBLE_LAYERS})
 
 
 @given(st.integers(1, 200_000), SHARES)
 def test_the_layers_never_add_up_to_more_than_the_total(total: int, shares: dict[str, int]) -> None:
     # S002-3
-    layers = allocate(total, shares=shares).layers
-    assert set(layers) == {*FIXED, *FLEXIBLE, "note"}
+    layers = allocate_budget(total, shares=shares).layers
+    assert set(layers) == {*FIXED_LAYERS, *FLEXIBLE_LAYERS, "note"}
     assert all(tokens >= 0 for tokens in layers.values())
     assert sum(layers.values()) <= total
 
@@ -43,11 +43,11 @@ STAKES: list[Stakes] = ["low", "medium", "high", "critical"]
 
 def test_a_short_question_shrinks_the_flexible_layers_and_nothing_else() -> None:
     # S002-8
-    plain = allocate(8_000, complexity=involved("How are you?"), stakes="low")
-    whole = allocate(8_000)
+    plain = allocate_budget(8_000, complexity=estimate_complexity("How are you?"), stakes="low")
+    whole = allocate_budget(8_000)
     assert plain.total < whole.total
-    assert all(plain.layers[name] < whole.layers[name] for name in FLEXIBLE)
-    assert all(plain.layers[name] == whole.layers[name] for name in FIXED)
+    assert all(plain.layers[name] < whole.layers[name] for name in FLEXIBLE_LAYERS)
+    assert all(plain.layers[name] == whole.layers[name] for name in FIXED_LAYERS)
 
 
 def test_an_involved_decision_grows_decisions_and_procedures() -> None:
@@ -56,7 +56,7 @@ def test_an_involved_decision_grows_decisions_and_procedures() -> None:
         "Should we split the monolith into services, although two of the three teams have never deployed anything "
         "themselves, because the release train blocks everybody; or would modules with enforced borders be enough?"
     )
-    grown, usual = allocate(8_000, complexity=involved(asked), stakes="high"), allocate(8_000)
+    grown, usual = allocate_budget(8_000, complexity=estimate_complexity(asked), stakes="high"), allocate_budget(8_000)
     assert grown.total == usual.total
     assert grown.layers["decisions"] > usual.layers["decisions"]
     assert grown.layers["procedures"] > usual.layers["procedures"]
@@ -68,29 +68,29 @@ def test_what_is_allotted_stays_below_the_total_and_the_total_below_what_was_giv
     total: int, complexity: float, stakes: Stakes, stack: bool
 ) -> None:
     # S002-3
-    budget = allocate(total, complexity=complexity, stakes=stakes, stack=stack)
+    budget = allocate_budget(total, complexity=complexity, stakes=stakes, has_tasks=stack)
     assert 0 <= sum(budget.layers.values()) <= budget.total <= total
 
 
 def test_a_stack_of_tasks_takes_its_percentages_of_the_flexible_part() -> None:
     # S001-37
-    with_stack, without = allocate(8_000, stack=True).layers, allocate(8_000).layers
-    flexible = 8_000 - sum(FIXED.values()) - 100
-    assert {name: with_stack[name] for name in STACK} == {"root": 295, "path": 885, "siblings": 590}
-    assert abs(sum(with_stack[name] for name in FLEXIBLE) - 0.7 * flexible) <= len(FLEXIBLE)
-    assert not STACK.keys() & without.keys()
+    with_stack, without = allocate_budget(8_000, has_tasks=True).layers, allocate_budget(8_000).layers
+    flexible = 8_000 - sum(FIXED_LAYERS.values()) - 100
+    assert {name: with_stack[name] for name in TASK_LAYER_PERCENT} == {"root": 295, "path": 885, "siblings": 590}
+    assert abs(sum(with_stack[name] for name in FLEXIBLE_LAYERS) - 0.7 * flexible) <= len(FLEXIBLE_LAYERS)
+    assert not TASK_LAYER_PERCENT.keys() & without.keys()
 
 
 def test_percentages_re_split_what_they_are_a_part_of() -> None:
     # S001-26
-    parts = [Part(name=name, percent=percent) for name, percent in (("a", 20), ("b", 40), ("c", 20), ("d", 20))]
-    assert split(999, parts) == {"a": 199, "b": 399, "c": 199, "d": 199}
+    parts = [BudgetPart(name=name, percent=percent) for name, percent in (("a", 20), ("b", 40), ("c", 20), ("d", 20))]
+    assert split_budget(999, parts) == {"a": 199, "b": 399, "c": 199, "d": 199}
 
 
 SIZES = st.none() | st.integers(0, 500)
 PARTS = st.lists(
     st.builds(
-        Part,
+        BudgetPart,
         name=st.uuids().map(str),
         fixed=SIZES,
         percent=st.none() | st.floats(0, 60),
@@ -104,19 +104,19 @@ PARTS = st.lists(
 
 
 @given(st.integers(0, 5_000), PARTS)
-@example(1, [Part(name="a"), Part(name="b", weight=0.0, floor=1)])
-def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[Part]) -> None:
+@example(1, [BudgetPart(name="a"), BudgetPart(name="b", weight=0.0, floor=1)])
+def test_the_parts_of_a_budget_never_pass_it(total: int, parts: list[BudgetPart]) -> None:
     # S001-30
-    given_tokens = split(total, parts)
+    given_tokens = split_budget(total, parts)
     assert sum(given_tokens.values()) <= total
     assert all(tokens >= 0 for tokens in given_tokens.values())
     for part in parts:
         assert part.cap is None or given_tokens[part.name] <= part.cap
-    if sum(part.of(total) for part in parts) <= total:
+    if sum(part.compute_base(total) for part in parts) <= total:
         assert all(given_tokens[part.name] >= part.floor for part in parts)
 
 
 @given(st.integers(0, 5_000), st.integers(0, 500), PARTS)
-def test_a_larger_budget_takes_from_no_part(total: int, more: int, parts: list[Part]) -> None:
-    small, large = split(total, parts), split(total + more, parts)
+def test_a_larger_budget_takes_from_no_part(total: int, more: int, parts: list[BudgetPart]) -> None:
+    small, large = split_budget(total, parts), split_budget(total + more, parts)
     assert all(large[name] >= small[name] for name in small if small[name] > 1)

@@ -13,20 +13,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.bias import ENOUGH, bias
-from newton.brain.calibration.report import NOTE_TOKENS, UNNAMED, calibration, note
-from newton.brain.calibration.series import Floats, Series, series
-from newton.brain.calibration.trend import RECENT, WINDOW, slope, trend
-from newton.brain.choice import Judged, Verdict
+from newton.brain.calibration.bias import MIN_REVIEWS, compute_bias
+from newton.brain.calibration.report import MAX_NOTE_TOKENS, UNNAMED, build_calibration, write_note
+from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
+from newton.brain.calibration.trend import RECENT_COUNT, WINDOW_SIZE, fit_slope, compute_trend
+from newton.brain.choice import ReviewedDecision, Verdict
 from newton.providers import tokens
 from tests.support import NOON, count, examples
 from tests.unit.judging import PAIRS, drawn, judged, record, said
 
-Stating = Callable[[np.random.Generator], Floats]
+Stating = Callable[[np.random.Generator], FloatArray]
 
 
-def verdict(pairs: Series) -> str:
-    found = bias(pairs)
+def verdict(pairs: ForecastSeries) -> str:
+    found = compute_bias(pairs)
     assert found is not None
     return found.verdict
 
@@ -59,7 +59,7 @@ def test_a_recorder_who_says_nine_in_ten_and_is_right_six_times_is_overconfident
     rng = np.random.default_rng(12)
     sizes: list[float] = []
     for _ in range(200):
-        found = bias(drawn(rng, np.full(100, 0.9), np.full(100, 0.6)))
+        found = compute_bias(drawn(rng, np.full(100, 0.9), np.full(100, 0.6)))
         assert found is not None
         assert found.verdict == "overconfident"
         assert found.interval is not None
@@ -73,7 +73,7 @@ def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
     held = 0
     for _ in range(500):
         stated = rng.uniform(0.6, 1, 100)
-        found = bias(drawn(rng, stated, stated - 0.2))
+        found = compute_bias(drawn(rng, stated, stated - 0.2))
         assert found is not None
         assert found.interval is not None
         held += found.interval[0] <= 0.2 <= found.interval[1]
@@ -82,56 +82,56 @@ def test_the_interval_holds_the_true_bias_about_as_often_as_it_says() -> None:
 
 def test_as_many_as_are_asked_for_are_enough_to_find_a_gross_error() -> None:
     rng = np.random.default_rng(14)
-    stated, true = np.full(ENOUGH, 0.9), np.full(ENOUGH, 0.6)
+    stated, true = np.full(MIN_REVIEWS, 0.9), np.full(MIN_REVIEWS, 0.6)
     found = sum(verdict(drawn(rng, stated, true)) == "overconfident" for _ in range(500))
     assert found / 500 > 0.7
 
 
 def test_who_promises_less_than_comes_is_underconfident() -> None:
-    assert verdict(series(record(said(0.6, "success", 40)))) == "underconfident"
+    assert verdict(to_series(record(said(0.6, "success", 40)))) == "underconfident"
 
 
 def test_below_the_threshold_there_is_no_verdict() -> None:
-    wrong = said(1.0, "failure", ENOUGH - 1)
-    assert verdict(series(record(wrong))) == "too few reviews to say"
-    assert verdict(series(record([*wrong, wrong[0]]))) == "overconfident"
-    assert bias(series([])) is None
+    wrong = said(1.0, "failure", MIN_REVIEWS - 1)
+    assert verdict(to_series(record(wrong))) == "too few reviews to say"
+    assert verdict(to_series(record([*wrong, wrong[0]]))) == "overconfident"
+    assert compute_bias(to_series([])) is None
 
 
-@given(st.lists(PAIRS, min_size=ENOUGH, max_size=60))
+@given(st.lists(PAIRS, min_size=MIN_REVIEWS, max_size=60))
 @examples(16)
 def test_the_interval_is_around_the_size_and_always_the_same(pairs: list[tuple[float, Verdict]]) -> None:
-    found = bias(series(record(pairs)))
+    found = compute_bias(to_series(record(pairs)))
     assert found is not None
     assert found.interval is not None
     assert found.interval[0] - 1e-6 <= found.size <= found.interval[1] + 1e-6
-    again = bias(series(record(pairs[::-1])))
+    again = compute_bias(to_series(record(pairs[::-1])))
     assert again is not None
     assert again.interval == pytest.approx(found.interval, abs=1e-6)
 
 
 def test_a_slope_is_the_change_over_a_hundred() -> None:
-    found = slope(np.linspace(0.5, 0.3, 201))
+    found = fit_slope(np.linspace(0.5, 0.3, 201))
     assert found.per_100 == pytest.approx(-0.1)
     assert found.direction == "falling"
-    assert slope(np.zeros(50)).direction == "no clear change"
+    assert fit_slope(np.zeros(50)).direction == "no clear change"
 
 
 def test_windows_hold_every_decision_once_in_order_of_time() -> None:
     pairs: list[tuple[float, Verdict]] = [(0.7, "success"), (0.9, "failure")] * 45
     known = record(pairs)
-    found = trend(known, series(known))
+    found = compute_trend(known, to_series(known))
     assert found is not None
     assert [window.n for window in found.windows] == [23, 23, 22, 22]
     assert found.windows[0].start == known[0].decided_at
     assert found.windows[-1].end == known[-1].decided_at
-    assert trend(known[: 2 * WINDOW - 1], series(known[: 2 * WINDOW - 1])) is None
+    assert compute_trend(known[: 2 * WINDOW_SIZE - 1], to_series(known[: 2 * WINDOW_SIZE - 1])) is None
 
 
 def test_a_fall_is_called_drift_and_a_steady_record_is_not() -> None:
     steady: list[tuple[float, Verdict]] = [(0.8, "success"), (0.8, "success"), (0.8, "failure"), (0.8, "success")]
-    well, badly = steady * 25, said(0.8, "failure", RECENT)
-    falling, even = calibration(record([*well, *badly])), calibration(record(well))
+    well, badly = steady * 25, said(0.8, "failure", RECENT_COUNT)
+    falling, even = build_calibration(record([*well, *badly])), build_calibration(record(well))
     assert falling.trend is not None
     assert even.trend is not None
     assert falling.trend.drift is not None
@@ -144,7 +144,7 @@ def test_a_fall_is_called_drift_and_a_steady_record_is_not() -> None:
 def test_groups_are_scored_apart_and_small_ones_get_no_verdict() -> None:
     ops = [judged(place, 0.9, "failure", category="ops", reasons=("analysis", "analogy")) for place in range(30)]
     code = [judged(30 + place, 0.9, "success", category="code", reasons=()) for place in range(5)]
-    groups = calibration([*code, *ops]).groups
+    groups = build_calibration([*code, *ops]).groups
     assert [(group.name, group.n, group.base_rate, group.bias.verdict) for group in groups["category"]] == [
         ("ops", 30, 0.0, "overconfident"),
         ("code", 5, 1.0, "too few reviews to say"),
@@ -160,28 +160,28 @@ def test_the_note_says_what_the_record_says() -> None:
     expected = (
         "Recent accuracy 67 %. Brier 0.277. Strongly overconfident: stated 90 % on average, 67 % came true; state less."
     )
-    assert note(record(pairs), count=count) == expected
+    assert write_note(record(pairs), count=count) == expected
     sure = said(0.93, "success", 100)
-    trusted = note(record(sure), count=count)
+    trusted = write_note(record(sure), count=count)
     assert trusted is not None
     assert trusted.startswith("Recent accuracy 100 %. Brier 0.005. Slightly underconfident: stated 93 %")
     fair = said(0.8, "success", 16) + said(0.8, "failure", 4)
-    assert note(record(fair), count=count) == (
+    assert write_note(record(fair), count=count) == (
         "Recent accuracy 80 %. Brier 0.160. No sign of over- or underconfidence."
     )
 
 
 def test_there_is_no_note_of_too_few_reviews() -> None:
     # S002-21
-    assert note([], count=count) is None
-    assert note(record(said(0.9, "failure", ENOUGH - 1)), count=count) is None
+    assert write_note([], count=count) is None
+    assert write_note(record(said(0.9, "failure", MIN_REVIEWS - 1)), count=count) is None
 
 
 def test_the_note_speaks_of_the_latest_decisions() -> None:
     # S002-21
     long_ago = said(0.9, "failure", 300)
     now = said(0.9, "success", 90) + said(0.9, "failure", 10)
-    found = note(record([*long_ago, *now]), count=count)
+    found = write_note(record([*long_ago, *now]), count=count)
     assert found == "Recent accuracy 90 %. Brier 0.090. No sign of over- or underconfidence."
 
 
@@ -189,10 +189,10 @@ def test_the_note_speaks_of_the_latest_decisions() -> None:
 @examples(16)
 def test_the_note_fits_its_tokens(pairs: list[tuple[float, Verdict]], most: int) -> None:
     # S002-21
-    short = note(record(pairs), count=tokens.count, most=most)
-    full = note(record(pairs), count=tokens.count)
+    short = write_note(record(pairs), count=tokens.count, max_tokens=most)
+    full = write_note(record(pairs), count=tokens.count)
     assert short is None or tokens.count(short) <= most
-    assert full is None or tokens.count(full) <= NOTE_TOKENS // 2
+    assert full is None or tokens.count(full) <= MAX_NOTE_TOKENS // 2
 
 
 def test_ten_thousand_decisions_take_less_than_a_fifth_of_a_second() -> None:
@@ -207,7 +207,7 @@ def test_ten_thousand_decisions_take_less_than_a_fifth_of_a_second() -> None:
 
     def once() -> float:
         started = perf_counter()
-        assert calibration(known).n == 10_000
+        assert build_calibration(known).n == 10_000
         return perf_counter() - started
 
     once()  # loads scipy
@@ -227,10 +227,10 @@ def test_a_note_does_not_wait_for_scipy() -> None:
 
 def test_the_time_of_decision_orders_not_that_of_review() -> None:
     late = replace(judged(0, 0.9, "failure"), reviewed_at=NOON + timedelta(days=365))
-    early = [judged(place, 0.9, "success") for place in range(1, 2 * WINDOW)]
-    moved: list[Judged] = [*early, late]
-    found = calibration(moved).trend
+    early = [judged(place, 0.9, "success") for place in range(1, 2 * WINDOW_SIZE)]
+    moved: list[ReviewedDecision] = [*early, late]
+    found = build_calibration(moved).trend
     assert found is not None
     assert found.windows[0].start == NOON
-    assert found.windows[0].end < NOON + timedelta(hours=WINDOW)
-    assert found.windows[0].base_rate == pytest.approx(1 - 1 / WINDOW)
+    assert found.windows[0].end < NOON + timedelta(hours=WINDOW_SIZE)
+    assert found.windows[0].base_rate == pytest.approx(1 - 1 / WINDOW_SIZE)

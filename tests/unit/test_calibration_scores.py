@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.plain import plain
-from newton.brain.calibration.report import calibration
-from newton.brain.calibration.scores import BINS, CLIP, Scores, scores, wilson
-from newton.brain.calibration.series import Series, series
-from newton.brain.choice import Judged, Verdict
+from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.report import build_calibration
+from newton.brain.calibration.scores import BIN_COUNT, LOG_CLIP, CalibrationScores, compute_scores, wilson_interval
+from newton.brain.calibration.series import ForecastSeries, to_series
+from newton.brain.choice import ReviewedDecision, Verdict
 from newton.errors import InputError
 from tests.unit.judging import CONFIDENCES, NUMBERED, PAIRS, judged, record, said
 
@@ -25,13 +25,13 @@ FORECASTS = Path(__file__).parents[3] / "shared" / "bench" / "forecasts"
 OUTCOMES: dict[str, Verdict] = {"0": "failure", "0.5": "partial", "1": "success"}
 
 
-def scored(judged: list[Judged]) -> Scores:
-    found = scores(series(judged))
+def scored(judged: list[ReviewedDecision]) -> CalibrationScores:
+    found = compute_scores(to_series(judged))
     assert found is not None
     return found
 
 
-def forecasts(name: str) -> list[Judged]:
+def forecasts(name: str) -> list[ReviewedDecision]:
     with (FORECASTS / f"{name}.csv").open(encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
     return record([(float(row["prob1"]), OUTCOMES[row["prob1_outcome"]]) for row in rows])
@@ -55,9 +55,9 @@ def test_public_forecasts_score_as_others_have_computed(name: str) -> None:
     golden = json.loads((FORECASTS / "golden.json").read_text(encoding="utf-8"))[name]
     every = forecasts(name)
     settled = [one for one in every if one.outcome != "partial"]
-    assert close(plain(calibration(settled)), golden)
+    assert close(to_json(build_calibration(settled)), golden)
     # Draws are partial outcomes. With them in the record, the figures without them stand apart.
-    apart = plain(calibration(every))
+    apart = to_json(build_calibration(every))
     assert apart["n"] == len(every)
     assert apart["partials"] == len(every) - len(settled)
     assert len(every) == len(settled) or close(apart["without_partials"], golden)
@@ -96,8 +96,8 @@ def test_a_set_worked_out_by_hand() -> None:
         (0.5625**2 + 0.4375**2 + 3 * (0.5 - 0.5625) ** 2 + 3 * (2 / 3 - 0.5625) ** 2) / 8
     )
     assert found.sharpness_var == pytest.approx(5.155 / 8 - 0.75**2)
-    logs = [math.log(0.75), math.log(0.3), math.log(0.8), math.log(0.2), math.log(0.85 * 0.15) / 2, math.log(CLIP)]
-    assert found.log_loss == pytest.approx(-(sum(logs) + 2 * math.log(1 - CLIP)) / 8)
+    logs = [math.log(0.75), math.log(0.3), math.log(0.8), math.log(0.2), math.log(0.85 * 0.15) / 2, math.log(LOG_CLIP)]
+    assert found.log_loss == pytest.approx(-(sum(logs) + 2 * math.log(1 - LOG_CLIP)) / 8)
 
 
 def test_groups_of_equal_size_do_not_depend_on_who_came_first_among_equals() -> None:
@@ -108,15 +108,15 @@ def test_groups_of_equal_size_do_not_depend_on_who_came_first_among_equals() -> 
 
 
 def test_nothing_judged_is_said() -> None:
-    assert scores(series([])) is None
-    told = plain(calibration([]))
+    assert compute_scores(to_series([])) is None
+    told = to_json(build_calibration([]))
     assert (told["n"], told["says"], told["bias"], told["bins"]) == (0, "nothing judged", None, [])
 
 
 @pytest.mark.parametrize("wrong", [-0.01, 1.01, math.nan, math.inf])
 def test_a_confidence_that_is_none_is_refused(wrong: float) -> None:
     with pytest.raises(InputError, match="within 0 and 1"):
-        calibration([judged(0, 0.5, "success"), judged(1, wrong, "failure")])
+        build_calibration([judged(0, 0.5, "success"), judged(1, wrong, "failure")])
 
 
 def test_brier_and_log_score_are_those_of_scikit_learn() -> None:
@@ -124,9 +124,9 @@ def test_brier_and_log_score_are_those_of_scikit_learn() -> None:
     rng = np.random.default_rng(4)
     for _ in range(200):
         n = int(rng.integers(1, 60))
-        stated = np.clip(rng.beta(rng.uniform(0.3, 5), rng.uniform(0.3, 5), n), CLIP, 1 - CLIP)
+        stated = np.clip(rng.beta(rng.uniform(0.3, 5), rng.uniform(0.3, 5), n), LOG_CLIP, 1 - LOG_CLIP)
         outcome = rng.integers(0, 2, n).astype(np.float64)
-        found = scores(Series(stated, outcome))
+        found = compute_scores(ForecastSeries(stated, outcome))
         assert found is not None
         assert found.brier == pytest.approx(metrics.brier_score_loss(outcome, stated, pos_label=1), abs=1e-12)
         assert found.log_loss == pytest.approx(metrics.log_loss(outcome, stated, labels=[0, 1]), abs=1e-9)
@@ -141,16 +141,16 @@ def test_every_figure_is_finite_and_within_its_bounds(pairs: list[tuple[float, V
     assert all(-1e-12 <= figures[name] <= 1 + 1e-12 for name in shares)
     assert all(-1e-12 <= figures[name] <= 0.25 + 1e-12 for name in ("resolution", "uncertainty", "sharpness_var"))
     assert figures["resolution"] <= figures["uncertainty"] + 1e-12
-    assert 0 <= figures["log_loss"] <= -math.log(CLIP) + 1e-9
+    assert 0 <= figures["log_loss"] <= -math.log(LOG_CLIP) + 1e-9
     assert figures["ece10"] <= figures["mce10"] + 1e-12
     assert (found.brier_skill_vs_base is None) == (len({outcome for _, outcome in pairs}) == 1)
     assert sum(one.n for one in found.bins) == len(pairs)
     assert all(one.wilson95[0] - 1e-12 <= one.observed <= one.wilson95[1] + 1e-12 for one in found.bins)
 
 
-@given(st.lists(st.tuples(st.integers(0, BINS - 1), st.sampled_from(NUMBERED)), min_size=1, max_size=60))
+@given(st.lists(st.tuples(st.integers(0, BIN_COUNT - 1), st.sampled_from(NUMBERED)), min_size=1, max_size=60))
 def test_murphys_parts_add_up_when_each_bin_has_one_forecast(pairs: list[tuple[int, Verdict]]) -> None:
-    found = scored(record([((place + 0.5) / BINS, outcome) for place, outcome in pairs]))
+    found = scored(record([((place + 0.5) / BIN_COUNT, outcome) for place, outcome in pairs]))
     assert found.brier == pytest.approx(found.reliability - found.resolution + found.uncertainty, abs=1e-12)
 
 
@@ -159,20 +159,20 @@ def test_the_order_of_arrival_changes_nothing(pairs: list[tuple[float, Verdict]]
     known = record(pairs)
     mixed = known.copy()
     random.shuffle(mixed)
-    assert plain(calibration(mixed)) == plain(calibration(known))
+    assert to_json(build_calibration(mixed)) == to_json(build_calibration(known))
 
 
 @given(st.lists(PAIRS, min_size=1, max_size=50))
 def test_time_changes_no_score(pairs: list[tuple[float, Verdict]]) -> None:
     there, back = scored(record(pairs)), scored(record(pairs[::-1]))
-    assert close(plain(calibration(record(pairs[::-1])))["bins"], plain(calibration(record(pairs)))["bins"])
+    assert close(to_json(build_calibration(record(pairs[::-1])))["bins"], to_json(build_calibration(record(pairs)))["bins"])
     assert there.brier == pytest.approx(back.brier)
     assert there.ece10_equal_mass == pytest.approx(back.ece10_equal_mass, abs=1e-9)
 
 
 @given(CONFIDENCES, st.integers(1, 10_000))
 def test_wilsons_interval_holds_the_share_and_shrinks(share: float, n: int) -> None:
-    low, high = wilson(share, n)
+    low, high = wilson_interval(share, n)
     assert 0 <= low <= share + 1e-12
     assert share - 1e-12 <= high <= 1
-    assert wilson(share, 4 * n)[1] - wilson(share, 4 * n)[0] < high - low
+    assert wilson_interval(share, 4 * n)[1] - wilson_interval(share, 4 * n)[0] < high - low

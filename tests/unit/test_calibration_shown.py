@@ -11,10 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.calibration.narrowing import narrowed
-from newton.brain.calibration.plain import plain
-from newton.brain.calibration.report import calibration
-from newton.brain.choice import Judged, Verdict
+from newton.brain.calibration.narrowing import filter_decisions
+from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.report import build_calibration
+from newton.brain.choice import ReviewedDecision, Verdict
 from newton.errors import InputError
 from newton.runtime.plots import page, text
 from tests.support import examples
@@ -23,7 +23,7 @@ from tests.unit.judging import PAIRS, as_record, drawn, judged, record
 NASTY = '<script>alert("x")</script> & \x1b[31mred\nline'
 
 
-def overconfident(n: int) -> list[Judged]:
+def overconfident(n: int) -> list[ReviewedDecision]:
     rng = np.random.default_rng(7)
     stated = rng.uniform(0.5, 1, n)
     return as_record(drawn(rng, stated, stated - 0.3))
@@ -37,7 +37,7 @@ def drawings(html: str) -> list[ElementTree.Element]:
 @examples(16)
 def test_no_line_is_longer_than_a_terminal(pairs: list[tuple[tuple[float, Verdict], str]]) -> None:
     known = [judged(place, *pair, category=name) for place, (pair, name) in enumerate(pairs)]
-    lines = text.calibration(calibration(known)).split("\n")
+    lines = text.render_calibration(build_calibration(known)).split("\n")
     assert max(len(line) for line in lines) <= text.WIDTH
     assert all(line.isprintable() for line in lines)
 
@@ -45,10 +45,10 @@ def test_no_line_is_longer_than_a_terminal(pairs: list[tuple[tuple[float, Verdic
 def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
     even: list[tuple[float, Verdict]] = [(0.9, "success"), (0.9, "failure")]
     low_ones: list[tuple[float, Verdict]] = [(0.25, "failure")]
-    found = calibration(record([*even * 8, *low_ones * 4])).scores
+    found = build_calibration(record([*even * 8, *low_ones * 4])).scores
     assert found is not None
-    _, scale, low, high, key = text.diagram(found.bins)
-    assert scale.index("100 %") - scale.index("0 %") == text.AXIS
+    _, scale, low, high, key = text.render_diagram(found.bins)
+    assert scale.index("100 %") - scale.index("0 %") == text.AXIS_STEPS
     start = scale.index("0 %")
     assert (low[start], low.index("○")) == ("●", start + 10)
     assert (high.index("●"), high.index("○")) == (start + 20, start + 36)
@@ -59,7 +59,7 @@ def test_the_diagram_puts_stated_and_true_where_they_are() -> None:
 
 
 def test_the_whole_is_told_with_its_verdicts() -> None:
-    told = text.calibration(calibration(overconfident(300)))
+    told = text.render_calibration(build_calibration(overconfident(300)))
     assert "300 decisions judged" in told
     assert ": overconfident" in told
     assert re.search(r"on the 100 later ones 0\.\d+ as stated", " ".join(told.split()))
@@ -67,8 +67,8 @@ def test_the_whole_is_told_with_its_verdicts() -> None:
 
 
 def test_too_little_says_so() -> None:
-    assert text.calibration(calibration([])).startswith("Nothing was judged yet.")
-    told = text.calibration(calibration(overconfident(12)))
+    assert text.render_calibration(build_calibration([])).startswith("Nothing was judged yet.")
+    told = text.render_calibration(build_calibration(overconfident(12)))
     assert "too few reviews to say (20 are needed)" in told
     assert "A trend needs 40 reviews; there are 12." in told
     assert "A correction needs 30 reviews; there are 12." in told
@@ -89,7 +89,7 @@ class Page(HTMLParser):
 
 def test_the_page_needs_nothing_else() -> None:
     known = [judged(place, 0.9, "failure", category=NASTY) for place in range(60)]
-    html = page.calibration(calibration(known), of=NASTY)
+    html = page.render_calibration(build_calibration(known), agent=NASTY)
     read = Page()
     read.feed(html)
     assert not read.tags & {"script", "link", "img", "iframe", "object", "image", "use"}
@@ -101,7 +101,7 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_each_plot_says_what_it_shows() -> None:
-    html = page.calibration(calibration(overconfident(300)), of="ana")
+    html = page.render_calibration(build_calibration(overconfident(300)), agent="ana")
     shown = drawings(html)
     assert len(shown) == 3
     for drawing in shown:
@@ -114,7 +114,7 @@ def test_each_plot_says_what_it_shows() -> None:
 
 
 def test_every_mark_lies_inside_its_drawing() -> None:
-    for drawing in drawings(page.calibration(calibration(overconfident(300)), of="ana")):
+    for drawing in drawings(page.render_calibration(build_calibration(overconfident(300)), agent="ana")):
         left, top, wide, high = (float(part) for part in str(drawing.get("viewBox")).split())
         for mark in drawing.iter():
             for x, y in (("cx", "cy"), ("x", "y"), ("x1", "y1")):
@@ -126,14 +126,14 @@ def test_every_mark_lies_inside_its_drawing() -> None:
 @given(st.lists(PAIRS, max_size=60))
 @examples(12)
 def test_every_record_makes_a_page_and_json(pairs: list[tuple[float, Verdict]]) -> None:
-    whole = calibration(record(pairs))
-    told = json.loads(json.dumps(plain(whole), allow_nan=False))
+    whole = build_calibration(record(pairs))
+    told = json.loads(json.dumps(to_json(whole), allow_nan=False))
     assert told["n"] == len(pairs)
-    assert len(drawings(page.calibration(whole, of="ana"))) == (0 if not pairs else 3 if len(pairs) >= 40 else 2)
+    assert len(drawings(page.render_calibration(whole, agent="ana"))) == (0 if not pairs else 3 if len(pairs) >= 40 else 2)
 
 
 def test_json_has_the_names_that_forecasters_use() -> None:
-    told = plain(calibration(overconfident(300)))
+    told = to_json(build_calibration(overconfident(300)))
     names = {"n", "base_rate", "brier", "brier_skill_vs_base", "log_loss", "ece10", "ece10_equal_mass", "mce10"}
     assert names | {"reliability", "resolution", "uncertainty", "sharpness_var", "bins"} <= set(told)
     assert {"partials", "without_partials", "bias", "trend", "groups", "recalibration"} <= set(told)
@@ -142,9 +142,9 @@ def test_json_has_the_names_that_forecasters_use() -> None:
 
 def test_a_record_is_narrowed_by_category_and_date() -> None:
     known = [judged(place, 0.9, "success", category="ops" if place % 2 else "code") for place in range(48)]
-    assert len(narrowed(known, category=None, start=None)) == 48
-    later = narrowed(known, category="ops", start=known[24].decided_at)
+    assert len(filter_decisions(known, category=None, since=None)) == 48
+    later = filter_decisions(known, category="ops", since=known[24].decided_at)
     assert [one.decision_id.int for one in later] == list(range(25, 48, 2))
     with pytest.raises(InputError, match="'opz'") as refused:
-        narrowed(known, category="opz", start=None)
+        filter_decisions(known, category="opz", since=None)
     assert refused.value.hint == "There are: code, ops."

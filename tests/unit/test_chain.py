@@ -8,7 +8,7 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.chain import Fault, Head, Json, Written, beginning, canonical, linked, verify, words_hash
+from newton.brain.chain import BrokenLink, ChainHead, JsonObject, ChainRecord, make_initial_head, canonical_json, hash_record, verify_records, hash_texts
 from newton.ids import new_id
 from tests.support import ANA, BEN, NOON
 
@@ -21,11 +21,11 @@ BODIES = st.dictionaries(
 LIVES = st.lists(st.tuples(BODIES, st.one_of(st.none(), WORDS)), min_size=1, max_size=8)
 
 
-def chain(life: list[tuple[dict[str, object], dict[str, str] | None]], agent_id: UUID = ANA) -> list[Written]:
-    head, made = beginning(agent_id), list[Written]()
+def chain(life: list[tuple[dict[str, object], dict[str, str] | None]], agent_id: UUID = ANA) -> list[ChainRecord]:
+    head, made = make_initial_head(agent_id), list[ChainRecord]()
     for body, words in life:
         salt = bytes(32) if words is not None else None
-        record = Written(
+        record = ChainRecord(
             seq=head.seq + 1,
             record_id=new_id(),
             kind="thought",
@@ -33,22 +33,22 @@ def chain(life: list[tuple[dict[str, object], dict[str, str] | None]], agent_id:
             recorded_at=NOON,
             origin="test",
             body=body,
-            words_hash=words_hash(words, salt) if words is not None and salt is not None else None,
+            words_hash=hash_texts(words, salt) if words is not None and salt is not None else None,
             hash=b"",
             salt=salt,
             words=words,
         )
-        record = record._replace(hash=linked(head.hash, record))
+        record = record._replace(hash=hash_record(head.hash, record))
         made.append(record)
-        head = Head(record.seq, record.hash)
+        head = ChainHead(record.seq, record.hash)
     return made
 
 
-def end(records: list[Written]) -> Head:
-    return Head(records[-1].seq, records[-1].hash)
+def end(records: list[ChainRecord]) -> ChainHead:
+    return ChainHead(records[-1].seq, records[-1].hash)
 
 
-def changed(record: Written, dice: random.Random) -> Written:
+def changed(record: ChainRecord, dice: random.Random) -> ChainRecord:
     """The record with one of its parts changed."""
     changes: list[dict[str, object]] = [
         {"record_id": new_id()},
@@ -67,7 +67,7 @@ def changed(record: Written, dice: random.Random) -> Written:
     return record._replace(**dice.choice(changes))
 
 
-def mutated(records: list[Written], dice: random.Random) -> list[Written]:
+def mutated(records: list[ChainRecord], dice: random.Random) -> list[ChainRecord]:
     """The chain with one record edited, deleted, swapped, inserted, or the tail cut."""
     made, place = list(records), dice.randrange(len(records))
     match dice.choice(["edit", "delete", "swap", "insert", "cut"]):
@@ -91,8 +91,8 @@ def mutated(records: list[Written], dice: random.Random) -> list[Written]:
 @given(LIVES)
 def test_a_chain_verifies_as_it_was_made(life: list[tuple[dict[str, object], dict[str, str] | None]]) -> None:
     records = chain(life)
-    assert verify(records, agent_id=ANA, head=end(records), noted=end(records)) is None
-    assert verify(records, agent_id=BEN, head=end(records)) == Fault(
+    assert verify_records(records, agent_id=ANA, head=end(records), external_head=end(records)) is None
+    assert verify_records(records, agent_id=BEN, head=end(records)) == BrokenLink(
         1, "it is not what was recorded there, or the hash before it was changed"
     )
 
@@ -104,7 +104,7 @@ def test_every_change_is_found(
     records = chain(life)
     for _ in range(50):
         tampered = mutated(records, dice)
-        assert verify(tampered, agent_id=ANA, head=end(records)) is not None
+        assert verify_records(tampered, agent_id=ANA, head=end(records)) is not None
 
 
 @given(LIVES, st.integers(0, 7))
@@ -113,10 +113,10 @@ def test_a_tail_that_is_cut_with_its_head_is_found_by_what_was_noted(
 ) -> None:
     records = chain(life)
     left = records[: min(kept, len(records) - 1)]
-    head = end(left) if left else beginning(ANA)
-    assert verify(left, agent_id=ANA, head=head) is None
-    fault = verify(left, agent_id=ANA, head=head, noted=end(records))
-    assert fault == Fault(len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside")
+    head = end(left) if left else make_initial_head(ANA)
+    assert verify_records(left, agent_id=ANA, head=head) is None
+    fault = verify_records(left, agent_id=ANA, head=head, external_head=end(records))
+    assert fault == BrokenLink(len(left) + 1, f"the end is missing from here on: {len(records)} records were noted outside")
 
 
 @given(LIVES)
@@ -124,26 +124,26 @@ def test_a_chain_that_was_written_anew_is_found_by_what_was_noted(
     life: list[tuple[dict[str, object], dict[str, str] | None]],
 ) -> None:
     records, noted = chain(life), end(chain(life))
-    assert verify(records, agent_id=ANA, head=end(records)) is None
-    assert verify(records, agent_id=ANA, head=end(records), noted=noted) is not None
+    assert verify_records(records, agent_id=ANA, head=end(records)) is None
+    assert verify_records(records, agent_id=ANA, head=end(records), external_head=noted) is not None
 
 
 def test_words_may_go_when_an_erasure_says_so_and_must_be_gone_then() -> None:
     said = chain([({}, {"a": "secret"}), ({}, {"b": "more"})])
-    body: Json = {"erased": [str(said[0].record_id)]}
+    body: JsonObject = {"erased": [str(said[0].record_id)]}
     erasure = said[1]._replace(
         seq=3, record_id=new_id(), kind="erasure", body=body, words=None, salt=None, words_hash=None
     )
-    erasure = erasure._replace(hash=linked(said[1].hash, erasure))
+    erasure = erasure._replace(hash=hash_record(said[1].hash, erasure))
     without = said[0]._replace(words=None, salt=None)
-    assert verify([without, said[1], erasure], agent_id=ANA, head=end([erasure])) is None
-    assert verify([without, said[1]], agent_id=ANA, head=end(said)) == Fault(
+    assert verify_records([without, said[1], erasure], agent_id=ANA, head=end([erasure])) is None
+    assert verify_records([without, said[1]], agent_id=ANA, head=end(said)) == BrokenLink(
         1, "its words are gone, and no erasure says so"
     )
-    assert verify([*said, erasure], agent_id=ANA, head=end([erasure])) == Fault(3, "words that it erased are there")
+    assert verify_records([*said, erasure], agent_id=ANA, head=end([erasure])) == BrokenLink(3, "words that it erased are there")
 
 
 @given(BODIES)
 def test_a_body_is_the_same_when_it_comes_back_from_json(body: dict[str, object]) -> None:
-    assert canonical(json.loads(canonical(body))) == canonical(body)
-    assert canonical(dict(reversed(body.items()))) == canonical(body)
+    assert canonical_json(json.loads(canonical_json(body))) == canonical_json(body)
+    assert canonical_json(dict(reversed(body.items()))) == canonical_json(body)

@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.openai_embedding import OpenAIEmbedder
-from newton.providers.openai_models import OpenAIChat, client
+from newton.providers.openai_models import OpenAIChat, make_client
 from newton.settings import Settings, load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, embeds, endpoint, fails, hangs
 from tests.support import NOON
@@ -28,13 +28,13 @@ def settings(url: str, **changed: object) -> Settings:
     return load({"openai_base_url": url, "openai_model": "tiny", "llm_timeout": 5.0, **changed}, env={})
 
 
-async def heard(server: Endpoint, **changed: object) -> tuple[list[str], Reply | None, ProviderError | None]:
+async def heard(server: Endpoint, **changed: object) -> tuple[list[str], ChatReply | None, ProviderError | None]:
     """What comes of one call: the pieces, the reply and the error."""
     pieces: list[str] = []
     reply = None
     try:
         async for piece in OpenAIChat(settings(server.url, **changed)).stream(ASKED, max_tokens=50):
-            if isinstance(piece, Reply):
+            if isinstance(piece, ChatReply):
                 reply = piece
             else:
                 pieces.append(piece)
@@ -81,7 +81,7 @@ async def test_a_reply_comes_in_pieces_and_ends_with_its_cost() -> None:
     async with endpoint(says("Good ", "day", usage=USAGE)) as server:
         pieces, reply, error = await heard(server)
     assert (pieces, error) == (["Good ", "day"], None)
-    assert reply == Reply(text="Good day", model="tiny", input_tokens=11, output_tokens=3, finish="stop")
+    assert reply == ChatReply(text="Good day", model="tiny", input_tokens=11, output_tokens=3, finish="stop")
     assert server.asked == [
         {
             "model": "tiny",
@@ -105,7 +105,7 @@ async def test_usage_that_is_not_reported_is_counted_here_and_marked(usage: obje
     async with endpoint(says("Good day", usage=usage)) as server:
         _, reply, error = await heard(server)
     assert error is None
-    assert reply == Reply(text="Good day", model="tiny", input_tokens=4, output_tokens=2, estimated=True)
+    assert reply == ChatReply(text="Good day", model="tiny", input_tokens=4, output_tokens=2, estimated=True)
 
 
 async def test_a_server_that_leaves_much_out_is_understood() -> None:
@@ -228,7 +228,7 @@ async def test_a_reader_that_is_slower_than_the_deadline_is_told_and_not_cancell
         rest = [await anext(stream)]
         with pytest.raises(ProviderError, match="NEWTON_LLM_TIMEOUT"):
             await anext(stream)
-    assert [piece.finish for piece in rest if isinstance(piece, Reply)] == ["interrupted"]
+    assert [piece.finish for piece in rest if isinstance(piece, ChatReply)] == ["interrupted"]
 
 
 async def test_nobody_there() -> None:
@@ -279,12 +279,12 @@ async def test_what_a_busy_or_broken_endpoint_says_is_told_in_a_line_without_key
 
 
 def test_a_server_without_a_key_gets_a_placeholder() -> None:
-    assert client(settings("http://127.0.0.1:1/v1")).api_key == "none"
+    assert make_client(settings("http://127.0.0.1:1/v1")).api_key == "none"
 
 
 def test_without_an_address_it_is_openai() -> None:
     chosen = load({"openai_api_key": "sk-x"}, env={})
-    assert str(client(chosen).base_url) == "https://api.openai.com/v1/"
+    assert str(make_client(chosen).base_url) == "https://api.openai.com/v1/"
 
 
 def embedder(server: Endpoint, dimensions: int = 2) -> OpenAIEmbedder:

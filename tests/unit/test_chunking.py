@@ -9,8 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.content.sections import Section
-from newton.heart.chunking import Chunk, passages
+from newton.content.sections import DocumentSection
+from newton.heart.chunking import TextChunk, split_passages
 from newton.providers import tokens
 from tests.support import examples
 
@@ -27,17 +27,17 @@ CODE = st.lists(
 ANY = st.text(st.characters(codec="utf-8") | st.sampled_from(" \n.!é日👩\u200d\u3000"), min_size=1, max_size=300)
 PARAGRAPH = PROSE | CODE | ANY.filter(str.strip)
 SECTION = st.builds(
-    Section, st.sampled_from(["", "Install", "Install > Linux"]), st.lists(PARAGRAPH, max_size=6).map(tuple)
+    DocumentSection, st.sampled_from(["", "Install", "Install > Linux"]), st.lists(PARAGRAPH, max_size=6).map(tuple)
 )
 DOCUMENT = st.lists(SECTION, max_size=4)
-TIDY = st.lists(st.builds(Section, st.just(""), st.lists(PROSE | CODE, max_size=6).map(tuple)), max_size=4)
+TIDY = st.lists(st.builds(DocumentSection, st.just(""), st.lists(PROSE | CODE, max_size=6).map(tuple)), max_size=4)
 
 
-def cut(sections: list[Section]) -> list[Chunk]:
-    return passages(sections, count=tokens.count, size=SIZE, overlap=OVERLAP)
+def cut(sections: list[DocumentSection]) -> list[TextChunk]:
+    return split_passages(sections, count_tokens=tokens.count, size=SIZE, overlap=OVERLAP)
 
 
-def repeated(before: Chunk, after: Chunk) -> str:
+def repeated(before: TextChunk, after: TextChunk) -> str:
     """The longest end of one chunk that begins the other."""
     return next(before.text[n:] for n in range(len(before.text) + 1) if after.text.startswith(before.text[n:]))
 
@@ -49,11 +49,11 @@ def sentences(count: int, *, start: int = 0) -> str:
 # S004-7
 @given(DOCUMENT)
 @examples(16)
-@example([Section("", ("a" * 1_000,))])
-@example([Section("", ("👩‍👩‍👧‍👦" * 60,))])
-@example([Section("", ("}}\n}}\n" * 60,))])
-@example([Section("", (" " * 500 + "x.\n" + "\n" * 500 + "y" + " " * 500 + "z.",))])
-def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[Section]) -> None:
+@example([DocumentSection("", ("a" * 1_000,))])
+@example([DocumentSection("", ("👩‍👩‍👧‍👦" * 60,))])
+@example([DocumentSection("", ("}}\n}}\n" * 60,))])
+@example([DocumentSection("", (" " * 500 + "x.\n" + "\n" * 500 + "y" + " " * 500 + "z.",))])
+def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[DocumentSection]) -> None:
     for chunk in cut(sections):
         assert 0 < chunk.tokens == tokens.count(chunk.text) <= SIZE
         assert chunk.text.strip()
@@ -61,7 +61,7 @@ def test_no_chunk_is_over_its_size_and_each_knows_its_tokens(sections: list[Sect
 
 @given(DOCUMENT)
 @examples(12)
-def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[Section]) -> None:
+def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[DocumentSection]) -> None:
     for section in sections:
         chunks = cut([section])
         left = "".join(chunk.text for chunk in chunks)
@@ -72,7 +72,7 @@ def test_no_letter_is_lost_and_none_comes_out_of_order(sections: list[Section]) 
 
 @given(TIDY)
 @examples(20)
-def test_every_word_is_whole_in_some_chunk(sections: list[Section]) -> None:
+def test_every_word_is_whole_in_some_chunk(sections: list[DocumentSection]) -> None:
     kept = Counter(word for chunk in cut(sections) for word in chunk.text.split())
     assert Counter(word for s in sections for p in s.paragraphs for word in p.split()) <= kept
 
@@ -83,7 +83,7 @@ def test_chunks_overlap_by_whole_sentences_that_fit(paragraphs: list[list[int]])
     made = tuple(
         " ".join(f"S{next(numbers)}" + " row" * words + "." for words in paragraph) for paragraph in paragraphs
     )
-    chunks = cut([Section("", made)])
+    chunks = cut([DocumentSection("", made)])
     again = [repeated(before, after) for before, after in itertools.pairwise(chunks)]
     for text in again:
         assert tokens.count(text) <= OVERLAP
@@ -93,7 +93,7 @@ def test_chunks_overlap_by_whole_sentences_that_fit(paragraphs: list[list[int]])
 
 
 def test_the_last_sentences_are_repeated() -> None:
-    chunks = cut([Section("", (sentences(40),))])
+    chunks = cut([DocumentSection("", (sentences(40),))])
     assert len(chunks) > 5
     for before, after in itertools.pairwise(chunks):
         assert re.fullmatch(r"Sentence number \d+ stands here\.", repeated(before, after))
@@ -102,7 +102,7 @@ def test_the_last_sentences_are_repeated() -> None:
 @given(DOCUMENT, DOCUMENT, SECTION, SECTION)
 @examples(10)
 def test_an_edit_changes_only_the_chunks_of_its_section(
-    before: list[Section], after: list[Section], old: Section, new: Section
+    before: list[DocumentSection], after: list[DocumentSection], old: DocumentSection, new: DocumentSection
 ) -> None:
     # A re-ingested document keeps all passages but those of the section that was edited.
     assert cut([*before, old, *after]) == cut(before) + cut([old]) + cut(after)
@@ -111,25 +111,25 @@ def test_an_edit_changes_only_the_chunks_of_its_section(
 
 @given(DOCUMENT)
 @examples(10)
-def test_the_same_document_gives_the_same_chunks(sections: list[Section]) -> None:
+def test_the_same_document_gives_the_same_chunks(sections: list[DocumentSection]) -> None:
     assert cut(sections) == cut(sections)
 
 
 @given(DOCUMENT, st.integers(0, 6))
 @examples(20)
-def test_the_bound_holds_for_counts_that_do_not_add_up(sections: list[Section], surplus: int) -> None:
+def test_the_bound_holds_for_counts_that_do_not_add_up(sections: list[DocumentSection], surplus: int) -> None:
     def count(text: str) -> int:
         return len(text) // 4 + surplus * (text.count("\n\n") + text.count(". "))
 
-    for chunk in passages(sections, count=count, size=SIZE, overlap=OVERLAP):
+    for chunk in split_passages(sections, count_tokens=count, size=SIZE, overlap=OVERLAP):
         assert chunk.tokens == count(chunk.text) <= SIZE
-    chunks = passages([Section("", (sentences(20),))], count=count, size=SIZE, overlap=20)
+    chunks = split_passages([DocumentSection("", (sentences(20),))], count_tokens=count, size=SIZE, overlap=20)
     assert all(count(repeated(before, after)) <= 20 for before, after in itertools.pairwise(chunks))
 
 
 def test_paragraphs_are_packed_whole_under_their_heading() -> None:
     one, two, three = sentences(2), sentences(2, start=10), sentences(2, start=20)
-    chunks = cut([Section("Install", (one, two, three)), Section("Care", ("Oil the oars.",))])
+    chunks = cut([DocumentSection("Install", (one, two, three)), DocumentSection("Care", ("Oil the oars.",))])
     assert [(chunk.heading, chunk.text) for chunk in chunks] == [
         ("Install", f"{one}\n\n{two}"),
         ("Install", f"Sentence number 11 stands here.\n\n{three}"),
@@ -138,20 +138,20 @@ def test_paragraphs_are_packed_whole_under_their_heading() -> None:
 
 
 def test_a_long_paragraph_is_cut_at_sentences() -> None:
-    chunks = cut([Section("", (sentences(30),))])
+    chunks = cut([DocumentSection("", (sentences(30),))])
     assert all(chunk.text.startswith("Sentence number") and chunk.text.endswith("stands here.") for chunk in chunks)
     assert min(chunk.tokens for chunk in chunks[:-1]) > SIZE / 2
 
 
 def test_a_sentence_in_brackets_or_quotes_ends_after_them() -> None:
-    chunks = cut([Section("", ('He said "Row the boat home now." (And we all did row.) ' * 10,))])
+    chunks = cut([DocumentSection("", ('He said "Row the boat home now." (And we all did row.) ' * 10,))])
     assert all(chunk.text.endswith(('"', ")")) for chunk in chunks)
 
 
 def test_a_long_sentence_is_cut_at_words_and_a_long_word_anywhere() -> None:
-    words = cut([Section("", ("oar " * 400,))])
+    words = cut([DocumentSection("", ("oar " * 400,))])
     assert {word for chunk in words for word in chunk.text.split()} == {"oar"}
-    letters = cut([Section("", ("oar" * 4_000,))])
+    letters = cut([DocumentSection("", ("oar" * 4_000,))])
     assert "".join(chunk.text for chunk in letters) == "oar" * 4_000
     assert min(chunk.tokens for chunk in letters[:-1]) > SIZE / 2
 
@@ -159,14 +159,14 @@ def test_a_long_sentence_is_cut_at_words_and_a_long_word_anywhere() -> None:
 def test_code_keeps_its_lines_and_its_indentation() -> None:
     code = "\n".join(f"def row_{n}(boat):\n    boat.pull()\n\n    return boat\n\n" for n in range(12)).strip()
     short = "def row():\n    return 1.  # so. there\n\n\nrow()"
-    assert cut([Section("", (short,))]) == [Chunk("", short, tokens.count(short))]
-    chunks = cut([Section("", (code,))])
+    assert cut([DocumentSection("", (short,))]) == [TextChunk("", short, tokens.count(short))]
+    chunks = cut([DocumentSection("", (code,))])
     assert len(chunks) > 3
     assert all(chunk.text in code for chunk in chunks)
 
 
 def test_text_without_spaces_between_its_sentences_is_cut_at_them_too() -> None:
-    chunks = cut([Section("", ("船を漕ぐ。家に帰る。" * 20,))])
+    chunks = cut([DocumentSection("", ("船を漕ぐ。家に帰る。" * 20,))])
     assert len(chunks) > 3
     assert all(chunk.text.endswith("。") for chunk in chunks)
 
@@ -177,28 +177,28 @@ def test_what_is_left_at_the_end_joins_the_chunk_before_if_both_fit() -> None:
         return len(text.split())
 
     lines = tuple("one two three" for _ in range(13))
-    section = Section("", lines)
-    assert passages([section], count=count, size=39, overlap=8) == [Chunk("", "\n\n".join(lines), 39)]
-    assert len(passages([section], count=count, size=38, overlap=8)) == 2
+    section = DocumentSection("", lines)
+    assert split_passages([section], count_tokens=count, size=39, overlap=8) == [TextChunk("", "\n\n".join(lines), 39)]
+    assert len(split_passages([section], count_tokens=count, size=38, overlap=8)) == 2
 
 
 def test_no_overlap_is_no_overlap() -> None:
     text = sentences(60)
-    chunks = passages([Section("", (text,))], count=tokens.count, size=SIZE, overlap=0)
+    chunks = split_passages([DocumentSection("", (text,))], count_tokens=tokens.count, size=SIZE, overlap=0)
     assert " ".join(chunk.text for chunk in chunks) == text
 
 
 @pytest.mark.parametrize(("size", "overlap"), [(7, 0), (40, 40), (40, -1)])
 def test_sizes_that_leave_no_room_are_refused(size: int, overlap: int) -> None:
     with pytest.raises(ValueError, match="at least 8 tokens"):
-        passages([], count=tokens.count, size=size, overlap=overlap)
+        split_passages([], count_tokens=tokens.count, size=size, overlap=overlap)
 
 
 def test_an_edit_in_a_text_without_headings_changes_few_chunks() -> None:
     paragraphs = [sentences(1 + n * 7 % 11, start=n * 100) for n in range(400)]
-    before = set(passages([Section("", tuple(paragraphs))], count=tokens.count))
+    before = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=tokens.count))
     paragraphs[5] += " And one more."
-    after = set(passages([Section("", tuple(paragraphs))], count=tokens.count))
+    after = set(split_passages([DocumentSection("", tuple(paragraphs))], count_tokens=tokens.count))
     assert len(before) > 50
     assert len(after - before) <= 5
 
@@ -224,7 +224,7 @@ def test_a_megabyte_takes_no_quadratic_time(paragraphs: tuple[str, ...]) -> None
         return tokens.count(text)
 
     started = time.process_time()
-    passages([Section("", paragraphs)], count=count)
+    split_passages([DocumentSection("", paragraphs)], count_tokens=count)
     assert time.process_time() - started < 10
     assert max(seen) < 30_000
     assert sum(seen) < 12 * sum(map(len, paragraphs)), "no text is counted again and again"

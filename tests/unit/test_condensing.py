@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.condensing import MOST_PIECES, Sizes, bullets, due, pieces, spoken, states, summarised
+from newton.dialogue.condensing import MAX_CHUNKS, SummarySizes, lasting_sentences, is_due, chunk_output, speaker_sentences, classify_lasting, summarize
 from newton.providers import tokens
 
 FILLER = [f"step {n} of the build went on as it should and took {n} ms" for n in range(4_000)]
@@ -27,18 +27,18 @@ FILLER = [f"step {n} of the build went on as it should and took {n} ms" for n in
 )
 def test_a_sentence_that_lasts_is_known_by_whole_words(sentence: str, what: str | None) -> None:
     # S004-3
-    assert states(sentence) == what
+    assert classify_lasting(sentence) == what
 
 
 def test_what_a_line_quotes_or_shows_as_code_is_not_its_own() -> None:
     said = "> We decided to use MySQL.\n```\nraise ValueError in src/a.py\n```\n- We decided to use Postgres. Fine."
-    assert bullets(said) == ["We decided to use Postgres."]
+    assert lasting_sentences(said) == ["We decided to use Postgres."]
 
 
 def test_a_short_output_is_kept_whole_in_pieces_of_whole_lines() -> None:
     # S004-7
     lines = [f"line {n}: {'word ' * 20}end" for n in range(40)]
-    cut = pieces("\n".join(lines), size=300, overlap=50, count=tokens.count)
+    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=tokens.count)
     assert all(tokens.count(piece) <= 300 for piece in cut)
     assert {line for piece in cut for line in piece.split("\n")} == set(lines)
     assert cut[1].split("\n")[0] == cut[0].split("\n")[-1], "a piece begins with the end of the one before it"
@@ -47,8 +47,8 @@ def test_a_short_output_is_kept_whole_in_pieces_of_whole_lines() -> None:
 def test_of_a_very_long_output_head_tail_and_errors_are_kept() -> None:
     lines = [*FILLER]
     lines[2_500] = "E AssertionError: the answer is 41 in tests/test_answer.py"
-    cut = pieces("\n".join(lines), size=300, overlap=50, count=tokens.count)
-    assert len(cut) <= MOST_PIECES
+    cut = chunk_output("\n".join(lines), max_tokens=300, overlap=50, count_tokens=tokens.count)
+    assert len(cut) <= MAX_CHUNKS
     assert cut[0].startswith("step 0 ")
     assert cut[-1].endswith("took 3999 ms")
     assert any("the answer is 41" in piece for piece in cut)
@@ -56,8 +56,8 @@ def test_of_a_very_long_output_head_tail_and_errors_are_kept() -> None:
 
 @given(st.text(max_size=3_000), st.integers(8, 60))
 def test_no_piece_is_larger_than_it_may_be(output: str, size: int) -> None:
-    cut = pieces(output, size=size, overlap=5, count=tokens.count)
-    assert len(cut) <= MOST_PIECES
+    cut = chunk_output(output, max_tokens=size, overlap=5, count_tokens=tokens.count)
+    assert len(cut) <= MAX_CHUNKS
     assert all(piece.strip() for piece in cut)
     assert all(tokens.count(piece) <= size or len(piece) <= 1 for piece in cut)
 
@@ -69,8 +69,8 @@ SENTENCE = st.lists(WORDS, min_size=1, max_size=15).map(lambda words: " ".join(w
 @given(st.lists(SENTENCE, max_size=80), st.integers(0, 300))
 def test_a_summary_is_in_order_of_what_was_said_and_within_its_tokens(said: list[str], most: int) -> None:
     # S004-5
-    units = [unit for sentence in said for unit in spoken("Ana", sentence)]
-    taken = summarised(units, lambda some: tokens.count(" ".join(some)) <= most)
+    units = [unit for sentence in said for unit in speaker_sentences("Ana", sentence)]
+    taken = summarize(units, lambda some: tokens.count(" ".join(some)) <= most)
     own = list(dict.fromkeys(units))
     assert [unit for unit in own if unit in set(taken)] == taken
     assert tokens.count(" ".join(taken)) <= most or taken == own[:1]
@@ -85,15 +85,15 @@ def test_a_summary_keeps_how_it_began_how_it_stands_and_what_lasts() -> None:
         *chat[30:],
         "Ben: See you.",
     ]
-    taken = summarised(units, lambda some: tokens.count(" ".join(some)) <= 60)
+    taken = summarize(units, lambda some: tokens.count(" ".join(some)) <= 60)
     assert (taken[0], taken[-1]) == (units[0], units[-1])
     assert "Ben: We decided to take the night ferry." in taken
 
 
 def test_a_summary_is_due_after_so_many_lines_or_tokens() -> None:
     # S004-5, S004-12
-    sizes = Sizes(every=12, tail=1_000)
-    assert [due(11, 900, sizes), due(12, 0, sizes), due(1, 1_001, sizes), due(0, 0, sizes)] == [
+    sizes = SummarySizes(max_new_messages=12, max_new_tokens=1_000)
+    assert [is_due(11, 900, sizes), is_due(12, 0, sizes), is_due(1, 1_001, sizes), is_due(0, 0, sizes)] == [
         False,
         True,
         True,

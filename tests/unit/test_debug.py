@@ -2,7 +2,7 @@
 
 import json
 
-from newton.cognition.debug import debug_lines
+from newton.cognition.debug import format_debug_lines
 from tests.unit.test_replaying import bundle
 from tests.unit.test_score import found
 
@@ -11,7 +11,7 @@ def test_each_sort_of_what_was_injected_has_its_line_with_its_first_words() -> N
     # S004-14
     known = f"The harbour master is called Xylo. {'He is old. ' * 20}"
     made = bundle([found(kind="fact", summary=known, similarity=0.9), found(kind="passage", similarity=0.9)], focus=[])
-    lines = debug_lines(made)
+    lines = format_debug_lines(made)
     assert [line.split(" ")[1] for line in lines] == ["RAG_DEBUG", "MEMORY_DEBUG"]
     for line in lines:
         assert line.startswith(": ") and "\n" not in line
@@ -22,4 +22,4 @@ def test_each_sort_of_what_was_injected_has_its_line_with_its_first_words() -> N
 
 
 def test_nothing_injected_has_no_line() -> None:
-    assert debug_lines(bundle([], focus=[])) == []
+    assert format_debug_lines(bundle([], focus=[])) == []

@@ -11,7 +11,7 @@ import pytest
 from pypdf import PdfReader, PdfWriter
 
 from newton.content import confined
-from newton.content.documents import LARGEST, Document, Section, documents_in, read_document
+from newton.content.documents import MAX_BYTES, LoadedDocument, DocumentSection, iter_documents, read_document
 from newton.errors import InputError
 
 MARKDOWN = """\
@@ -143,7 +143,7 @@ def encrypted(raw: bytes, *, user: str, algorithm: str = "RC4-128") -> bytes:
     return written.getvalue()
 
 
-def document(folder: Path, name: str, content: str | bytes) -> Document:
+def document(folder: Path, name: str, content: str | bytes) -> LoadedDocument:
     return read_document(saved(folder, name, content))
 
 
@@ -163,13 +163,13 @@ def refusal(path: Path) -> InputError:
 
 # S004-7
 def test_markdown(tmp_path: Path) -> None:
-    assert document(tmp_path, "boat.md", MARKDOWN) == Document(
+    assert document(tmp_path, "boat.md", MARKDOWN) == LoadedDocument(
         title="The *boat* manual",
         format="markdown",
         sections=(
-            Section("", ('title: "The *boat* manual"\ndate: 2026-11-21', "Read this first.")),
-            Section("Install", ("Get the [package](https://example.org/boat), then wait.",)),
-            Section(
+            DocumentSection("", ('title: "The *boat* manual"\ndate: 2026-11-21', "Read this first.")),
+            DocumentSection("Install", ("Get the [package](https://example.org/boat), then wait.",)),
+            DocumentSection(
                 "Install > Linux x86",
                 (
                     "1. Run `apt`.",
@@ -181,48 +181,48 @@ def test_markdown(tmp_path: Path) -> None:
                     "apt install boat\n\nboat --row",
                 ),
             ),
-            Section(
+            DocumentSection(
                 "Install > Care",
                 ("Oil the oars & dry them.", "Not a heading", "[1]: https://example.org/oars"),
             ),
-            Section("Empty", ("Empty",)),
+            DocumentSection("Empty", ("Empty",)),
         ),
     )
 
 
 def test_html(tmp_path: Path) -> None:
-    assert document(tmp_path, "boat.HTM", HTML) == Document(
+    assert document(tmp_path, "boat.HTM", HTML) == LoadedDocument(
         title="The boat & you",
         format="html",
         sections=(
-            Section("", ("Before it all.",)),
-            Section("Install", ("Get the package, then wait.\nReally.", "Wait.", "- Run it.", "- Reboot.", "Twice.")),
-            Section("Install > Linux", ("command | does", "row | moves", "apt install boat\n\n  boat --row")),
-            Section("Install > Care", ("Oil the oars.", "Dry them.")),
-            Section("Empty", ("Empty",)),
+            DocumentSection("", ("Before it all.",)),
+            DocumentSection("Install", ("Get the package, then wait.\nReally.", "Wait.", "- Run it.", "- Reboot.", "Twice.")),
+            DocumentSection("Install > Linux", ("command | does", "row | moves", "apt install boat\n\n  boat --row")),
+            DocumentSection("Install > Care", ("Oil the oars.", "Dry them.")),
+            DocumentSection("Empty", ("Empty",)),
         ),
     )
 
 
 def test_plain_text(tmp_path: Path) -> None:
-    assert document(tmp_path, "boat.rst", TEXT.replace("\n", "\r\n")) == Document(
+    assert document(tmp_path, "boat.rst", TEXT.replace("\n", "\r\n")) == LoadedDocument(
         title="The boat manual",
         format="text",
         sections=(
-            Section("The boat manual", ("Read this first, then wait.",)),
-            Section("The boat manual > Install", ("Get it.",)),
-            Section("The boat manual > Install > Linux", ("- apt\n- reboot",)),
-            Section("The boat manual > Care", (".. code::", "    oil(oars)")),
+            DocumentSection("The boat manual", ("Read this first, then wait.",)),
+            DocumentSection("The boat manual > Install", ("Get it.",)),
+            DocumentSection("The boat manual > Install > Linux", ("- apt\n- reboot",)),
+            DocumentSection("The boat manual > Care", (".. code::", "    oil(oars)")),
         ),
     )
 
 
 def test_pdf(tmp_path: Path) -> None:
     raw = pdf("Get the package,\nthen wait.", "", "Oil the oars.", title="The boat")
-    assert document(tmp_path, "boat.pdf", raw) == Document(
+    assert document(tmp_path, "boat.pdf", raw) == LoadedDocument(
         title="The boat",
         format="pdf",
-        sections=(Section("page 1", ("Get the package, then wait.",)), Section("page 3", ("Oil the oars.",))),
+        sections=(DocumentSection("page 1", ("Get the package, then wait.",)), DocumentSection("page 3", ("Oil the oars.",))),
     )
 
 
@@ -249,17 +249,17 @@ def test_a_document_is_titled_by_itself_or_by_its_file(
 
 def test_a_heading_too_long_to_be_one_is_a_paragraph(tmp_path: Path) -> None:
     long = "word " * 100 + "end"
-    assert document(tmp_path, "a.md", f"# A\n\n## {long}\n\nx").sections == (Section("A", (long, "x")),)
+    assert document(tmp_path, "a.md", f"# A\n\n## {long}\n\nx").sections == (DocumentSection("A", (long, "x")),)
 
 
 def test_half_characters_and_nul_bytes_of_a_pdf_are_mended(tmp_path: Path) -> None:
     raw = pdf("oil\\000 it a", letters="1 beginbfchar\n<61> <D83D>\nendbfchar")
-    assert document(tmp_path, "a.pdf", raw).sections == (Section("page 1", ("oil it \N{REPLACEMENT CHARACTER}",)),)
+    assert document(tmp_path, "a.pdf", raw).sections == (DocumentSection("page 1", ("oil it \N{REPLACEMENT CHARACTER}",)),)
 
 
 def test_a_pdf_with_a_password_for_its_owner_only_is_open_to_read(tmp_path: Path) -> None:
     raw = encrypted(pdf("Oil the oars."), user="")
-    assert document(tmp_path, "a.pdf", raw).sections == (Section("page 1", ("Oil the oars.",)),)
+    assert document(tmp_path, "a.pdf", raw).sections == (DocumentSection("page 1", ("Oil the oars.",)),)
 
 
 def test_what_stands_in_one_section_changes_no_other(tmp_path: Path) -> None:
@@ -319,7 +319,7 @@ def test_a_file_that_is_too_large_is_refused_unread(tmp_path: Path) -> None:
     started = time.process_time()
     assert refusal(path).what.endswith("has 100.0 MB; 50 MB is the most.")
     assert time.process_time() - started < 0.05, "100 MB were not looked at"
-    os.truncate(path, LARGEST)
+    os.truncate(path, MAX_BYTES)
     assert "MB" not in refusal(path.rename(tmp_path / "large.txt")).what, "50 MB are read"
 
 
@@ -345,14 +345,14 @@ def test_what_pypdf_says_of_a_crooked_file_reaches_nobody(tmp_path: Path) -> Non
 )
 def test_a_reader_that_does_not_end_is_ended(reader: str, raw: bytes) -> None:
     with pytest.raises(InputError, match="takes more than 1 second"):
-        confined.read(reader, raw, seconds=1)
+        confined.run_parser(reader, raw, seconds=1)
 
 
 def test_a_reader_that_takes_all_memory_is_ended() -> None:
     # Each of the paragraphs opens each of the elements anew: 14 kB are a million nodes.
     grows = "<p>" + "".join(f"<b a={n}>" for n in range(1_000)) + "<p>x" * 1_000
     with pytest.raises(InputError, match=r"is broken|needs more than 100 MB"):
-        confined.read("newton.content.webpage", grows.encode(), megabytes=100)
+        confined.run_parser("newton.content.webpage", grows.encode(), max_megabytes=100)
 
 
 def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
@@ -363,12 +363,12 @@ def test_a_folder_gives_its_documents_in_order(tmp_path: Path) -> None:
     (tmp_path / "loop.md").symlink_to("loop.md")
     (tmp_path / "linked.md").symlink_to("d.md")
     (tmp_path / "folder.md").mkdir()
-    found = [str(path.relative_to(tmp_path)) for path in documents_in(tmp_path).documents]
+    found = [str(path.relative_to(tmp_path)) for path in iter_documents(tmp_path).documents]
     assert found == ["a.txt", "b/a.PDF", "b/z.md", "d.md", "linked.md"]
-    assert documents_in(tmp_path / "c.py").documents == [tmp_path / "c.py"], "what was named is tried"
-    assert documents_in(tmp_path / "b" / "up" / "b").documents[0].name == "a.PDF"
+    assert iter_documents(tmp_path / "c.py").documents == [tmp_path / "c.py"], "what was named is tried"
+    assert iter_documents(tmp_path / "b" / "up" / "b").documents[0].name == "a.PDF"
 
 
 def test_a_folder_that_is_not_there_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="does not exist"):
-        documents_in(tmp_path / "none")
+        iter_documents(tmp_path / "none")

@@ -7,74 +7,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import Assembly, Setting, assemble
-from newton.cognition.budget import allocate, with_session
-from newton.cognition.earlier import LAYER, Earlier, Selecting, chosen, wanted
-from newton.cognition.identity import Presence
-from newton.cognition.render import Block, day_tokens, headers
-from newton.cognition.request import InView
-from newton.cognition.score import FEATURES, Scored
+from newton.cognition.assemble import AssemblyResult, AssemblyInput, assemble
+from newton.cognition.budget import allocate_budget, reserve_session_artifacts
+from newton.cognition.earlier import SESSION_LAYER, ArtifactSelector, ArtifactPolicy, select_artifacts, is_searchable
+from newton.cognition.identity import IdentitySection
+from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens
+from newton.cognition.request import SentMessages
+from newton.cognition.score import FEATURE_NAMES, ScoredMemory
 from newton.content.profiles import load_profiles
-from newton.memory.ranking import EXACT
-from newton.memory.recall import Found
-from newton.memory.representations import forms
+from newton.memory.ranking import SINGLE_PRECISION
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import make_short_forms
 from newton.providers import tokens
 from tests.support import NOON
 
 SESSION = UUID(int=1)
-HEADERS = headers(tokens.count)
+HEADERS = count_header_tokens(tokens.count)
 PROFILE = load_profiles()["evidence"]
 
 
-def artifact(number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue") -> Found:
-    form = forms(said, count=tokens.count, prefix="[2026-11-20] Ana: ", most=400)
-    near = EXACT.unpack(EXACT.pack(cosine, share, cosine))
-    return Found(
+def artifact(number: int, *, cosine: float = 0.5, share: float = 0.0, said: str = "the kettle is blue") -> RetrievedMemory:
+    form = make_short_forms(said, count_tokens=tokens.count, prefix="[2026-11-20] Ana: ", max_tokens=400)
+    near = SINGLE_PRECISION.unpack(SINGLE_PRECISION.pack(cosine, share, cosine))
+    return RetrievedMemory(
         UUID(int=number), "artifact", "ACTIVE", form.micro, form.summary, form.micro_tokens, form.summary_tokens, 5,
         None, None, None, 0, NOON, NOON, None, None, "tool", True, None, SESSION, number, *near,
     )  # fmt: skip
 
 
-def line(number: int, said: str) -> Found:
+def line(number: int, said: str) -> RetrievedMemory:
     return artifact(number, said=said)._replace(kind="exchange", quarantined=False, trust="user")
 
 
 def told(
-    found: Sequence[Found], *, budget: int = 8_000, selecting: Selecting | None = None, view: InView | None = None
-) -> Assembly:
-    earlier = Earlier(selecting=selecting or Selecting(), lines={f.memory_id: (3, 5) for f in found})
-    most = earlier.room([f for f in found if f.kind == "artifact"], view)
-    setting = Setting(
+    found: Sequence[RetrievedMemory], *, budget: int = 8_000, selecting: ArtifactPolicy | None = None, view: SentMessages | None = None
+) -> AssemblyResult:
+    earlier = ArtifactSelector(policy=selecting or ArtifactPolicy(), line_ranges={f.memory_id: (3, 5) for f in found})
+    most = earlier.reserve_tokens([f for f in found if f.kind == "artifact"], view)
+    setting = AssemblyInput(
         input="where is it?",
-        budget=with_session(allocate(budget), most),
+        budget=reserve_session_artifacts(allocate_budget(budget), most),
         profile=PROFILE,
-        identity=Presence(),
-        floor=0.0,
-        needed=False,
-        approach=Block("", 0),
-        constraints=(),
+        identity=IdentitySection(),
+        min_evidence=0.0,
+        is_adaptive=False,
+        frame_section=TextBlock("", 0),
+        censor_lines=(),
         focus=(),
-        open=(),
-        advice=None,
-        called_for=frozenset(),
-        unsearched=frozenset(),
-        additional=(),
-        in_view=view,
+        open_decisions=(),
+        calibration_note=None,
+        triggered=frozenset(),
+        unranked=frozenset(),
+        extra=(),
+        sent_messages=view,
         header_tokens=HEADERS,
-        day_tokens=day_tokens(tokens.count),
-        earlier=earlier,
+        day_tokens=count_day_tokens(tokens.count),
+        artifact_selector=earlier,
     )
-    return assemble([Scored(f, (1.0,) * len(FEATURES), f.relevance) for f in found], setting)
+    return assemble([ScoredMemory(f, (1.0,) * len(FEATURE_NAMES), f.relevance) for f in found], setting)
 
 
-def reasons(assembly: Assembly) -> dict[int, str]:
+def reasons(assembly: AssemblyResult) -> dict[int, str]:
     return {c.memory_id.int: c.reason for c in assembly.candidates}
 
 
 def test_each_candidate_has_its_place_or_the_reason_why_it_is_out() -> None:
     # S004-4, S004-8, S004-9
     shown = told([artifact(n, cosine=c, said=f"thing {n}") for n, c in enumerate([0.9, 0.2, 0.6, 0.7, 0.5], 1)])
-    assert shown.page.text.splitlines() == [
+    assert shown.block.text.splitlines() == [
         "## Earlier in This Session",
         "- [2026-11-20] Ana: thing 1",
         "- [2026-11-20] Ana: thing 4",
@@ -93,22 +93,22 @@ def test_words_count_in_the_order_only_when_re_ranking_is_on() -> None:
     # S004-9
     near, worded = artifact(1, cosine=0.6), artifact(2, cosine=0.5, share=1.0)
     first = {
-        rerank: next(iter(chosen([near, worded], Earlier(selecting=Selecting(rerank=rerank)), None).places))
+        rerank: next(iter(select_artifacts([near, worded], ArtifactSelector(policy=ArtifactPolicy(rerank_candidates=rerank)), None).selected))
         for rerank in (0, 20)
     }
     assert first == {0: near.memory_id, 20: worded.memory_id}
-    assert (Selecting(rerank=0).candidates, Selecting().candidates) == (5, 20)
+    assert (ArtifactPolicy(rerank_candidates=0).candidate_count, ArtifactPolicy().candidate_count) == (5, 20)
 
 
 def test_without_a_vector_the_words_decide() -> None:
-    places = chosen([artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], Earlier(), None).places
+    places = select_artifacts([artifact(1, cosine=0.0, share=0.5), artifact(2, cosine=0.0, share=0.2)], ArtifactSelector(), None).selected
     assert list(places) == [UUID(int=1)]
 
 
 def test_what_the_conversation_in_view_holds_wholly_is_left_out() -> None:
     # S004-6
     for first, unsent, out in ((3, frozenset[int](), True), (4, frozenset[int](), False), (0, frozenset({4}), False)):
-        shown = told([artifact(1)], view=InView(session_id=SESSION, first=first, unsent=unsent))
+        shown = told([artifact(1)], view=SentMessages(session_id=SESSION, first_position=first, unsent_positions=unsent))
         assert ("in view" in reasons(shown)[1]) is out
 
 
@@ -117,7 +117,7 @@ def test_what_a_line_of_the_context_tells_already_is_not_told_again_and_another_
     others = [artifact(n, cosine=0.4, said=f"thing {n}") for n in range(2, 5)]
     shown = told([artifact(1, cosine=0.9), *others, said])
     assert reasons(shown)[1] == "stands in a line that is in the context"
-    assert shown.page.text.count("thing") == 3
+    assert shown.block.text.count("thing") == 3
 
 
 def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> None:
@@ -129,22 +129,22 @@ def test_a_large_one_takes_the_place_of_small_ones_that_lines_tell_already() -> 
     assert large.summary_tokens > sum(one.summary_tokens for one in small)
     assert {reasons(shown)[n] for n in (1, 2, 3)} == {"stands in a line that is in the context"}
     assert reasons(shown)[4] == "fits its layer: number 1 of the session, by meaning and by its words"
-    assert shown.layers[LAYER].used <= shown.layers[LAYER].budget == 800
+    assert shown.layers[SESSION_LAYER].used <= shown.layers[SESSION_LAYER].budget == 800
 
 
 def test_what_the_section_leaves_goes_to_others() -> None:
     said = [line(10 + n, f"{n}: {'the ferry waits there ' * 8}") for n in range(60)]
     budget = 1_200
     beside, alone = (told([*few, *said], budget=budget) for few in ([artifact(1)], []))
-    without, (small,) = alone.page.tokens, [c for c in beside.candidates if c.kind == "artifact"]
+    without, (small,) = alone.block.tokens, [c for c in beside.candidates if c.kind == "artifact"]
     assert small.detail
-    assert beside.layers[LAYER].budget > 10 * small.tokens
-    assert beside.page.tokens >= without - max(one.summary_tokens for one in said), "no more than a line is left over"
+    assert beside.layers[SESSION_LAYER].budget > 10 * small.tokens
+    assert beside.block.tokens >= without - max(one.summary_tokens for one in said), "no more than a line is left over"
 
 
 def test_the_section_is_there_only_when_there_is_something_for_it() -> None:
-    assert LAYER not in told([artifact(1, cosine=0.1)]).layers
-    assert with_session(allocate(4_000), 0) == allocate(4_000)
+    assert SESSION_LAYER not in told([artifact(1, cosine=0.1)]).layers
+    assert reserve_session_artifacts(allocate_budget(4_000), 0) == allocate_budget(4_000)
 
 
 ARTIFACTS = st.lists(
@@ -160,9 +160,9 @@ def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
     found = [artifact(n, cosine=c, share=w, said=said) for n, (c, w, said) in enumerate(drawn, 1)]
     costs = list[int]()
     for top in (final, final + 1, final + 2):
-        shown = told(found, budget=max(budget, 1), selecting=Selecting(final=top, tokens=most))
-        costs.append(shown.page.tokens)
-        assert shown.page.tokens == tokens.count(shown.page.text) <= min(most, max(budget, 1))
+        shown = told(found, budget=max(budget, 1), selecting=ArtifactPolicy(max_selected=top, max_tokens=most))
+        costs.append(shown.block.tokens)
+        assert shown.block.tokens == tokens.count(shown.block.text) <= min(most, max(budget, 1))
         assert {c.memory_id for c in shown.candidates} == {f.memory_id for f in found}
         assert sum(c.detail is not None for c in shown.candidates) <= top
     assert costs == sorted(costs)
@@ -170,15 +170,15 @@ def test_a_smaller_final_number_costs_no_more_and_the_ceiling_holds(
 
 @given(st.integers(0, 20_000), st.integers(0, 5_000))
 def test_the_flexible_layers_pay_for_the_session(total: int, most: int) -> None:
-    before, after = allocate(total), with_session(allocate(total), most)
+    before, after = allocate_budget(total), reserve_session_artifacts(allocate_budget(total), most)
     assert sum(after.layers.values()) <= sum(before.layers.values()) <= total
-    assert after.layers.get(LAYER, 0) <= most
-    assert all(after.layers[name] == before.layers[name] for name in before.layers.keys() - before.flowing)
+    assert after.layers.get(SESSION_LAYER, 0) <= most
+    assert all(after.layers[name] == before.layers[name] for name in before.layers.keys() - before.flexible)
 
 
 @pytest.mark.parametrize(("text", "long_enough"), [("ok", False), ("  why?   \n ", False), ("the ferries", True)])
 def test_nothing_is_looked_for_by_an_input_of_a_few_letters(text: str, long_enough: bool) -> None:
-    assert wanted(text) is long_enough
+    assert is_searchable(text) is long_enough
 
 
 def test_one_that_was_superseded_is_out() -> None:
@@ -188,7 +188,7 @@ def test_one_that_was_superseded_is_out() -> None:
 
 def test_one_that_is_too_large_for_what_is_left_makes_way_for_smaller_ones() -> None:
     large, small = artifact(1, cosine=0.9, said="a very long account " * 60), artifact(2, cosine=0.5)
-    assert reasons(told([large, small], selecting=Selecting(tokens=60))) == {
+    assert reasons(told([large, small], selecting=ArtifactPolicy(max_tokens=60))) == {
         1: "no room left",
         2: "fits its layer: number 1 of the session, by meaning and by its words",
     }

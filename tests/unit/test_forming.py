@@ -6,12 +6,12 @@ from typing import Literal
 import pytest
 from pydantic import BaseModel
 
-from newton.errors import ProviderError, WindowError
+from newton.errors import ProviderError, ContextWindowError
 from newton.providers import tokens
-from newton.providers.chat import ChatMessage, Reply
-from newton.providers.forming import worded
+from newton.providers.chat import ChatMessage, ChatReply
+from newton.providers.forming import add_schema_to_prompt
 from newton.providers.openai_models import OpenAIChat
-from newton.providers.structured import filled
+from newton.providers.structured import parse_output
 from newton.settings import load
 from tests.endpoint import Endpoint, Respond, Wire, chunk, endpoint, fails
 
@@ -37,10 +37,10 @@ def knows(*kinds: str, refuses: int = 500, answer: str = GIVEN) -> Respond:
     return respond
 
 
-async def asks(server: Endpoint, model: str = "tiny") -> Reply:
+async def asks(server: Endpoint, model: str = "tiny") -> ChatReply:
     chosen = load({"openai_base_url": server.url, "openai_model": model, "llm_timeout": 5.0}, env={})
-    said = OpenAIChat(chosen).stream(ASKED, max_tokens=50, form=Named)
-    (reply,) = [piece async for piece in said if isinstance(piece, Reply)]
+    said = OpenAIChat(chosen).stream(ASKED, max_tokens=50, schema=Named)
+    (reply,) = [piece async for piece in said if isinstance(piece, ChatReply)]
     return reply
 
 
@@ -67,7 +67,7 @@ async def test_where_no_format_is_known_words_ask_for_it_and_count() -> None:
         reply = await asks(server)
         await asks(server, "other")
     assert kinds(server) == ["json_schema", "json_object", "words"] * 2, "another model is another matter"
-    assert filled(reply.text, Named) == Named(names=["Ana"])
+    assert parse_output(reply.text, Named) == Named(names=["Ana"])
     sent: Sequence[dict[str, str]] = server.asked[2]["messages"]
     assert reply.input_tokens == sum(tokens.count(message["content"]) for message in sent), "what was really sent"
 
@@ -105,7 +105,7 @@ async def test_a_prompt_that_is_too_long_is_not_sent_in_another_way() -> None:
         await wire.send(400, {"error": {"message": "too long", "code": "context_length_exceeded"}})
 
     async with endpoint(overflows) as server:
-        with pytest.raises(WindowError):
+        with pytest.raises(ContextWindowError):
             await asks(server)
     assert kinds(server) == ["json_schema"]
 
@@ -118,7 +118,7 @@ class Whole(BaseModel):
 
 
 def test_what_a_form_looks_like_is_said_whatever_is_in_it() -> None:
-    (said,) = worded([ChatMessage("user", "")], Whole, "words")
+    (said,) = add_schema_to_prompt([ChatMessage("user", "")], Whole, "words")
     shape = '{"one": {"names": ["...", ...], "at": "..."}, "sort": "a" or "b" or null'
     assert said.text.splitlines()[-1] == f'{shape}, "often": a whole number, "sure": true or false}}'
 
@@ -137,5 +137,5 @@ def test_what_a_form_looks_like_is_said_whatever_is_in_it() -> None:
     ],
 )
 def test_the_form_is_taken_out_of_what_stands_around_it(text: str, names: list[str] | None) -> None:
-    found = filled(text, Named)
+    found = parse_output(text, Named)
     assert (found and found.names) == names

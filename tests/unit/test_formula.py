@@ -6,11 +6,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.formula import FUNCTIONS, formula
-from newton.cognition.score import FEATURES, check_expression
+from newton.cognition.formula import FUNCTIONS, compile_formula
+from newton.cognition.score import FEATURE_NAMES, check_expression
 from newton.errors import InputError
 
-ONES: dict[str, float] = dict.fromkeys(map(str, FEATURES), 1.0)
+ONES: dict[str, float] = dict.fromkeys(map(str, FEATURE_NAMES), 1.0)
 
 
 @pytest.mark.parametrize(
@@ -28,12 +28,12 @@ ONES: dict[str, float] = dict.fromkeys(map(str, FEATURES), 1.0)
 )
 def test_what_a_formula_says_is_computed(said: str, worth: float) -> None:  # S000-F5
     check_expression(said)
-    assert formula(said, FEATURES)(ONES) == pytest.approx(worth)
+    assert compile_formula(said, FEATURE_NAMES)(ONES) == pytest.approx(worth)
 
 
 @pytest.mark.parametrize("said", ["1 / (age_h - 1)", "ln(0 * age_h)", "pow(10, 400 * age_h)", "sqrt(-age_h)"])
 def test_what_is_no_number_counts_nothing(said: str, capfd: pytest.CaptureFixture[str]) -> None:
-    assert formula(said, FEATURES)(ONES) == 0.0
+    assert compile_formula(said, FEATURE_NAMES)(ONES) == 0.0
     assert capfd.readouterr().err == "", "the library prints what its functions raise"
 
 
@@ -73,7 +73,7 @@ PIECES = st.sampled_from(
 @given(st.lists(PIECES, max_size=40).map(" ".join))
 def test_whatever_is_said_is_refused_or_computed(said: str) -> None:
     try:
-        compute = formula(said, FEATURES)
+        compute = compile_formula(said, FEATURE_NAMES)
     except InputError:
         return
     assert math.isfinite(compute(ONES))

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 import tiktoken
 
-from newton.content.frames import Frame, Pattern, frame_named, load_frames
+from newton.content.frames import Frame, FramePattern, get_frame, load_frames
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError
 
@@ -132,49 +132,49 @@ def test_shares_default_to_the_published_layers(tmp_path: Path) -> None:  # S002
 
 @pytest.mark.parametrize("text", ["add a prefix to the name", "the suffix", "fixture", "unfixed", "fix_me"])
 def test_a_word_inside_a_word_is_not_that_word(text: str) -> None:  # "prefix" and "debug" are not the intent "fix"
-    assert not Pattern(match="fix", weight=0.5).found_in(text)
-    assert not Pattern(match="mend|fix", weight=0.5).found_in(text)
+    assert not FramePattern(match="fix", weight=0.5).is_found_in(text)
+    assert not FramePattern(match="mend|fix", weight=0.5).is_found_in(text)
 
 
 def test_debug_is_not_bug() -> None:
-    assert not Pattern(match="bugs?", weight=0.5).found_in("debug the debugger, it debugs")
+    assert not FramePattern(match="bugs?", weight=0.5).is_found_in("debug the debugger, it debugs")
 
 
 @pytest.mark.parametrize("text", ["fix it", "FIX the tap", "please fix", "a bug-fix", "(fix)", "fix?", "Can you\nfix"])
 def test_a_whole_word_is_found_whatever_stands_around_it(text: str) -> None:
-    assert Pattern(match="fix", weight=0.5).found_in(text)
+    assert FramePattern(match="fix", weight=0.5).is_found_in(text)
 
 
 @pytest.mark.parametrize("text", ["should\n  we go", "Should we?", "so should  we"])
 def test_a_phrase_may_be_broken_over_lines(text: str) -> None:
-    assert Pattern(match="should (we|i)", weight=0.5).found_in(text)
+    assert FramePattern(match="should (we|i)", weight=0.5).is_found_in(text)
 
 
 def test_a_typographic_apostrophe_is_an_apostrophe() -> None:
-    assert Pattern(match="it doesn't work", weight=0.5).found_in("It doesn’t work")
+    assert FramePattern(match="it doesn't work", weight=0.5).is_found_in("It doesn’t work")
 
 
 def test_shipped_patterns_keep_fix_and_bug_apart(frames: dict[str, Frame]) -> None:
     text = "a prefix, a suffix and a debugger"
-    assert frames["task"].evidence(text) == ()
-    assert frames["debug"].evidence(text) == ()
+    assert frames["task"].matching_patterns(text) == ()
+    assert frames["debug"].matching_patterns(text) == ()
 
 
 def test_punctuation_changes_no_pattern(frames: dict[str, Frame]) -> None:
     for frame in frames.values():
-        assert frame.evidence("is it a bug?") == frame.evidence("is it a bug")
+        assert frame.matching_patterns("is it a bug?") == frame.matching_patterns("is it a bug")
 
 
 def test_evidence_is_what_stands_in_the_text(frames: dict[str, Frame]) -> None:
     text = "Should  we\n compare the two?"
-    found = frames["decision"].evidence(text)
-    assert [pattern for pattern in frames["decision"].patterns if pattern.found_in(text)] == list(found)
+    found = frames["decision"].matching_patterns(text)
+    assert [pattern for pattern in frames["decision"].patterns if pattern.is_found_in(text)] == list(found)
     assert [pattern.weight for pattern in found] == [0.8, 0.6]
 
 
 def test_an_optional_space_is_optional() -> None:
-    assert Pattern(match="good ?night", weight=0.5).found_in("Goodnight!")
-    assert Pattern(match="good ?night", weight=0.5).found_in("Good night!")
+    assert FramePattern(match="good ?night", weight=0.5).is_found_in("Goodnight!")
+    assert FramePattern(match="good ?night", weight=0.5).is_found_in("Good night!")
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str, Frame]) -> None:
@@ -187,7 +187,7 @@ def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path, frames: dict[str
     assert overlaid["debug"].questions == ("What broke?", "Who mended it last time?")
     assert overlaid["task"] == frames["task"]
     assert overlaid["repair"].priority("procedure") == 1.0
-    assert overlaid["repair"].patterns[1].found_in("a leaking  tap")
+    assert overlaid["repair"].patterns[1].is_found_in("a leaking  tap")
 
 
 def test_an_overlay_with_a_typo_leaves_nothing_half_loaded(tmp_path: Path, frames: dict[str, Frame]) -> None:
@@ -314,17 +314,17 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_frame_is_found_by_its_name(frames: dict[str, Frame]) -> None:
-    assert frame_named(frames, "debug") is frames["debug"]
+    assert get_frame(frames, "debug") is frames["debug"]
 
 
 def test_an_unknown_frame_names_the_nearest_and_all(frames: dict[str, Frame]) -> None:
     with pytest.raises(NotFoundError) as missing:
-        frame_named(frames, "Debgu")
+        get_frame(frames, "Debgu")
     assert missing.value.what == "There is no frame 'Debgu'."
     assert missing.value.hint == f"Did you mean 'debug'? Known: {', '.join(NAMES)}."
 
 
 def test_an_unknown_frame_with_nothing_near_names_all(frames: dict[str, Frame]) -> None:
     with pytest.raises(NotFoundError) as missing:
-        frame_named(frames, "xyzzy")
+        get_frame(frames, "xyzzy")
     assert missing.value.hint == f"Known: {', '.join(NAMES)}."

@@ -3,7 +3,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.gist import FEWEST_WORDS, MOST_WORDS, central
+from newton.dialogue.gist import MIN_WORDS, MAX_WORDS, central_sentences
 
 TALK = [
     "Hello! How are you today?",
@@ -16,22 +16,22 @@ TALK = [
 
 
 def test_it_is_what_the_talk_was_about_in_the_order_of_the_talk() -> None:
-    assert "Hello!" not in central(TALK, most=3)
-    assert all("ferry" in sentence for sentence in central(TALK, most=2))
+    assert "Hello!" not in central_sentences(TALK, limit=3)
+    assert all("ferry" in sentence for sentence in central_sentences(TALK, limit=2))
 
 
 def test_what_was_said_twice_is_told_once() -> None:
-    assert central([TALK[1], TALK[1], TALK[1]], most=3) == [TALK[1]]
+    assert central_sentences([TALK[1], TALK[1], TALK[1]], limit=3) == [TALK[1]]
 
 
 def test_nothing_to_tell_is_told_as_nothing() -> None:
-    assert central([], most=3) == central(["Yes.", "日本語。", "…"], most=3) == []
+    assert central_sentences([], limit=3) == central_sentences(["Yes.", "日本語。", "…"], limit=3) == []
 
 
 @given(st.lists(st.text(max_size=200), max_size=12), st.integers(0, 4))
 def test_it_only_quotes_and_keeps_its_bounds(texts: list[str], most: int) -> None:
-    told = central(texts, most=most)
+    told = central_sentences(texts, limit=most)
     assert len(told) <= most
     assert all(any(sentence in text for text in texts) for sentence in told)
-    assert all(FEWEST_WORDS <= len(sentence.split()) <= MOST_WORDS for sentence in told)
-    assert told == central(texts, most=most)
+    assert all(MIN_WORDS <= len(sentence.split()) <= MAX_WORDS for sentence in told)
+    assert told == central_sentences(texts, limit=most)

@@ -13,30 +13,30 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.agent import appraising
-from newton.agent.appraising import Appraisal, appraised
-from newton.agent.growth import Figure, Growth, growth
-from newton.brain.choice import NEAR, Judged, Verdict
-from newton.brain.repeating import MOST_NEAR, NEAR_IF_SHARED, Made, Near, Repeats, Weighed, near_failures, repeats
-from newton.brain.retrospect import Decided
-from newton.brain.retrospect import Retrospect as Brain
-from newton.heart.retrospect import Changed, Followed, Learnt, Lived, Met
-from newton.heart.retrospect import Retrospect as Heart
-from newton.memory.periods import Periods
+from newton.agent.appraising import GrowthAssessment, assess
+from newton.agent.growth import PeriodMetric, GrowthReport, build_growth_report
+from newton.brain.choice import NEAR_COSINE, ReviewedDecision, Verdict
+from newton.brain.repeating import MAX_NEAREST, NEAR_COSINE_SHARED, DecisionVector, FailurePair, RepeatReport, AssessedPair, find_near_failures, summarize_repeats
+from newton.brain.retrospect import DecisionCounts
+from newton.brain.retrospect import DecisionGrowth as Brain
+from newton.heart.retrospect import MemoryStateChange, ProcedureCounts, FactGrowthCounts, EpisodeCounts, CensorCounts
+from newton.heart.retrospect import MemoryGrowth as Heart
+from newton.memory.periods import ReportPeriods
 from newton.runtime.plots import growth as shown
 from tests.support import NOON
 from tests.unit.judging import judged
 from tests.unit.test_calibration_shown import NASTY, Page
 
 HOUR, WEEK = timedelta(hours=1), timedelta(weeks=1)
-PERIODS = Periods(NOON - 2 * WEEK, NOON - WEEK, NOON)
+PERIODS = ReportPeriods(NOON - 2 * WEEK, NOON - WEEK, NOON)
 
 
 @st.composite
-def lives(draw: st.DrawFn) -> list[Made]:
+def lives(draw: st.DrawFn) -> list[DecisionVector]:
     """Decisions on a circle, so that their cosines are spread."""
     number = draw(st.integers(0, 25))
     return [
-        Made(
+        DecisionVector(
             decision_id=UUID(int=place),
             decided_at=NOON + place * HOUR,
             reviewed_at=NOON + (place + draw(st.integers(0, 5))) * HOUR,
@@ -48,7 +48,7 @@ def lives(draw: st.DrawFn) -> list[Made]:
     ]
 
 
-def one_by_one(made: list[Made], since: int) -> list[tuple[UUID, list[float]]]:
+def one_by_one(made: list[DecisionVector], since: int) -> list[tuple[UUID, list[float]]]:
     """The same without columns: for each decision the cosines of its nearest known failures."""
     found: list[tuple[UUID, list[float]]] = []
     for one in made[since:]:
@@ -59,18 +59,18 @@ def one_by_one(made: list[Made], since: int) -> list[tuple[UUID, list[float]]]:
             if other.reviewed_at is not None
             and other.reviewed_at <= one.decided_at
             and other.decided_at < one.decided_at
-            if (cosine := float(one.vector @ other.vector)) >= NEAR
-            or (cosine >= NEAR_IF_SHARED and one.category == other.category)
+            if (cosine := float(one.vector @ other.vector)) >= NEAR_COSINE
+            or (cosine >= NEAR_COSINE_SHARED and one.category == other.category)
         ]
         if cosines:
-            found.append((one.decision_id, sorted(cosines, reverse=True)[:MOST_NEAR]))
+            found.append((one.decision_id, sorted(cosines, reverse=True)[:MAX_NEAREST]))
     return found
 
 
 @given(lives(), st.integers(0, 25))
-def test_the_nearest_known_failures_are_found(made: list[Made], since: int) -> None:
+def test_the_nearest_known_failures_are_found(made: list[DecisionVector], since: int) -> None:
     found: dict[UUID, list[float]] = {}
-    for near in near_failures(made, since=NOON + since * HOUR):
+    for near in find_near_failures(made, since=NOON + since * HOUR):
         found.setdefault(near.decision_id, []).append(near.cosine)
     plain = one_by_one(made, since)
     assert list(found) == [decision_id for decision_id, _ in plain]
@@ -78,25 +78,25 @@ def test_the_nearest_known_failures_are_found(made: list[Made], since: int) -> N
         assert found[decision_id] == pytest.approx(cosines, abs=1e-6)
 
 
-def made(number: int, outcome: Verdict | None = None) -> Made:
+def made(number: int, outcome: Verdict | None = None) -> DecisionVector:
     vector = np.ones(1, dtype=np.float32)
     at = NOON - (10 - number) * HOUR
-    return Made(
+    return DecisionVector(
         decision_id=UUID(int=number), decided_at=at, reviewed_at=None, outcome=outcome, category="a", vector=vector
     )
 
 
 def weighed(
     number: int, cosine: float = 0.8, *, sharing: bool = False, answered: bool = False, shown: bool = False
-) -> Weighed:
-    near = Near(UUID(int=number), UUID(int=99), cosine)
-    return Weighed(
-        near=near,
+) -> AssessedPair:
+    near = FailurePair(UUID(int=number), UUID(int=99), cosine)
+    return AssessedPair(
+        pair=near,
         decided_at=NOON,
         outcome=None,
         description=NASTY,
-        failed=None,
-        sharing=sharing,
+        failed_description=None,
+        shares_tag=sharing,
         answered=answered,
         shown=shown,
     )
@@ -106,54 +106,54 @@ def test_below_near_a_tag_must_be_shared_and_one_that_is_answered_or_shown_is_en
     own = [made(number) for number in range(6)]
     pairs = [
         weighed(0),
-        weighed(1, NEAR_IF_SHARED),
-        weighed(2, NEAR_IF_SHARED, sharing=True),
+        weighed(1, NEAR_COSINE_SHARED),
+        weighed(2, NEAR_COSINE_SHARED, sharing=True),
         weighed(3, 0.9),
         weighed(3, 0.8, answered=True),
         weighed(4, shown=True),
         weighed(7),
     ]
-    known = repeats([*own, replace(made(8), vector=None)], pairs)
+    known = summarize_repeats([*own, replace(made(8), vector=None)], pairs)
     assert (known.compared, known.missing, known.near, known.answered) == (6, 1, 4, 1)
-    assert [one.near.decision_id.int for one in known.repeated] == [0, 2]
+    assert [one.pair.decision_id.int for one in known.repeated] == [0, 2]
 
 
-UNMET, UNLEARNT = Met(0, 0, 0, 0), Learnt(0, 0, 0, 0, 0, 0)
-NOTHING = Repeats(compared=0, missing=0, near=0, answered=0, repeated=())
+UNMET, UNLEARNT = CensorCounts(0, 0, 0, 0), FactGrowthCounts(0, 0, 0, 0, 0, 0)
+NOTHING = RepeatReport(compared=0, missing=0, near=0, answered=0, repeated=())
 
 
-def brain(*known: Judged, overdue: int = 0, of: Repeats = NOTHING, number: int = 0) -> Brain:
-    now = Decided(made=number, overdue=overdue, repeats=of)
-    return Brain(judged=known, now=now, before=Decided(made=0, overdue=0, repeats=NOTHING), overdue=())
+def brain(*known: ReviewedDecision, overdue: int = 0, of: RepeatReport = NOTHING, number: int = 0) -> Brain:
+    now = DecisionCounts(made=number, overdue=overdue, repeats=of)
+    return Brain(reviewed=known, now=now, before=DecisionCounts(made=0, overdue=0, repeats=NOTHING), overdue=())
 
 
 def heart(
-    *changed: Changed,
-    met: Met = UNMET,
-    learnt: Learnt = UNLEARNT,
-    followed: tuple[Followed, ...] = (),
+    *changed: MemoryStateChange,
+    met: CensorCounts = UNMET,
+    learnt: FactGrowthCounts = UNLEARNT,
+    followed: tuple[ProcedureCounts, ...] = (),
 ) -> Heart:
-    return Heart(met=met, followed=followed, learnt=learnt, lived=Lived(0, 0), changed=changed)
+    return Heart(censors=met, procedures=followed, facts=learnt, episodes=EpisodeCounts(0, 0), state_changes=changed)
 
 
-def went(outcome: Verdict, times: int, *, sure: float = 0.7, weeks_ago: int = 0, first: int = 0) -> list[Judged]:
+def went(outcome: Verdict, times: int, *, sure: float = 0.7, weeks_ago: int = 0, first: int = 0) -> list[ReviewedDecision]:
     """Judged in the middle of a week."""
     at = NOON - weeks_ago * WEEK - timedelta(days=3)
     return [replace(judged(first + n, sure, outcome), decided_at=at - HOUR, reviewed_at=at) for n in range(times)]
 
 
-def changed(state: str, name: str, *, days: int = 1) -> Changed:
-    return Changed(NOON - timedelta(days=days), "procedure", state, UUID(int=5), name, "of its record")
+def changed(state: str, name: str, *, days: int = 1) -> MemoryStateChange:
+    return MemoryStateChange(NOON - timedelta(days=days), "procedure", state, UUID(int=5), name, "of its record")
 
 
-def told(one: Brain, other: Heart | None = None) -> Appraisal:
-    return appraised(growth(PERIODS, one, other or heart()))
+def told(one: Brain, other: Heart | None = None) -> GrowthAssessment:
+    return assess(build_growth_report(PERIODS, one, other or heart()))
 
 
 def repeating(compared: int, repeated: int, *, answered: int = 0, shown: int = 0, missing: int = 0) -> Brain:
     pairs = tuple(weighed(number) for number in range(repeated))
     near = repeated + answered + shown
-    return brain(of=Repeats(compared=compared, missing=missing, near=near, answered=answered, repeated=pairs))
+    return brain(of=RepeatReport(compared=compared, missing=missing, near=near, answered=answered, repeated=pairs))
 
 
 STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
@@ -199,17 +199,17 @@ STRONG, WEAK, ADVICE = "strengths", "concerns", "recommendations"
         (lambda: told(repeating(9, 0, missing=2)), ADVICE, "2 decisions have no vector, so repeated mistakes"),
         (lambda: told(brain(overdue=3)), ADVICE, "3 decisions wait for an outcome: `newton decisions list --due`."),
         (lambda: told(brain(number=2)), ADVICE, "No decision was judged; say what became of one"),
-        (lambda: told(brain(), heart(met=Met(10, 1, 0, 0))), STRONG, "Censors were right 90 % of 10 times."),
-        (lambda: told(brain(), heart(met=Met(20, 3, 0, 0))), WEAK, "Censors were right only 85 % of 20 times"),
-        (lambda: told(brain(), heart(met=Met(20, 3, 0, 0))), ADVICE, "Retire or narrow the censors that were wrong"),
+        (lambda: told(brain(), heart(met=CensorCounts(10, 1, 0, 0))), STRONG, "Censors were right 90 % of 10 times."),
+        (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), WEAK, "Censors were right only 85 % of 20 times"),
+        (lambda: told(brain(), heart(met=CensorCounts(20, 3, 0, 0))), ADVICE, "Retire or narrow the censors that were wrong"),
         (lambda: told(brain(), heart(changed("EFFECTIVE", "tea"))), STRONG, "Proved to work: tea."),
         (lambda: told(brain(), heart(changed("INEFFECTIVE", "tea"))), WEAK, "Turned out not to work: tea."),
-        (lambda: told(brain(), heart(learnt=Learnt(10, 0, 3, 0, 0, 0))), STRONG, "30 % of 10 facts were confirmed."),
-        (lambda: told(brain(), heart(learnt=Learnt(10, 0, 2, 0, 0, 0))), WEAK, "Only 20 % of 10 facts were confirmed"),
-        (lambda: told(brain(), heart(learnt=Learnt(10, 0, 2, 0, 0, 0))), ADVICE, "Say which facts are so"),
+        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 3, 0, 0, 0))), STRONG, "30 % of 10 facts were confirmed."),
+        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), WEAK, "Only 20 % of 10 facts were confirmed"),
+        (lambda: told(brain(), heart(learnt=FactGrowthCounts(10, 0, 2, 0, 0, 0))), ADVICE, "Say which facts are so"),
     ],
 )
-def test_a_rule_says_its_sentence(report: Callable[[], Appraisal], where: str, said: str) -> None:
+def test_a_rule_says_its_sentence(report: Callable[[], GrowthAssessment], where: str, said: str) -> None:
     sentences: tuple[str, ...] = getattr(report(), where)
     assert any(sentence.startswith(said) for sentence in sentences), sentences
 
@@ -233,7 +233,7 @@ def test_a_repeated_mistake_is_named_with_what_to_do() -> None:
 def test_too_little_says_nothing() -> None:
     few = told(
         brain(*went("failure", 4), of=repeating(4, 4).now.repeats),
-        heart(met=Met(4, 4, 0, 0), learnt=Learnt(4, 4, 0, 0, 0, 0)),
+        heart(met=CensorCounts(4, 4, 0, 0), learnt=FactGrowthCounts(4, 4, 0, 0, 0, 0)),
     )
     assert (few.strengths, few.concerns) == ((), ())
     assert told(brain(*went("success", 5), *went("failure", 4, weeks_ago=1, first=5))).strengths == (
@@ -252,14 +252,14 @@ def test_every_rule_says_when_it_holds() -> None:
     assert all(rule.__doc__ for rule in rules)
 
 
-def full() -> Growth:
+def full() -> GrowthReport:
     one = brain(*went("failure", 45, sure=0.9), overdue=2, of=repeating(10, 8, missing=1).now.repeats)
-    other = heart(changed("INEFFECTIVE", NASTY), followed=(Followed("a|b", 9, 5, 1, 0, 0, 0),))
-    return growth(PERIODS, one, other)
+    other = heart(changed("INEFFECTIVE", NASTY), followed=(ProcedureCounts("a|b", 9, 5, 1, 0, 0, 0),))
+    return build_growth_report(PERIODS, one, other)
 
 
 def test_tables_are_markdown_whose_columns_stand_below_each_other() -> None:
-    text = shown.markdown(full(), appraised(full()), of=NASTY)
+    text = shown.render_markdown(full(), assess(full()), agent=NASTY)
     assert all(line.isprintable() for line in text.split("\n"))
     tables = [part.split("\n") for part in text.split("\n\n") if part.startswith("|")]
     assert len(tables) == len(shown.SECTIONS) + 1
@@ -271,15 +271,15 @@ def test_tables_are_markdown_whose_columns_stand_below_each_other() -> None:
 
 
 def test_what_is_too_few_is_said_and_what_that_means() -> None:
-    found = growth(PERIODS, brain(*went("success", 4)), heart())
-    text = shown.markdown(found, appraised(found), of="ana")
+    found = build_growth_report(PERIODS, brain(*went("success", 4)), heart())
+    text = shown.render_markdown(found, assess(found), agent="ana")
     assert re.search(r"came true +\| too few \| none +\| 4 judged \(0 before\)", text)
     assert "Too few: a share or a score needs 5, a bias 20 reviews, a slope 40." in text
-    assert "Too few" not in shown.markdown(full(), appraised(full()), of="ana")
+    assert "Too few" not in shown.render_markdown(full(), assess(full()), agent="ana")
 
 
 def test_the_page_needs_nothing_else() -> None:
-    html = shown.html(full(), appraised(full()), of=NASTY)
+    html = shown.render_html(full(), assess(full()), agent=NASTY)
     read = Page()
     read.feed(html)
     assert not read.tags & {"script", "link", "img", "iframe", "object", "image", "use"}
@@ -291,8 +291,8 @@ def test_the_page_needs_nothing_else() -> None:
 
 
 def test_json_has_every_figure_with_what_it_is_computed_from() -> None:
-    plain = json.loads(json.dumps(shown.plain(full(), appraised(full()))))
-    assert set(plain["figures"]) == set(Growth.__dataclass_fields__["figures"].type.__dataclass_fields__)  # pyright: ignore[reportAttributeAccessIssue]  # a dataclass
+    plain = json.loads(json.dumps(shown.report_to_json(full(), assess(full()))))
+    assert set(plain["figures"]) == set(GrowthReport.__dataclass_fields__["figures"].type.__dataclass_fields__)  # pyright: ignore[reportAttributeAccessIssue]  # a dataclass
     assert plain["figures"]["accuracy"] == {
         "kind": "share",
         "now": 0.0,
@@ -307,5 +307,5 @@ def test_json_has_every_figure_with_what_it_is_computed_from() -> None:
 
 @given(st.integers(0, 20), st.integers(0, 10))
 def test_a_figure_tells_nothing_from_too_few(n: int, fewest: int) -> None:
-    figure = Figure(kind="share", now=0.5, before=None, n=n, n_before=0, fewest=fewest)
-    assert (figure.telling is None) == (n < fewest)
+    figure = PeriodMetric(kind="share", now=0.5, before=None, n=n, n_before=0, fewest=fewest)
+    assert (figure.reliable_now is None) == (n < fewest)

@@ -9,29 +9,29 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.choice import Choice, Reason, Stakes, Standing
+from newton.brain.choice import DecisionDraft, DecisionReason, Stakes, TrackRecord
 from newton.brain.expressions import FUNCTIONS, LOOPS
-from newton.brain.guarding import LISTS, MOST_ITEMS, MOST_TEXT, RATES, RECORD, VARIABLES, Rule, Ruling, check, judge
+from newton.brain.guarding import LISTS, MAX_ITEMS, MAX_TEXT_CHARS, NULLABLE_RATES, RECORD_FIELDS, VARIABLES, GuardrailRule, GuardrailResult, validate_expression, evaluate
 from newton.content.guardrails import Severity
 from newton.errors import InputError
 from tests.support import NOON
 
-CHOICE = Choice(description="Move to Postgres", confidence=0.7, at=NOON, reasons=(Reason("analysis", "it is one"),))
-RATED = Standing(decisions=10, judged=8, open=2, overdue=1, success_rate=0.25, brier=0.4, category_judged=0)
+CHOICE = DecisionDraft(description="Move to Postgres", confidence=0.7, at=NOON, reasons=(DecisionReason("analysis", "it is one"),))
+RATED = TrackRecord(decisions=10, judged=8, open=2, overdue=1, success_rate=0.25, brier=0.4, category_judged=0)
 
 
-def rule(expression: str, severity: Severity = "block") -> Rule:
-    return Rule(name="planted", expression=expression, severity=severity, message="Do something else.")
+def rule(expression: str, severity: Severity = "block") -> GuardrailRule:
+    return GuardrailRule(name="planted", expression=expression, severity=severity, message="Do something else.")
 
 
-def ruling(expression: str, choice: Choice = CHOICE, standing: Standing | None = None) -> Ruling:
-    (only,) = judge([rule(expression)], choice, standing or Standing())
+def ruling(expression: str, choice: DecisionDraft = CHOICE, standing: TrackRecord | None = None) -> GuardrailResult:
+    (only,) = evaluate([rule(expression)], choice, standing or TrackRecord())
     return only
 
 
 def refusal(expression: str) -> str:
     with pytest.raises(InputError) as refused:
-        check(expression)
+        validate_expression(expression)
     return str(refused.value)
 
 
@@ -52,18 +52,18 @@ TRUE = [
 
 @pytest.mark.parametrize("expression", TRUE)
 def test_an_expression_sees_the_choice_and_the_record(expression: str) -> None:
-    check(expression)
+    validate_expression(expression)
     assert ruling(expression).verdict == "blocked"
     assert ruling(f"!({expression})").verdict == "passed"
 
 
 def test_the_record_of_the_agent_is_seen() -> None:
     expression = "record.success_rate != null && record.success_rate < 0.5 && record.overdue == 1"
-    assert [ruling(expression, CHOICE, standing).verdict for standing in (Standing(), RATED)] == ["passed", "blocked"]
+    assert [ruling(expression, CHOICE, standing).verdict for standing in (TrackRecord(), RATED)] == ["passed", "blocked"]
 
 
 def test_reasons_of_one_kind_are_one_kind() -> None:
-    twice = replace(CHOICE, reasons=(Reason("analysis", "a"), Reason("analysis", "b"), Reason("analogy", "c")))
+    twice = replace(CHOICE, reasons=(DecisionReason("analysis", "a"), DecisionReason("analysis", "b"), DecisionReason("analogy", "c")))
     assert ruling("size(reasons) == 3 && size(reason_kinds) == 2", twice).verdict == "blocked"
 
 
@@ -140,52 +140,52 @@ def test_what_was_refused_blocks_if_it_is_judged_all_the_same(expression: str) -
     given = ruling(expression, CHOICE)
     assert given.verdict in ("not_evaluated", "passed", "blocked")
     if given.verdict == "passed":
-        assert any(rate in expression for rate in (*RATES, "look_again_at")), "only a null that is not reached"
+        assert any(rate in expression for rate in (*NULLABLE_RATES, "look_again_at")), "only a null that is not reached"
 
 
 def test_one_that_cannot_be_evaluated_blocks_whatever_its_severity() -> None:
-    (given,) = judge([rule("record.open / record.decisions > 0", "warn")], CHOICE, Standing())
+    (given,) = evaluate([rule("record.open / record.decisions > 0", "warn")], CHOICE, TrackRecord())
     assert (given.verdict, given.blocks) == ("not_evaluated", True)
-    assert given.words.startswith("planted could not be evaluated: It fails: division by zero in CEL expression.")
+    assert given.message.startswith("planted could not be evaluated: It fails: division by zero in CEL expression.")
 
 
 def test_a_warning_does_not_block_and_says_what_to_do() -> None:
-    (given,) = judge([rule("confidence < 0.9", "warn")], CHOICE, Standing())
-    assert (given.verdict, given.blocks, given.words) == ("warned", False, "planted: Do something else.")
+    (given,) = evaluate([rule("confidence < 0.9", "warn")], CHOICE, TrackRecord())
+    assert (given.verdict, given.blocks, given.message) == ("warned", False, "planted: Do something else.")
 
 
 def test_every_rule_has_its_ruling_in_order() -> None:
     rules = [rule("confidence < 0.9"), rule("confidence > 0.9"), rule("nonsense"), rule("true", "warn")]
-    rulings = judge(rules, CHOICE, Standing())
+    rulings = evaluate(rules, CHOICE, TrackRecord())
     assert [r.rule for r in rulings] == rules
     assert [r.verdict for r in rulings] == ["blocked", "passed", "not_evaluated", "warned"]
-    assert judge([], CHOICE, Standing()) == []
+    assert evaluate([], CHOICE, TrackRecord()) == []
 
 
 @pytest.mark.parametrize(
     ("choice", "complaint"),
     [
-        (replace(CHOICE, tags=("t",) * (MOST_ITEMS + 1)), "A list of the choice has 101 items."),
-        (replace(CHOICE, reasons=CHOICE.reasons * (MOST_ITEMS + 1)), "A list of the choice has 101 items."),
-        (replace(CHOICE, context="c" * MOST_TEXT), "The choice has 100,0"),
-        (replace(CHOICE, alternatives=("c" * MOST_TEXT,)), "The choice has 100,0"),
+        (replace(CHOICE, tags=("t",) * (MAX_ITEMS + 1)), "A list of the choice has 101 items."),
+        (replace(CHOICE, reasons=CHOICE.reasons * (MAX_ITEMS + 1)), "A list of the choice has 101 items."),
+        (replace(CHOICE, context="c" * MAX_TEXT_CHARS), "The choice has 100,0"),
+        (replace(CHOICE, alternatives=("c" * MAX_TEXT_CHARS,)), "The choice has 100,0"),
         (replace(CHOICE, confidence=float("nan")), "A confidence of nan is no share."),
         (replace(CHOICE, confidence=1.1), "A confidence of 1.1 is no share."),
     ],
 )
-def test_a_choice_over_the_limits_is_blocked_by_every_rule(choice: Choice, complaint: str) -> None:
-    (given,) = judge([rule("confidence > 2.0", "warn")], choice, Standing())
+def test_a_choice_over_the_limits_is_blocked_by_every_rule(choice: DecisionDraft, complaint: str) -> None:
+    (given,) = evaluate([rule("confidence > 2.0", "warn")], choice, TrackRecord())
     assert given.blocks
-    assert complaint in given.words
+    assert complaint in given.message
 
 
 LARGEST = replace(
     CHOICE,
     description="a" * 400,
     context="b" * 30_000,
-    alternatives=("a" * 300,) * MOST_ITEMS,
-    tags=("a" * 380,) * MOST_ITEMS,
-    reasons=CHOICE.reasons * MOST_ITEMS,
+    alternatives=("a" * 300,) * MAX_ITEMS,
+    tags=("a" * 380,) * MAX_ITEMS,
+    reasons=CHOICE.reasons * MAX_ITEMS,
 )
 PARTS = [
     *("size(tags.filter(x, true)) > 0", "tags.filter(x, true) == tags", "tags.all(x, x in tags)", "tags == tags"),
@@ -220,7 +220,7 @@ def test_the_heaviest_expressions_end_soon_on_the_largest_choice(expression: str
     given = ruling(expression, LARGEST)
     # The slowest takes some 20 ms; what the limits keep out takes minutes or gigabytes.
     assert time.perf_counter() - began < 1
-    assert given.why is None or "fails" in given.why
+    assert given.error is None or "fails" in given.error
 
 
 BOMBS = [
@@ -251,7 +251,7 @@ def test_the_library_does_crash_without_the_limits() -> None:
 
 
 WORDS = sorted(
-    {*VARIABLES, *LISTS, *FUNCTIONS, *LOOPS, *(f"record.{name}" for name in RECORD), "x", "record", "map", "matches"}
+    {*VARIABLES, *LISTS, *FUNCTIONS, *LOOPS, *(f"record.{name}" for name in RECORD_FIELDS), "x", "record", "map", "matches"}
     | {"true", "false", "null", "in", "0", "1", "0.5", "'a'", '"', "'", "''", "r'", "\\", "//", "\n", "é", "[1]", "@"}
     | set("()[],.!?:-*/%<>+{}") | {"&&", "||", "==", "!=", "<=", ">=", " "}
 )  # fmt: skip
@@ -262,7 +262,7 @@ def test_whatever_is_written_is_judged_or_refused_and_never_raises(words: list[s
     expression = between.join(words)
     given = ruling(expression)
     assert given.verdict in ("blocked", "passed", "not_evaluated")
-    assert (given.why is not None) == (given.verdict == "not_evaluated")
+    assert (given.error is not None) == (given.verdict == "not_evaluated")
 
 
 @given(
@@ -273,6 +273,6 @@ def test_a_verdict_is_the_expression_and_nothing_else(
 ) -> None:
     given = replace(CHOICE, stakes=stakes, confidence=confidence)
     expression = "stakes == 'high' && confidence < 0.5 || record.success_rate != null && record.success_rate < 0.25"
-    (only,) = judge([rule(expression, "block" if strict else "warn")], given, Standing(success_rate=rate))
+    (only,) = evaluate([rule(expression, "block" if strict else "warn")], given, TrackRecord(success_rate=rate))
     broken = (stakes == "high" and confidence < 0.5) or (rate is not None and rate < 0.25)
     assert only.verdict == (("blocked" if strict else "warned") if broken else "passed")

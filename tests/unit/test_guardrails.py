@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from newton.agent.guarding import from_files
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Standing
-from newton.brain.guarding import Rule, judge
+from newton.agent.guarding import load_file_guardrails
+from newton.brain.choice import DecisionDraft, DecisionReason, ReasonKind, Stakes, TrackRecord
+from newton.brain.guarding import GuardrailRule, evaluate
 from newton.errors import ConfigError
 from tests.support import NOON
 
@@ -26,27 +26,27 @@ message: Review what is overdue first.
 """
 
 
-def rules(extra: Path | None = None) -> list[Rule]:
+def rules(extra: Path | None = None) -> list[GuardrailRule]:
     return [
-        Rule(name=g.name, expression=g.expression, severity=g.severity, message=g.message)
-        for g in from_files(extra).values()
+        GuardrailRule(name=g.name, expression=g.expression, severity=g.severity, message=g.message)
+        for g in load_file_guardrails(extra).values()
     ]
 
 
-def choice(stakes: Stakes, confidence: float, *kinds: ReasonKind, reviewed_by: str | None = None) -> Choice:
-    reasons = tuple(Reason(kind, "because") for kind in kinds)
-    return Choice(
+def choice(stakes: Stakes, confidence: float, *kinds: ReasonKind, reviewed_by: str | None = None) -> DecisionDraft:
+    reasons = tuple(DecisionReason(kind, "because") for kind in kinds)
+    return DecisionDraft(
         description="x", confidence=confidence, at=NOON, stakes=stakes, reasons=reasons, reviewed_by=reviewed_by
     )
 
 
-def broken(given: Choice) -> dict[str, str]:
-    return {r.rule.name: r.verdict for r in judge(rules(), given, Standing()) if r.verdict != "passed"}
+def broken(given: DecisionDraft) -> dict[str, str]:
+    return {r.rule.name: r.verdict for r in evaluate(rules(), given, TrackRecord()) if r.verdict != "passed"}
 
 
 def test_the_defaults_ship() -> None:
-    assert sorted(from_files(None)) == SHIPPED
-    assert all(given.description.endswith(".") and given.message.endswith(".") for given in from_files(None).values())
+    assert sorted(load_file_guardrails(None)) == SHIPPED
+    assert all(given.description.endswith(".") and given.message.endswith(".") for given in load_file_guardrails(None).values())
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_the_defaults_ship() -> None:
         ),
     ],
 )
-def test_the_defaults_judge_a_choice(given: Choice, expected: dict[str, str]) -> None:
+def test_the_defaults_judge_a_choice(given: DecisionDraft, expected: dict[str, str]) -> None:
     assert broken(given) == expected
 
 
@@ -76,7 +76,7 @@ def test_judging_by_the_defaults_takes_well_under_a_millisecond() -> None:
     took: list[float] = []
     for _ in range(200):
         began = time.perf_counter()
-        judge(known, given, Standing())
+        evaluate(known, given, TrackRecord())
         took.append(time.perf_counter() - began)
     assert sorted(took)[len(took) // 2] < 0.001
 
@@ -85,7 +85,7 @@ def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
     (tmp_path / "review-first.yaml").write_text(GOOD, encoding="utf-8")
     softer = GOOD.replace("review-first", "no-reason").replace("record.overdue > 5", "size(reasons) == 0")
     (tmp_path / "no-reason.yaml").write_text(softer, encoding="utf-8")
-    known = from_files(tmp_path)
+    known = load_file_guardrails(tmp_path)
     assert sorted(known) == sorted([*SHIPPED, "review-first"])
     assert known["no-reason"].severity == "warn"
 
@@ -120,5 +120,5 @@ def test_a_mistake_names_its_file_and_line(tmp_path: Path, good: str, bad: str, 
     path = tmp_path / "review-first.yaml"
     path.write_text(GOOD.replace(good, bad), encoding="utf-8")
     with pytest.raises(ConfigError) as refused:
-        from_files(tmp_path)
+        load_file_guardrails(tmp_path)
     assert str(refused.value).startswith(f"{path}:{complaint}")

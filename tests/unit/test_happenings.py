@@ -9,15 +9,15 @@ from hypothesis import strategies as st
 
 from newton.errors import InputError
 from newton.heart.happenings import (
-    DEEPEST,
-    OUTPUTS,
-    TOLD_CHARACTERS,
-    Event,
-    carries_output,
-    checked,
-    entity_line,
-    relation_line,
-    told,
+    MAX_PAYLOAD_DEPTH,
+    OUTPUT_FIELDS,
+    MAX_LINE_CHARACTERS,
+    EventData,
+    has_output,
+    validate_event,
+    render_entity_line,
+    render_relation_line,
+    render_line,
 )
 from tests.support import NOON
 
@@ -33,8 +33,8 @@ TYPES = st.sampled_from(["file_read", "file_write", "shell_exec", "error", "depl
 PAYLOADS = st.dictionaries(FIELDS | st.text(max_size=8), JSON, max_size=5)
 
 
-def event(type: str, payload: dict[str, Any]) -> Event:
-    return Event(type=type, at=NOON, payload=payload)
+def event(type: str, payload: dict[str, Any]) -> EventData:
+    return EventData(type=type, occurred_at=NOON, payload=payload)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def event(type: str, payload: dict[str, Any]) -> Event:
 )
 def test_each_type_is_told_in_its_own_way(type: str, payload: dict[str, Any], line: str) -> None:
     # S001-28
-    assert told(event(type, payload)) == AT + line
+    assert render_line(event(type, payload)) == AT + line
 
 
 @pytest.mark.parametrize(
@@ -73,42 +73,42 @@ def test_each_type_is_told_in_its_own_way(type: str, payload: dict[str, Any], li
 )
 def test_a_payload_of_another_shape_is_told_as_it_is(type: str, payload: dict[str, Any], line: str) -> None:
     # S001-28
-    assert told(event(type, payload)) == AT + line
+    assert render_line(event(type, payload)) == AT + line
 
 
 def test_of_much_output_whole_lines_are_told_and_a_long_command_leaves_room_for_it() -> None:
-    run = told(event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"}))
+    run = render_line(event("shell_exec", {"command": LONG, "exit_code": 1, "stdout": f"first line\nsecond line\n{LONG}"}))
     assert run.endswith(" · exit 1 · first line second line …")
-    run = told(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
+    run = render_line(event("shell_exec", {"command": "ls", "exit_code": 1, "stdout": LONG}))
     assert run.endswith(" word …")
     assert len(run) > 300
 
 
 def test_what_is_long_and_has_no_spaces_is_cut_in_its_middle() -> None:
-    assert len(told(event("deploy", {"key": "x" * 1_000}))) > TOLD_CHARACTERS - 9
+    assert len(render_line(event("deploy", {"key": "x" * 1_000}))) > MAX_LINE_CHARACTERS - 9
 
 
 def test_entities_and_relations_are_told_in_a_line() -> None:
     # S001-29
-    assert entity_line("Ana", "person", {"born": 1990, "job": "nurse"}) == "Ana (person): born 1990, job nurse"
-    assert relation_line("Ana", "works_with", "Ben") == "Ana works with Ben"
+    assert render_entity_line("Ana", "person", {"born": 1990, "job": "nurse"}) == "Ana (person): born 1990, job nurse"
+    assert render_relation_line("Ana", "works_with", "Ben") == "Ana works with Ben"
 
 
 @given(TYPES, PAYLOADS)
 def test_any_payload_is_told_in_one_bounded_line(type: str, payload: dict[str, Any]) -> None:
-    line = told(event(type, payload))
-    assert line == told(event(type, dict(reversed(payload.items()))))
-    assert line == told(event(type, {name: payload[name] for name in sorted(payload)}))
+    line = render_line(event(type, payload))
+    assert line == render_line(event(type, dict(reversed(payload.items()))))
+    assert line == render_line(event(type, {name: payload[name] for name in sorted(payload)}))
     assert len(line.splitlines()) == 1
     assert "\x1b" not in line
-    assert len(line) <= TOLD_CHARACTERS
+    assert len(line) <= MAX_LINE_CHARACTERS
 
 
 @given(st.text(max_size=500), st.text(max_size=20), PAYLOADS)
 def test_any_entity_and_relation_is_told_in_one_bounded_line(name: str, type: str, payload: dict[str, Any]) -> None:
-    for line in (entity_line(name, type, payload), relation_line(name, type, name)):
+    for line in (render_entity_line(name, type, payload), render_relation_line(name, type, name)):
         assert len(line.splitlines()) <= 1
-        assert len(line) <= TOLD_CHARACTERS
+        assert len(line) <= MAX_LINE_CHARACTERS
 
 
 @pytest.mark.parametrize(
@@ -126,15 +126,15 @@ def test_any_entity_and_relation_is_told_in_one_bounded_line(name: str, type: st
     ],
 )
 def test_what_carries_words_from_outside_is_known(payload: dict[str, Any], carries: bool) -> None:
-    assert carries_output(event("shell_exec", payload)) is carries
+    assert has_output(event("shell_exec", payload)) is carries
 
 
-@given(PAYLOADS, st.sampled_from(sorted(OUTPUTS)), st.integers(0, DEEPEST))
+@given(PAYLOADS, st.sampled_from(sorted(OUTPUT_FIELDS)), st.integers(0, MAX_PAYLOAD_DEPTH))
 def test_words_from_outside_are_found_at_any_depth(payload: dict[str, Any], name: str, depth: int) -> None:
     inner: Any = {**payload, name: "said by a tool"}
     for _ in range(depth):
         inner = {"a": [inner]}
-    assert carries_output(event("x", inner))
+    assert has_output(event("x", inner))
 
 
 def nested(depth: int) -> dict[str, Any]:
@@ -162,34 +162,34 @@ def nested(depth: int) -> dict[str, Any]:
         ("x", [1], "no object"),
         ("x", {"a": "b" * 65_530}, "larger than"),
         ("x", {"a": "é" * 40_000}, "larger than"),
-        ("x", nested(DEEPEST + 1), "nested deeper"),
+        ("x", nested(MAX_PAYLOAD_DEPTH + 1), "nested deeper"),
         ("x", {"a": ["b\0c"]}, "NUL"),
         ("x", {"a\0": 1}, "NUL"),
     ],
 )
 def test_what_cannot_be_kept_is_refused_with_a_remedy(type: str, payload: Any, what: str) -> None:
     with pytest.raises(InputError, match=what) as refused:
-        checked(type, NOON, payload)
+        validate_event(type, NOON, payload)
     assert refused.value.hint
 
 
 def test_a_payload_is_kept_as_plain_json_without_its_secrets() -> None:
-    kept = checked("x", NOON, {"key": ["AKIAIOSFODNN7EXAMPLE"], "AKIAIOSFODNN7EXAMPLE": 1, "of": MappingProxyType({})})
+    kept = validate_event("x", NOON, {"key": ["AKIAIOSFODNN7EXAMPLE"], "AKIAIOSFODNN7EXAMPLE": 1, "of": MappingProxyType({})})
     assert kept.payload == {"key": ["[REDACTED:aws-key]"], "[REDACTED:aws-key]": 1, "of": {}}
-    assert checked("x", NOON, {"half": "a\ud800"}).payload == {"half": "a?"}
+    assert validate_event("x", NOON, {"half": "a\ud800"}).payload == {"half": "a?"}
 
 
 @pytest.mark.parametrize(
-    ("type", "payload"), [("x", {}), ("x" * 60, nested(DEEPEST)), ("a.b-c_9", {"a": "b" * 65_000})]
+    ("type", "payload"), [("x", {}), ("x" * 60, nested(MAX_PAYLOAD_DEPTH)), ("a.b-c_9", {"a": "b" * 65_000})]
 )
 def test_what_is_just_within_the_bounds_is_kept(type: str, payload: dict[str, Any]) -> None:
-    assert checked(type, NOON, payload) == event(type, payload)
+    assert validate_event(type, NOON, payload) == event(type, payload)
 
 
 @given(TYPES, st.dictionaries(st.text(max_size=8), JSON, max_size=5))
 def test_a_payload_is_either_kept_or_refused(type: str, payload: dict[str, Any]) -> None:
     try:
-        kept = checked(type, NOON, payload)
+        kept = validate_event(type, NOON, payload)
     except InputError:
         return
-    assert checked(type, NOON, kept.payload) == kept
+    assert validate_event(type, NOON, kept.payload) == kept

@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.providers.chat import Call
-from newton.providers.hearing import LEAST_LETTERS, Heard
+from newton.providers.chat import ToolCall
+from newton.providers.hearing import MIN_CHAR_LIMIT, StreamAccumulator
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None) -> dict[str, Any]:
     return {"choices": [{"delta": delta, "finish_reason": finish}]}
 
 
-def calling(parts: Sequence[dict[str, Any]]) -> Heard:
-    heard = Heard([], 100)
+def calling(parts: Sequence[dict[str, Any]]) -> StreamAccumulator:
+    heard = StreamAccumulator([], 100)
     for part in parts:
-        heard.take(chunk({"tool_calls": [part]}))
-    heard.take(chunk({}, "tool_calls"))
+        heard.add_chunk(chunk({"tool_calls": [part]}))
+    heard.add_chunk(chunk({}, "tool_calls"))
     return heard
 
 
@@ -32,8 +32,8 @@ def test_a_call_is_whole_however_its_arguments_are_cut(word: str, cuts: list[int
     pieces = [arguments[a:b] for a, b in pairwise(places)]
     parts = [{"index": 0, "function": {"arguments": piece}} for piece in pieces]
     heard = calling([{"index": 0, "id": "c1", "function": {"name": "recall"}}, *parts])
-    assert heard.calls == (Call("c1", "recall", arguments),)
-    assert heard.reply(model="m").finish == "stop"
+    assert heard.calls == (ToolCall("c1", "recall", arguments),)
+    assert heard.to_reply(model="m").finish == "stop"
 
 
 def test_calls_without_a_number_or_with_one_id_are_calls_of_their_own() -> None:
@@ -47,8 +47,8 @@ def test_calls_without_a_number_or_with_one_id_are_calls_of_their_own() -> None:
 @pytest.mark.parametrize("field", ["content", "tool_calls"])
 def test_what_is_far_longer_than_was_asked_is_not_read(field: str) -> None:
     # R8: a reply of 1 MB
-    heard, long = Heard([], 100), "x" * (LEAST_LETTERS + 1)
+    heard, long = StreamAccumulator([], 100), "x" * (MIN_CHAR_LIMIT + 1)
     said: Any = long if field == "content" else [{"index": 0, "function": {"name": "f", "arguments": long}}]
     with pytest.raises(ValueError):
-        heard.take(chunk({field: said}))
+        heard.add_chunk(chunk({field: said}))
     assert heard.pieces == []

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.errors import InputError
-from newton.memory.hygiene import MAX_CHARACTERS, MAX_NAME, SHAPES, clean, mended, moment, name, redacted, ref
+from newton.memory.hygiene import MAX_CHARACTERS, MAX_NAME_CHARACTERS, SECRET_PATTERNS, clean_text, clean_model_text, validate_time, clean_name, redact_secrets, clean_ref
 from tests.support import NOON
 
 # Drawn by nobody: letters and digits in turn, in as many as are wanted.
@@ -127,13 +127,13 @@ KIND_AND_SECRET = [(kind, secret) for kind, secrets in SECRETS.items() for secre
 
 
 def test_every_shape_is_tried() -> None:
-    assert {shape.kind for shape in SHAPES} == SECRETS.keys() == HARMLESS.keys() - {"none"}
+    assert {shape.kind for shape in SECRET_PATTERNS} == SECRETS.keys() == HARMLESS.keys() - {"none"}
 
 
 @pytest.mark.parametrize("around", ["{}", "my key is {}, keep it", "a\n{}\nb", "({})", '"{}"', "key={}"])
 def test_a_secret_is_replaced_wherever_it_stands(around: str) -> None:
     for kind, secret in KIND_AND_SECRET:
-        kept = clean(around.format(secret))
+        kept = clean_text(around.format(secret))
         if kind == "url-password":
             assert f"[REDACTED:{kind}]@db" in kept
             assert "hun" not in kept and "ter2" not in kept
@@ -143,11 +143,11 @@ def test_a_secret_is_replaced_wherever_it_stands(around: str) -> None:
 
 def test_what_is_no_secret_stays_word_for_word() -> None:
     for texts in HARMLESS.values():
-        assert tuple(clean(text) for text in texts) == texts
+        assert tuple(clean_text(text) for text in texts) == texts
 
 
 def test_no_shape_is_passed_over_for_its_hints() -> None:
-    for shape in SHAPES:
+    for shape in SECRET_PATTERNS:
         assert all(hint == hint.lower() for hint in shape.hints)
         for _, secret in KIND_AND_SECRET:
             assert not shape.pattern.search(secret) or any(hint in secret.lower() for hint in shape.hints), secret
@@ -155,7 +155,7 @@ def test_no_shape_is_passed_over_for_its_hints() -> None:
 
 @given(st.text(alphabet=string.ascii_letters + " .,\n", min_size=1).filter(str.strip))
 def test_plain_prose_is_never_changed(text: str) -> None:
-    assert clean(text) == text
+    assert clean_text(text) == text
 
 
 @given(
@@ -164,27 +164,27 @@ def test_plain_prose_is_never_changed(text: str) -> None:
     )
 )
 def test_redacting_twice_changes_nothing_more(text: str) -> None:
-    once = redacted(text)
-    assert redacted(once) == once
+    once = redact_secrets(text)
+    assert redact_secrets(once) == once
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t ", "\u2003"])
 def test_an_empty_text_is_refused(text: str) -> None:
     with pytest.raises(InputError, match="The title is empty"):
-        clean(text, what="title")
+        clean_text(text, what="title")
 
 
 def test_the_longest_text_is_taken_and_a_longer_one_refused() -> None:
-    assert len(clean("a " * (MAX_CHARACTERS // 2))) == MAX_CHARACTERS
+    assert len(clean_text("a " * (MAX_CHARACTERS // 2))) == MAX_CHARACTERS
     with pytest.raises(InputError, match="1,000,001 characters; 1,000,000 is the most"):
-        clean("a" * (MAX_CHARACTERS + 1))
+        clean_text("a" * (MAX_CHARACTERS + 1))
 
 
 def test_what_postgresql_cannot_keep_is_refused() -> None:
     with pytest.raises(InputError, match="NUL"):
-        clean("a\0b")
+        clean_text("a\0b")
     with pytest.raises(InputError, match="half a character"):
-        clean("a\ud800b")
+        clean_text("a\ud800b")
 
 
 NOT_A_NAME = ["", " ", "\u3000", "a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "\ud800", "a\u2028b", "\u202e", "x" * 201]
@@ -192,35 +192,35 @@ NOT_A_NAME = ["", " ", "\u3000", "a\nb", "a\rb", "a\tb", "a\0b", "\x1b[31m", "\u
 
 @pytest.mark.parametrize("given", NOT_A_NAME)
 def test_what_is_no_line_is_no_name(given: str) -> None:
-    for rule in (name, ref):
+    for rule in (clean_name, clean_ref):
         with pytest.raises(InputError, match="The title"):
             rule(given, what="title")
 
 
-@pytest.mark.parametrize("given", ["Ana", "x" * MAX_NAME, "Élodie", "山田　太郎", "می‌خواهم", "👩‍👩‍👧", "a b", " a"])
+@pytest.mark.parametrize("given", ["Ana", "x" * MAX_NAME_CHARACTERS, "Élodie", "山田　太郎", "می‌خواهم", "👩‍👩‍👧", "a b", " a"])
 def test_a_name_in_any_script_stays_as_it_is(given: str) -> None:
-    assert (name(given, what="title"), ref(given, what="title")) == (given, given)
+    assert (clean_name(given, what="title"), clean_ref(given, what="title")) == (given, given)
 
 
 def test_a_secret_in_a_name_is_replaced_but_refused_where_the_name_tells_things_apart() -> None:
-    assert name("of AKIAIOSFODNN7EXAMPLE", what="title") == "of [REDACTED:aws-key]"
+    assert clean_name("of AKIAIOSFODNN7EXAMPLE", what="title") == "of [REDACTED:aws-key]"
     with pytest.raises(InputError, match="The session holds what looks like a secret"):
-        ref("of AKIAIOSFODNN7EXAMPLE", what="session")
+        clean_ref("of AKIAIOSFODNN7EXAMPLE", what="session")
 
 
 @pytest.mark.parametrize("given", [".", ".."])
 def test_what_no_address_can_end_in_is_no_name_to_find_something_by(given: str) -> None:
     with pytest.raises(InputError, match="no name for a session"):
-        ref(given, what="session")
+        clean_ref(given, what="session")
 
 
 def test_a_time_without_a_zone_or_in_no_usable_year_is_refused() -> None:
-    assert moment(NOON) == NOON
+    assert validate_time(NOON) == NOON
     with pytest.raises(InputError, match="The start has no time zone: 2026-11-21T12:00:00"):
-        moment(NOON.replace(tzinfo=None), what="start")
+        validate_time(NOON.replace(tzinfo=None), what="start")
     for year in (1, 9999):
         with pytest.raises(InputError, match=f"no usable year: {year}"):
-            moment(NOON.replace(year=year))
+            validate_time(NOON.replace(year=year))
 
 
 @given(
@@ -229,7 +229,7 @@ def test_a_time_without_a_zone_or_in_no_usable_year_is_refused() -> None:
 )
 def test_a_time_that_is_taken_is_a_time_in_every_zone(at: datetime, zone: timezone) -> None:
     try:
-        taken = moment(at)
+        taken = validate_time(at)
     except InputError:
         assert at.year in (1, 9999)
     else:
@@ -238,8 +238,8 @@ def test_a_time_that_is_taken_is_a_time_in_every_zone(at: datetime, zone: timezo
 
 @given(st.text(st.characters(exclude_categories=())))
 def test_whatever_a_model_says_can_be_kept(text: str) -> None:
-    assert "\0" not in mended(text)
-    assert mended(text).encode().decode() == mended(text)
+    assert "\0" not in clean_model_text(text)
+    assert clean_model_text(text).encode().decode() == clean_model_text(text)
 
 
 LONG = 200_000
@@ -265,12 +265,12 @@ REPEATED = {
 }
 
 
-@pytest.mark.parametrize("piece", [*REPEATED.values(), *(hint for shape in SHAPES for hint in shape.hints)])
+@pytest.mark.parametrize("piece", [*REPEATED.values(), *(hint for shape in SECRET_PATTERNS for hint in shape.hints)])
 def test_a_text_made_to_be_slow_is_not(piece: str) -> None:
     """About a twentieth of this time is needed; what looks back again and again needs twenty times of it."""
     hostile = (piece * (LONG // len(piece) + 1))[:LONG]
     started = time.perf_counter()
-    redacted(f"eyJ{hostile}")
-    redacted(f"-----BEGIN PRIVATE KEY-----{hostile}")
-    redacted(f"://a:{hostile}@")
+    redact_secrets(f"eyJ{hostile}")
+    redact_secrets(f"-----BEGIN PRIVATE KEY-----{hostile}")
+    redact_secrets(f"://a:{hostile}@")
     assert time.perf_counter() - started < 1

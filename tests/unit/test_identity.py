@@ -6,61 +6,61 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.identity import presence
-from newton.cognition.render import headers, render
-from newton.heart.tenets import PARTS, Identity, Part, Tenet, difference, gist, rendered
+from newton.cognition.identity import select_identity_lines
+from newton.cognition.render import count_header_tokens, render
+from newton.heart.tenets import IDENTITY_PARTS, Identity, IdentityPart, Tenet, diff_tenets, fingerprint, render_tenet
 from newton.providers import tokens
 
 WORDS = st.text(alphabet=st.characters(exclude_categories=("Cc", "Cs", "Zl", "Zp")), min_size=1, max_size=60)
 
 
-def tenet(number: int, part: Part, words: str) -> Tenet:
-    return Tenet(tenet_id=UUID(int=number), part=part, words=words, tokens=tokens.count(rendered(part, words)))
+def tenet(number: int, part: IdentityPart, words: str) -> Tenet:
+    return Tenet(tenet_id=UUID(int=number), part=part, text=words, tokens=tokens.count(render_tenet(part, words)))
 
 
-def identity(*lines: tuple[Part, str]) -> Identity:
+def identity(*lines: tuple[IdentityPart, str]) -> Identity:
     return Identity(1, tuple(tenet(n, part, words) for n, (part, words) in enumerate(lines)))
 
 
-LINES = st.lists(st.tuples(st.sampled_from(PARTS), WORDS.filter(lambda words: words.strip() != "")), max_size=12)
+LINES = st.lists(st.tuples(st.sampled_from(IDENTITY_PARTS), WORDS.filter(lambda words: words.strip() != "")), max_size=12)
 
 
 def test_what_bars_an_action_stands_before_what_colours_it() -> None:
-    mixed: tuple[Part, ...] = ("character", "preference", "boundary", "instruction", "value", "protocol")
-    lines: list[tuple[Part, str]] = [(part, "Cite") for part in mixed]
-    shown = presence(identity(*lines), most=500)
-    assert [one.part for one in shown.shown] == list(PARTS)
+    mixed: tuple[IdentityPart, ...] = ("character", "preference", "boundary", "instruction", "value", "protocol")
+    lines: list[tuple[IdentityPart, str]] = [(part, "Cite") for part in mixed]
+    shown = select_identity_lines(identity(*lines), max_tokens=500)
+    assert [one.part for one in shown.shown] == list(IDENTITY_PARTS)
     assert shown.blocks[1].text == "- The user says: Cite\n"
 
 
 @given(LINES, st.integers(0, 400))
-def test_only_whole_lines_stand_and_their_tokens_add_up(lines: list[tuple[Part, str]], most: int) -> None:
+def test_only_whole_lines_stand_and_their_tokens_add_up(lines: list[tuple[IdentityPart, str]], most: int) -> None:
     # S002-3, S002-12
-    shown = presence(identity(*lines), most=most)
-    assert sorted((*shown.shown, *shown.unshown), key=lambda one: one.tenet_id) == list(identity(*lines).tenets)
+    shown = select_identity_lines(identity(*lines), max_tokens=most)
+    assert sorted((*shown.shown, *shown.omitted), key=lambda one: one.tenet_id) == list(identity(*lines).tenets)
     assert sum(one.tokens for one in shown.shown) <= most
-    page = render({"identity": shown.blocks}, header_tokens=headers(tokens.count))
+    page = render({"identity": shown.blocks}, header_tokens=count_header_tokens(tokens.count))
     assert tokens.count(page.text) == page.tokens if page.text else page.tokens == 0
     assert page.text.count("\n") == len(shown.shown) + bool(shown.shown)
 
 
 @given(LINES, st.integers(0, 400), st.integers(0, 100))
-def test_more_room_never_loses_a_line(lines: list[tuple[Part, str]], most: int, more: int) -> None:
-    small, large = (presence(identity(*lines), most=room) for room in (most, most + more))
+def test_more_room_never_loses_a_line(lines: list[tuple[IdentityPart, str]], most: int, more: int) -> None:
+    small, large = (select_identity_lines(identity(*lines), max_tokens=room) for room in (most, most + more))
     assert large.shown[: len(small.shown)] == small.shown
-    assert not small.unshown or small.shown + small.unshown == large.shown + large.unshown
+    assert not small.omitted or small.shown + small.omitted == large.shown + large.omitted
 
 
 def test_what_has_no_room_leaves_no_word_in_the_text() -> None:
     # S002-13
-    shown = presence(identity(("boundary", "No legal advice"), ("value", "Honest before kind")), most=8)
+    shown = select_identity_lines(identity(("boundary", "No legal advice"), ("value", "Honest before kind")), max_tokens=8)
     assert [block.text for block in shown.blocks] == ["- No legal advice\n"]
     assert shown.as_json() == {"version": 1, "shown": [str(UUID(int=0))], "unshown": [str(UUID(int=1))]}
 
 
 def test_a_difference_names_what_came_and_what_went() -> None:
     a, b, c = (UUID(int=n) for n in range(3))
-    assert difference([a, b], [b, c]) == ((c,), (a,))
+    assert diff_tenets([a, b], [b, c]) == ((c,), (a,))
 
 
 @pytest.mark.parametrize(
@@ -73,4 +73,4 @@ def test_a_difference_names_what_came_and_what_went() -> None:
     ],
 )
 def test_case_and_punctuation_do_not_make_other_words(one: str, other: str, same: bool) -> None:
-    assert (gist(one) == gist(other)) is same
+    assert (fingerprint(one) == fingerprint(other)) is same

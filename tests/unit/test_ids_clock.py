@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton import ids
-from newton.clock import SteppedClock, SystemClock, stopwatch
-from newton.memory.memory import OUTSIDE, TIERS, Trust, digest, least
+from newton.clock import ManualClock, SystemClock, monotonic_ms
+from newton.memory.memory import UNTRUSTED_TIERS, TRUST_TIERS, Trust, digest, lowest_trust
 from tests.support import NOON
 
 
@@ -31,25 +31,25 @@ def test_ids_made_by_several_threads_are_all_different() -> None:
 
 
 def test_the_same_name_is_the_same_agent_everywhere() -> None:
-    assert ids.agent_id("ana") == UUID("dfa7e2fe-bab3-576e-8a8c-a13c4f661ae8")
-    assert ids.model_id("m/1") == UUID("56b2d3a8-b51a-5d8e-9b08-e9bcdd5c0731")
+    assert ids.derive_agent_id("ana") == UUID("dfa7e2fe-bab3-576e-8a8c-a13c4f661ae8")
+    assert ids.derive_model_id("m/1") == UUID("56b2d3a8-b51a-5d8e-9b08-e9bcdd5c0731")
 
 
 @given(st.text(), st.text())
 def test_different_names_are_different_agents_and_models(one: str, other: str) -> None:
-    assert (ids.agent_id(one) == ids.agent_id(other)) == (one == other)
-    assert (ids.model_id(one) == ids.model_id(other)) == (one == other)
-    assert ids.agent_id(one) != ids.model_id(one)
+    assert (ids.derive_agent_id(one) == ids.derive_agent_id(other)) == (one == other)
+    assert (ids.derive_model_id(one) == ids.derive_model_id(other)) == (one == other)
+    assert ids.derive_agent_id(one) != ids.derive_model_id(one)
 
 
 def test_the_system_clock_is_in_utc_and_the_stopwatch_never_runs_back() -> None:
     assert SystemClock().now().tzinfo is UTC
-    laps = [stopwatch() for _ in range(100)]
+    laps = [monotonic_ms() for _ in range(100)]
     assert laps == sorted(laps)
 
 
 def test_a_stepped_clock_moves_only_when_told() -> None:
-    clock = SteppedClock(NOON)
+    clock = ManualClock(NOON)
     assert clock.now() == clock.now() == NOON
     clock.advance(timedelta(hours=5))
     assert clock.now() - NOON == timedelta(hours=5)
@@ -61,15 +61,15 @@ def test_a_digest_tells_its_parts_apart(one: list[str], other: list[str]) -> Non
     assert len(digest(*one)) == 32
 
 
-@given(st.lists(st.sampled_from(TIERS), min_size=1, max_size=6))
+@given(st.lists(st.sampled_from(TRUST_TIERS), min_size=1, max_size=6))
 def test_what_is_derived_is_trusted_as_its_least_trusted_source(tiers: list[Trust]) -> None:
-    lowest = least(tiers)
+    lowest = lowest_trust(tiers)
     assert lowest in tiers
-    assert all(TIERS.index(tier) <= TIERS.index(lowest) for tier in tiers)
-    assert least(tiers[::-1]) == lowest
+    assert all(TRUST_TIERS.index(tier) <= TRUST_TIERS.index(lowest) for tier in tiers)
+    assert lowest_trust(tiers[::-1]) == lowest
 
 
 def test_tools_and_the_web_are_the_quarantined_tiers() -> None:
-    assert OUTSIDE == set(TIERS[3:]) == {"tool", "web"}
+    assert UNTRUSTED_TIERS == set(TRUST_TIERS[3:]) == {"tool", "web"}
     with pytest.raises(ValueError, match="empty"):
-        least([])
+        lowest_trust([])

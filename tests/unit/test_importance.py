@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from newton.errors import InputError
-from newton.memory.importance import derived, share_of
+from newton.memory.importance import derive_importance, normalize_importance
 from newton.memory.memory import KINDS
 
 GUIDE = (Path(__file__).parents[2] / "docs/importance.md").read_text(encoding="utf-8")
@@ -14,31 +14,31 @@ GUIDE = (Path(__file__).parents[2] / "docs/importance.md").read_text(encoding="u
 
 def test_nothing_given_is_one_of_ten() -> None:
     # S000-16
-    assert derived("fact", "NEW", None, 0) == derived("exchange", "ACTIVE", None, 0) == pytest.approx(0.1)
+    assert derive_importance("fact", "NEW", None, 0) == derive_importance("exchange", "ACTIVE", None, 0) == pytest.approx(0.1)
 
 
 def test_a_person_gives_it_on_a_scale_of_ten() -> None:
     # S000-16
-    assert (share_of(0), share_of(7), share_of(10), share_of(None)) == (0, 0.7, 1, None)
+    assert (normalize_importance(0), normalize_importance(7), normalize_importance(10), normalize_importance(None)) == (0, 0.7, 1, None)
 
 
 @pytest.mark.parametrize("importance", [-0.1, 10.1, float("nan"), float("inf")])
 def test_what_is_not_on_the_scale_is_refused(importance: float) -> None:
     with pytest.raises(InputError, match="from 0 to 10"):
-        share_of(importance)
+        normalize_importance(importance)
 
 
 def test_the_guide_tells_the_numbers_that_are_used() -> None:
     # S000-16
     told = [[int(n) for n in re.findall(r"\d+", row.rpartition("|")[0].rpartition("|")[2])] for row in rows()]
-    plain = derived("fact", "NEW", None, 0)
+    plain = derive_importance("fact", "NEW", None, 0)
     used = [
         [plain],
-        [derived("decision", "RECORDED", None, 0) - plain, derived("episode", "ACTIVE", None, 0) - plain],
-        [derived("fact", "CONFIRMED", None, 0) - plain, derived("fact", "CORE", None, 0) - plain],
-        [derived("procedure", "EFFECTIVE", None, 0) - plain, derived("censor", "ESCALATED", None, 0) - plain],
-        [derived("fact", "NEW", outcome, 0) - plain for outcome in ("failure", "success")],
-        [derived("fact", "NEW", None, uses) - plain for uses in (9, 1_000)],
+        [derive_importance("decision", "RECORDED", None, 0) - plain, derive_importance("episode", "ACTIVE", None, 0) - plain],
+        [derive_importance("fact", "CONFIRMED", None, 0) - plain, derive_importance("fact", "CORE", None, 0) - plain],
+        [derive_importance("procedure", "EFFECTIVE", None, 0) - plain, derive_importance("censor", "ESCALATED", None, 0) - plain],
+        [derive_importance("fact", "NEW", outcome, 0) - plain for outcome in ("failure", "success")],
+        [derive_importance("fact", "NEW", None, uses) - plain for uses in (9, 1_000)],
     ]
     assert told == [[round(10 * share) for share in row] for row in used]
 
@@ -51,4 +51,4 @@ def test_whatever_the_record_it_stays_on_the_scale() -> None:
     for kind in KINDS:
         for state in ("NEW", "CORE", "EFFECTIVE", "ESCALATED", "REVIEWED"):
             for outcome in (None, "success", "failure"):
-                assert 0 < derived(kind, state, outcome, 10**9) <= 1
+                assert 0 < derive_importance(kind, state, outcome, 10**9) <= 1

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.memory.changes import CHANGES, Change
+from newton.memory.changes import ALLOWED_TRANSITIONS, AllowedTransition
 from newton.memory.memory import Kind
-from newton.memory.transitions import Step
+from newton.memory.transitions import PlannedTransition
 from tests.support import NOON
 from tests.unit.lives import (
     FACT_STATES,
@@ -30,25 +30,25 @@ from tests.unit.lives import (
 )
 
 CURRENT = {"NEW", "CONFIRMED", "CORE"}
-Other = TypeVar("Other", episodes.Life, procedures.Life, censors.Life)
+Other = TypeVar("Other", episodes.EpisodeAge, procedures.ProcedureRecord, censors.CensorRecord)
 
 
-def table(kind: Kind) -> set[Change]:
-    return {change for change in CHANGES if change.kind == kind}
+def table(kind: Kind) -> set[AllowedTransition]:
+    return {change for change in ALLOWED_TRANSITIONS if change.kind == kind}
 
 
-def change(kind: Kind, step: Step) -> Change:
-    return Change(kind, step.before, step.event, step.after)
+def change(kind: Kind, step: PlannedTransition) -> AllowedTransition:
+    return AllowedTransition(kind, step.from_state, step.event, step.to_state)
 
 
 def test_the_table_has_every_change_that_the_rules_of_facts_make_and_no_other() -> None:
     # S002-16
-    made: set[Change] = set()
+    made: set[AllowedTransition] = set()
     for life in every_fact():
         for followed in ([], [fact(2, since=LATER)]):
             steps = [step for step in facts_due([life, *followed]) if step.memory_id == life.memory_id]
             made |= {change("fact", step) for step in steps}
-            assert all(step.because for step in steps)
+            assert all(step.reason for step in steps)
             assert facts_due(taken([life, *followed], facts_due([life, *followed]))) == []
     assert made == table("fact")
 
@@ -64,24 +64,24 @@ def test_the_table_has_every_change_that_the_rules_of_episodes_make_and_no_other
 def test_the_table_has_every_change_that_the_rules_of_procedures_make_and_no_other() -> None:
     # S002-18
     made = made_by(every_procedure(), lambda life: procedures.plan([life], USUAL), "procedure")
-    capped = {c for c in table("procedure") if "ARCHIVED" in (c.before, c.after) and c.event != "retired"}
+    capped = {c for c in table("procedure") if "ARCHIVED" in (c.from_state, c.to_state) and c.event != "retired"}
     assert made == table("procedure") - capped, "what there are too many of is set aside by the cap"
 
 
 def test_the_table_has_every_change_that_the_rules_of_censors_make_and_no_other() -> None:
     # S002-19
-    approved = Change("censor", "CREATED", "released", "CREATED")  # by a person alone
+    approved = AllowedTransition("censor", "CREATED", "released", "CREATED")  # by a person alone
     made = made_by(every_censor(), lambda life: censors.plan([life], USUAL), "censor")
     assert made == table("censor") - {approved}
 
 
-def made_by(lives: Iterable[Other], due: Callable[[Other], list[Step]], kind: Kind) -> set[Change]:
+def made_by(lives: Iterable[Other], due: Callable[[Other], list[PlannedTransition]], kind: Kind) -> set[AllowedTransition]:
     """Every change that the rule makes of these; once made, nothing more is due."""
-    made: set[Change] = set()
+    made: set[AllowedTransition] = set()
     for life in lives:
         for step in due(life):
-            assert step.because
-            assert due(replace(life, state=step.after)) == []
+            assert step.reason
+            assert due(replace(life, state=step.to_state)) == []
             made.add(change(kind, step))
     return made
 
@@ -91,7 +91,7 @@ RARELY = st.sampled_from([False, False, True])
 
 
 @st.composite
-def lives_of_facts(draw: st.DrawFn) -> list[facts.Life]:
+def lives_of_facts(draw: st.DrawFn) -> list[facts.FactEvidence]:
     """Facts of two attributes, single-valued and many-valued, with any evidence."""
     return [
         fact(
@@ -119,23 +119,23 @@ LIVES = lives_of_facts()
 
 
 @given(LIVES)
-def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts.Life]) -> None:
+def test_every_step_is_in_the_table_and_once_taken_none_is_due(lives: list[facts.FactEvidence]) -> None:
     steps = facts_due(lives)
-    assert {change("fact", step) for step in steps} <= CHANGES
+    assert {change("fact", step) for step in steps} <= ALLOWED_TRANSITIONS
     assert len({step.memory_id for step in steps}) == len(steps)
     assert facts_due(taken(lives, steps)) == []
 
 
 @given(LIVES.flatmap(lambda lives: st.tuples(st.just(lives), st.permutations(lives))))
-def test_the_order_in_which_facts_are_read_does_not_matter(both: tuple[list[facts.Life], list[facts.Life]]) -> None:
+def test_the_order_in_which_facts_are_read_does_not_matter(both: tuple[list[facts.FactEvidence], list[facts.FactEvidence]]) -> None:
     one, other = ({step.memory_id: step for step in facts_due(lives)} for lives in both)
     assert one == other
 
 
 @given(LIVES.flatmap(st.permutations))
-def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.Life]) -> None:
+def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.FactEvidence]) -> None:
     lives = [replace(life, state="NEW") for life in lives]
-    arrived: list[facts.Life] = []
+    arrived: list[facts.FactEvidence] = []
     for life in lives:
         arrived = [*arrived, life]
         arrived = taken(arrived, facts_due(arrived))
@@ -143,13 +143,13 @@ def test_the_order_in_which_facts_arrive_does_not_matter(lives: list[facts.Life]
 
 
 @given(LIVES)
-def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives: list[facts.Life]) -> None:
+def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives: list[facts.FactEvidence]) -> None:
     # S002-16
     after = taken(lives, facts_due(lives))
     holding = [life for life in after if life.single and life.state in CURRENT and not life.quarantined]
-    competing: defaultdict[str | None, list[facts.Life]] = defaultdict(list)
+    competing: defaultdict[str | None, list[facts.FactEvidence]] = defaultdict(list)
     for life in lives:
-        if life.competes(LATER):
+        if life.is_current_candidate(LATER):
             competing[life.attribute].append(life)
     newest = [
         max(group, key=lambda life: (life.since, life.created_at, life.memory_id)) for group in competing.values()
@@ -158,8 +158,8 @@ def test_one_value_holds_of_a_single_valued_attribute_and_it_is_the_newest(lives
 
 
 @given(LIVES)
-def test_no_fact_is_moved_by_one_of_another_attribute_or_by_a_many_valued_one(lives: list[facts.Life]) -> None:
-    apart: defaultdict[object, list[facts.Life]] = defaultdict(list)
+def test_no_fact_is_moved_by_one_of_another_attribute_or_by_a_many_valued_one(lives: list[facts.FactEvidence]) -> None:
+    apart: defaultdict[object, list[facts.FactEvidence]] = defaultdict(list)
     for life in lives:
         apart[life.attribute if life.single else life.memory_id].append(life)
     alone = {step.memory_id: step for group in apart.values() for step in facts_due(group)}

@@ -8,18 +8,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.engine import KEPT_CHARACTERS, beginning
-from newton.heart.lifecycle.procedures import Z, assured, effectiveness
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.lifecycle.engine import MAX_SUMMARIZED_CHARACTERS, truncate_text
+from newton.heart.lifecycle.procedures import Z_95, lower_bound, effectiveness
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from tests.support import NOON
 from tests.unit.lives import LATER, USUAL, censor, episode, every_censor, fact, facts_due, procedure
 
 TICK = timedelta(microseconds=1)
 
 
-def state_of(life: facts.Life, thresholds: Thresholds = USUAL, now: datetime = LATER) -> str:
+def state_of(life: facts.FactEvidence, thresholds: LifecycleThresholds = USUAL, now: datetime = LATER) -> str:
     steps = facts.plan([life], thresholds, now=now)
-    return steps[0].after if steps else life.state
+    return steps[0].to_state if steps else life.state
 
 
 @pytest.mark.parametrize(("sources", "state"), [(2, "CONFIRMED"), (3, "CORE"), (4, "CORE")])
@@ -27,7 +27,7 @@ def test_three_independent_sources_make_a_fact_core(sources: int, state: str) ->
     # S002-16
     assert state_of(fact(confirmations=4, sources=sources)) == state
     assert state_of(fact(generalises=sources)) == ("NEW" if state == "CONFIRMED" else state)
-    assert state_of(fact(confirmations=9, sources=9), Thresholds(core_sources=10)) == "CONFIRMED"
+    assert state_of(fact(confirmations=9, sources=9), LifecycleThresholds(core_min_sources=10)) == "CONFIRMED"
 
 
 def test_a_fact_that_is_marked_or_once_was_core_is_core() -> None:
@@ -73,21 +73,21 @@ def test_what_was_said_to_be_wrong_takes_nothing_s_place() -> None:
 def test_an_episode_gives_up_its_details_with_age(state: str, age: timedelta, expected: str | None) -> None:
     # S002-17
     steps = episodes.plan([episode(state, age)], USUAL, now=NOON)
-    assert [step.after for step in steps] == ([expected] if expected else [])
+    assert [step.to_state for step in steps] == ([expected] if expected else [])
 
 
 @pytest.mark.parametrize(
     ("text", "kept"),
     [
         ("a b", "a b"),
-        ("x" * KEPT_CHARACTERS, "x" * KEPT_CHARACTERS),
-        ("x" * (KEPT_CHARACTERS + 1), "x" * KEPT_CHARACTERS + " …"),
-        ("word " * KEPT_CHARACTERS, ("word " * (KEPT_CHARACTERS // 5 - 1)).strip() + " …"),
-        (" " * (KEPT_CHARACTERS + 1) + "x", "…"),
+        ("x" * MAX_SUMMARIZED_CHARACTERS, "x" * MAX_SUMMARIZED_CHARACTERS),
+        ("x" * (MAX_SUMMARIZED_CHARACTERS + 1), "x" * MAX_SUMMARIZED_CHARACTERS + " …"),
+        ("word " * MAX_SUMMARIZED_CHARACTERS, ("word " * (MAX_SUMMARIZED_CHARACTERS // 5 - 1)).strip() + " …"),
+        (" " * (MAX_SUMMARIZED_CHARACTERS + 1) + "x", "…"),
     ],
 )
 def test_the_beginning_of_a_text_ends_at_a_word(text: str, kept: str) -> None:
-    assert beginning(text) == kept
+    assert truncate_text(text) == kept
 
 
 @pytest.mark.parametrize(
@@ -113,7 +113,7 @@ def test_a_procedure_s_record_counts_from_five_uses_on(
 ) -> None:
     # S002-18
     steps = procedures.plan([procedure("ACTIVE", activations, successes, failures)], USUAL)
-    assert [step.after for step in steps] == ([] if state == "ACTIVE" else [state])
+    assert [step.to_state for step in steps] == ([] if state == "ACTIVE" else [state])
 
 
 @pytest.mark.parametrize(
@@ -137,14 +137,14 @@ def test_a_censor_grows_stricter_at_its_threshold_and_goes_when_it_is_mostly_wro
 ) -> None:
     # S002-19
     steps = censors.plan([censor("CREATED", activations, wrong)], USUAL)
-    assert [step.after for step in steps] == ([] if state == "CREATED" else [state])
+    assert [step.to_state for step in steps] == ([] if state == "CREATED" else [state])
 
 
 def test_a_censor_never_grows_milder() -> None:
     strictness = {"CREATED": 0, "ACTIVE": 1, "ESCALATED": 2, "RETIRED": 3}
     steps = [step for life in every_censor() for step in censors.plan([life], USUAL)]
     assert steps
-    assert all(strictness[step.after] > strictness[step.before] for step in steps)
+    assert all(strictness[step.to_state] > strictness[step.from_state] for step in steps)
 
 
 TRIALS = st.tuples(st.integers(0, 500), st.integers(0, 500))
@@ -153,24 +153,24 @@ TRIALS = st.tuples(st.integers(0, 500), st.integers(0, 500))
 @given(TRIALS)
 def test_the_wilson_bound_is_where_the_share_is_just_credible(trials: tuple[int, int]) -> None:
     successes, failures = trials
-    bound, judged = assured(successes, failures), successes + failures
+    bound, judged = lower_bound(successes, failures), successes + failures
     assert 0 <= bound <= effectiveness(successes, failures) <= 1
     distance = effectiveness(successes, failures) - bound
-    assert distance**2 * judged == pytest.approx(Z**2 * bound * (1 - bound), abs=1e-6)
+    assert distance**2 * judged == pytest.approx(Z_95**2 * bound * (1 - bound), abs=1e-6)
 
 
 @given(TRIALS)
 def test_the_wilson_bound_rises_with_success_and_falls_with_failure(trials: tuple[int, int]) -> None:
     successes, failures = trials
-    assert assured(successes + 1, failures) > assured(successes, failures)
-    assert assured(successes, failures + 1) <= assured(successes, failures)
-    assert assured(2 * successes, 2 * failures) >= assured(successes, failures), "more of the same is surer"
+    assert lower_bound(successes + 1, failures) > lower_bound(successes, failures)
+    assert lower_bound(successes, failures + 1) <= lower_bound(successes, failures)
+    assert lower_bound(2 * successes, 2 * failures) >= lower_bound(successes, failures), "more of the same is surer"
 
 
 @given(st.lists(TRIALS, max_size=20))
 def test_procedures_sort_by_their_record_also_without_any(records: list[tuple[int, int]]) -> None:
     # S002-18
-    for measure in (effectiveness, assured):
+    for measure in (effectiveness, lower_bound):
         shares = [measure(*record) for record in [*records, (0, 0)]]
         assert all(0 <= share <= 1 for share in shares), "a NaN is in no range"
         assert sorted(shares)[0] == 0

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.matching import Pattern, called_for, share, stems
-from newton.heart.naming import Index, Known, spellings, spelt_in
+from newton.heart.matching import ProcedureTriggers, match_triggers, stem_overlap, extract_stems
+from newton.heart.naming import NameIndex, NamedEntity, list_spellings, list_candidate_spellings
 
 
-def pattern(number: int, name: str, **more: object) -> Pattern:
+def pattern(number: int, name: str, **more: object) -> ProcedureTriggers:
     plain: dict[str, object] = {
         "memory_id": UUID(int=number),
         "name": name,
@@ -24,7 +24,7 @@ def pattern(number: int, name: str, **more: object) -> Pattern:
         "successes": 0,
         "failures": 0,
     }
-    return Pattern(**{**plain, **more})  # pyright: ignore[reportArgumentType]  # named fields
+    return ProcedureTriggers(**{**plain, **more})  # pyright: ignore[reportArgumentType]  # named fields
 
 
 RELEASE = pattern(1, "release-checklist", triggers=["cut a release", "ship the new version"], frames=["task"])
@@ -48,7 +48,7 @@ def test_a_procedure_is_meant_by_words_by_the_frame_and_by_types(
     text: str, types: tuple[str, ...], frame: str | None, meant: list[str]
 ) -> None:
     # S001-22: keywords, intent, entity types
-    assert [p.name for p in called_for([RELEASE, RESTORE], text, types=types, frame=frame)] == meant
+    assert [p.name for p in match_triggers([RELEASE, RESTORE], text, types=types, frame=frame)] == meant
 
 
 @given(st.lists(st.tuples(st.integers(0, 9), st.integers(0, 9), st.integers(0, 9)), max_size=8), st.randoms())
@@ -61,18 +61,18 @@ def test_the_most_successful_come_first_and_none_is_no_number(
         for n, (a, s, f) in enumerate(records)
     ]
     shuffled = dice.sample(every, len(every))
-    meant = called_for(shuffled, "please do it")
-    assert meant == called_for(every, "please do it")
-    assert [p.rate for p in meant] == sorted((p.rate for p in every), reverse=True)
-    assert not any(math.isnan(p.rate) for p in meant)
+    meant = match_triggers(shuffled, "please do it")
+    assert meant == match_triggers(every, "please do it")
+    assert [p.success_rate for p in meant] == sorted((p.success_rate for p in every), reverse=True)
+    assert not any(math.isnan(p.success_rate) for p in meant)
 
 
 def test_a_line_says_a_share_of_an_input_whatever_case_and_ending() -> None:
-    wanted = stems("Where does Ana Berg work?")
-    assert share(wanted, "Ana Berg works at Acme") == 1.0
-    assert share(wanted, "Ana Berg knows Ben") == pytest.approx(2 / 3)
-    assert share(wanted, "the sea") == 0.0
-    assert share(frozenset(), "anything") == 0.0
+    wanted = extract_stems("Where does Ana Berg work?")
+    assert stem_overlap(wanted, "Ana Berg works at Acme") == 1.0
+    assert stem_overlap(wanted, "Ana Berg knows Ben") == pytest.approx(2 / 3)
+    assert stem_overlap(wanted, "the sea") == 0.0
+    assert stem_overlap(frozenset(), "anything") == 0.0
 
 
 WORDS = st.sampled_from(["Ana", "Berg", "O'Neil", "St.", "New", "York", "of", "Will", "Node.js", "foo/bar", "İda"])
@@ -86,13 +86,13 @@ def test_those_that_a_text_may_name_are_enough_to_know_whom_it_names(
     entities: list[tuple[str, list[str]]], text: str
 ) -> None:
     # S001-15: names and aliases on word boundaries
-    every = [Known(UUID(int=n), name, tuple(aliases)) for n, (name, aliases) in enumerate(entities)]
-    runs = set(spelt_in(text))
-    few = [one for one in every if runs & spellings(one.name, one.aliases)]
-    assert Index(few).mentioned(text) == Index(every).mentioned(text)
+    every = [NamedEntity(UUID(int=n), name, tuple(aliases)) for n, (name, aliases) in enumerate(entities)]
+    runs = set(list_candidate_spellings(text))
+    few = [one for one in every if runs & list_spellings(one.name, one.aliases)]
+    assert NameIndex(few).find_mentions(text) == NameIndex(every).find_mentions(text)
 
 
 def test_prefixes_name_nobody() -> None:
     # S001-15
-    assert not set(spelt_in("Anabel went to Bergen")) & spellings("Ana Berg", ["Annie"])
-    assert set(spelt_in("is ANNIE here?")) & spellings("Ana Berg", ["Annie"])
+    assert not set(list_candidate_spellings("Anabel went to Bergen")) & list_spellings("Ana Berg", ["Annie"])
+    assert set(list_candidate_spellings("is ANNIE here?")) & list_spellings("Ana Berg", ["Annie"])

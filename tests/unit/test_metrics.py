@@ -9,52 +9,52 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.metrics import Context, Facts, Figure, Item, Metrics, Period, Target, Turn, Verdict, metrics
+from newton.cognition.metrics import ContextSample, FactConfirmationCounts, QualityMetric, ItemSample, QualityReport, MetricPeriod, MetricTarget, TurnSample, MetricVerdict, compute_report
 from newton.content.profiles import Profile
-from newton.runtime.cli import COMMANDS, GROUPS
-from newton.runtime.cli.metrics import ADVICE, plain, text
+from newton.runtime.cli import TOP_LEVEL_COMMANDS, COMMAND_GROUPS
+from newton.runtime.cli.metrics import ADVICE_BY_VERDICT, metrics_to_json, format_metrics
 from newton.settings import Settings
 from tests.support import NOON
 
-ITEMS = (Item(0.9, 0.5, True), Item(0.5, 0.3, False))
+ITEMS = (ItemSample(0.9, 0.5, True), ItemSample(0.5, 0.3, False))
 SESSION = UUID(int=1)
-KNOWN = Facts(known=10, confirmed=3)
+KNOWN = FactConfirmationCounts(total=10, confirmed=3)
 
 
-def context(number: int, **changed: object) -> Context:
-    plain = Context(
+def context(number: int, **changed: object) -> ContextSample:
+    plain = ContextSample(
         bundle_id=UUID(int=number),
         frame="question",
-        forced=False,
+        is_frame_forced=False,
         profile="newton",
         budget=1_000,
         tokens=700,
-        ms=20.0,
+        build_ms=20.0,
         items=ITEMS,
     )
     return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-def turn(number: int, held: Context | None, **changed: object) -> Turn:
-    plain = Turn(
-        at=NOON - timedelta(minutes=100 - number),
+def turn(number: int, held: ContextSample | None, **changed: object) -> TurnSample:
+    plain = TurnSample(
+        created_at=NOON - timedelta(minutes=100 - number),
         session_id=SESSION,
-        opening=number == 0,
-        how="built",
+        is_first=number == 0,
+        method="built",
         by_model=True,
-        telling=True,
+        has_text=True,
         context=held,
     )
     return replace(plain, **changed)  # pyright: ignore[reportArgumentType]  # named fields
 
 
-def found(*turns: Turn, facts: Facts = KNOWN, cost: int = 0) -> Metrics:
+def found(*turns: TurnSample, facts: FactConfirmationCounts = KNOWN, cost: int = 0) -> QualityReport:
     made = {date(2026, 11, 20): {"fact": 10, "exchange": 25}}
-    return metrics(Period(since=NOON - timedelta(days=7), until=NOON, turns=turns, made=made, facts=facts, cost=cost))
+    return compute_report(MetricPeriod(since=NOON - timedelta(days=7), until=NOON, turns=turns, memories_by_day=made, facts=facts, model_tokens=cost))
 
 
-def figure(name: str, of: Metrics) -> Figure:
-    (one,) = [figure for figure in of.figures if figure.name == name]
+def figure(name: str, of: QualityReport) -> QualityMetric:
+    (one,) = [figure for figure in of.metrics if figure.name == name]
     return one
 
 
@@ -88,40 +88,40 @@ def test_a_figure_is_what_it_is_by_hand(name: str, value: float, n: int) -> None
 @pytest.mark.parametrize(
     ("name", "wrong", "verdict"),
     [
-        ("context relevance", {"items": (Item(0.6, 0.9, True),)}, "low"),
+        ("context relevance", {"items": (ItemSample(0.6, 0.9, True),)}, "low"),
         ("budget utilisation", {"tokens": 500}, "low"),
         ("budget utilisation", {"tokens": 900}, "high"),
-        ("recall precision", {"items": (Item(0.9, 0.9, False),)}, "low"),
+        ("recall precision", {"items": (ItemSample(0.9, 0.9, False),)}, "low"),
         ("cold start, p95", {"ms": 500.0}, "high"),
     ],
 )
-def test_a_planted_error_is_judged(name: str, wrong: dict[str, object], verdict: Verdict) -> None:
+def test_a_planted_error_is_judged(name: str, wrong: dict[str, object], verdict: MetricVerdict) -> None:
     # S002-22: the targets are open ends; on the line is missed
     assert figure(name, found(*(turn(n, context(n)) for n in range(12)))).verdict in ("ok", "too few")
     assert figure(name, found(*(turn(n, context(n, **wrong)) for n in range(12)))).verdict == verdict
 
 
 def test_contexts_that_are_made_anew_at_each_turn_are_too_many_and_few_confirmations_too_few() -> None:
-    often = found(*(turn(n, context(n)) for n in range(12)), facts=Facts(10, 2))
+    often = found(*(turn(n, context(n)) for n in range(12)), facts=FactConfirmationCounts(10, 2))
     assert figure("refresh rate", often).verdict == "high"
     assert figure("facts confirmed", often).verdict == "low"
-    assert figure("facts confirmed", found(facts=Facts(4, 0))).verdict == "too few"
+    assert figure("facts confirmed", found(facts=FactConfirmationCounts(4, 0))).verdict == "too few"
 
 
 def test_an_empty_period_has_no_figures_and_no_advice() -> None:
-    nothing = found(facts=Facts(0, 0))
-    assert {one.verdict for one in nothing.figures if one.target} == {"too few"}
-    assert "What may help" not in "\n".join(text(nothing))
+    nothing = found(facts=FactConfirmationCounts(0, 0))
+    assert {one.verdict for one in nothing.metrics if one.target} == {"too few"}
+    assert "What may help" not in "\n".join(format_metrics(nothing))
 
 
 def test_a_context_that_stood_is_loaded_once_and_used_by_any_of_its_replies() -> None:
-    other = tuple(replace_used(item, not item.used) for item in ITEMS)
+    other = tuple(replace_used(item, not item.is_used) for item in ITEMS)
     stood = found(turn(0, context(1)), turn(1, context(1, items=other), how="stood"))
     assert (figure("recall precision", stood).value, figure("recall precision", stood).n) == (1.0, 2)
 
 
-def replace_used(item: Item, used: bool) -> Item:
-    return item._replace(used=used)
+def replace_used(item: ItemSample, used: bool) -> ItemSample:
+    return item._replace(is_used=used)
 
 
 def test_replies_that_only_quote_memory_or_are_forgotten_say_nothing_of_use() -> None:
@@ -138,7 +138,7 @@ def test_a_context_that_went_with_what_was_forgotten_still_counts_as_a_turn() ->
 def test_the_cold_start_is_that_of_contexts_from_scratch_and_hides_no_slow_one_behind_the_mean() -> None:
     times = [turn(n, context(n, ms=900.0 if n > 17 else 10.0)) for n in range(20)]
     assert figure("cold start, p95", found(*times)).value == 900.0
-    assert figure("cold start, p95", found(*[replace(one, how="updated") for one in times])).value is None
+    assert figure("cold start, p95", found(*[replace(one, method="updated") for one in times])).value is None
 
 
 def test_a_frame_that_a_person_puts_in_the_place_of_another_was_wrong_first() -> None:
@@ -160,10 +160,10 @@ def test_figures_stand_by_frame_profile_and_day() -> None:
 
 def test_a_missed_target_is_shown_with_what_helps() -> None:
     missed = found(*(turn(n, context(n, tokens=20)) for n in range(12)))
-    shown = " ".join(" ".join(text(missed)).split())
+    shown = " ".join(" ".join(format_metrics(missed)).split())
     assert "budget utilisation 2 % 50-90 % low 12 contexts" in shown
     assert "NEWTON_CONTEXT_TOKENS" in shown
-    figures = plain(missed)["figures"]
+    figures = metrics_to_json(missed)["figures"]
     assert isinstance(figures, list)
     assert figures[1]["target"] == {"above": 0.5, "below": 0.9}
 
@@ -171,23 +171,23 @@ def test_a_missed_target_is_shown_with_what_helps() -> None:
 @given(st.floats(0, 2), st.floats(0, 1), st.floats(0, 1), st.integers(0, 20))
 def test_a_verdict_is_ok_only_between_its_ends(value: float, one: float, other: float, n: int) -> None:
     above, below = min(one, other), max(one, other)
-    judged = Figure(name="x", value=value, n=n, of="y", target=Target(above, below)).verdict
+    judged = QualityMetric(name="x", value=value, n=n, sample_unit="y", target=MetricTarget(above, below)).verdict
     assert (judged == "ok") == (n >= 10 and above < value < below)
 
 
 def test_advice_names_only_what_there_is() -> None:
     # S002-22
     settings = {f"NEWTON_{name.upper()}" for name in Settings.model_fields}
-    groups = [name for name, _, _ in GROUPS]
-    for said in ADVICE.values():
+    groups = [name for name, _, _ in COMMAND_GROUPS]
+    for said in ADVICE_BY_VERDICT.values():
         assert set(re.findall(r"NEWTON_[A-Z_]+", said)) <= settings
         for named in re.findall(r"`([^`]+)`", said):
             program, _, command = named.partition(" ")
             if not named.startswith("/"):
-                known = {*COMMANDS, *groups} if command else Profile.model_fields
+                known = {*TOP_LEVEL_COMMANDS, *groups} if command else Profile.model_fields
                 assert (command.split()[0] if command else program) in known
 
 
 def test_a_context_below_its_relevance_is_told_what_decides_what_is_loaded() -> None:
-    said = ADVICE["context relevance", "low"]
+    said = ADVICE_BY_VERDICT["context relevance", "low"]
     assert "`floor`" in said and "`near`" in said and "NEWTON_CONTEXT_TOKENS" not in said

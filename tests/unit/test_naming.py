@@ -6,12 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.heart.naming import LONGEST, Index, Known, key, names_in, salience
+from newton.heart.naming import MAX_NAME_WORDS, NameIndex, NamedEntity, normalize_name, find_names, compute_salience
 from newton.ids import new_id
 
 
-def known(name: str, *aliases: str) -> Known:
-    return Known(new_id(), name, aliases)
+def known(name: str, *aliases: str) -> NamedEntity:
+    return NamedEntity(new_id(), name, aliases)
 
 
 ANA = known("Ana Berg", "Annie")
@@ -51,7 +51,7 @@ PIECES = st.lists(PARTS | st.text(max_size=4), max_size=40).map("".join)
 )
 def test_names_are_found_where_they_stand(text: str, names: list[str]) -> None:
     # S001-20
-    found = names_in(text)
+    found = find_names(text)
     assert [name.text for name in found] == names
     assert all(text[name.start :].startswith(name.text) for name in found)
 
@@ -75,7 +75,7 @@ def test_names_are_found_where_they_stand(text: str, names: list[str]) -> None:
     ],
 )
 def test_what_only_looks_like_a_name_is_none(text: str) -> None:
-    assert names_in(text) == []
+    assert find_names(text) == []
 
 
 @pytest.mark.parametrize(
@@ -92,7 +92,7 @@ def test_what_only_looks_like_a_name_is_none(text: str) -> None:
     ],
 )
 def test_a_word_is_sure_only_where_its_capital_says_something(text: str, names: list[tuple[str, bool]]) -> None:
-    found = [(n.text, n.sure) for n in names_in(text)]
+    found = [(n.text, n.is_certain) for n in find_names(text)]
     assert found[: len(names)] == names
     assert bool(found) is bool(names)
 
@@ -101,16 +101,16 @@ def test_a_word_is_sure_only_where_its_capital_says_something(text: str, names: 
     "name", ["The Bank of Norway", " bank of norway's ", "BANK OF  NORWAY", "“the Bank of Norway”"]
 )
 def test_a_name_is_the_same_in_any_dress(name: str) -> None:
-    assert key(name) == "bank of norway"
+    assert normalize_name(name) == "bank of norway"
 
 
 @given(PIECES | st.lists(st.sampled_from(["the", "a", "'s", "’", "*", " ", "x", "THE "]), max_size=12).map("".join))
 def test_a_key_is_its_own_key(name: str) -> None:
-    assert key(key(name)) == key(name)
+    assert normalize_name(normalize_name(name)) == normalize_name(name)
 
 
 def test_a_part_of_a_name_is_enough_when_only_one_is_meant() -> None:
-    index = Index([ANA, BANK])
+    index = NameIndex([ANA, BANK])
     assert index.resolve("ana") is index.resolve("Berg's") is index.resolve("annie") is ANA
     index.add(known("Ana Holm"))
     assert index.resolve("Ana") is None, "of two nobody is meant"
@@ -120,17 +120,17 @@ def test_a_part_of_a_name_is_enough_when_only_one_is_meant() -> None:
 
 
 def test_what_a_name_says_of_others_is_no_part_of_it() -> None:
-    index = Index([BANK, YORK, SMITH, known("Finding Home")])
+    index = NameIndex([BANK, YORK, SMITH, known("Finding Home")])
     assert [index.resolve(name) for name in ("Norway", "Bank", "New", "Dr.", "Finding")] == [None] * 5
     assert index.resolve("Smith") is SMITH
 
 
 def test_a_name_goes_before_an_alias_and_an_alias_of_two_is_of_nobody() -> None:
     rex, max_ = known("Rex", "Max", "Boy"), known("Max", "Boy")
-    for index in (Index([rex, max_]), Index([max_, rex])):
+    for index in (NameIndex([rex, max_]), NameIndex([max_, rex])):
         assert index.resolve("max") is max_
         assert index.resolve("boy") is None
-        assert index.mentioned("did boy see Max?") == [max_.entity_id]
+        assert index.find_mentions("did boy see Max?") == [max_.entity_id]
 
 
 @pytest.mark.parametrize(
@@ -153,45 +153,45 @@ def test_a_name_goes_before_an_alias_and_an_alias_of_two_is_of_nobody() -> None:
         ("", []),
     ],
 )
-def test_the_known_are_recognised_in_whole_words(text: str, who: list[Known]) -> None:
+def test_the_known_are_recognised_in_whole_words(text: str, who: list[NamedEntity]) -> None:
     # S001-15
-    index = Index([ANA, BANK, FIX, WILL, ROSE, YORK, SMITH, CPP])
-    assert index.mentioned(text) == [entity.entity_id for entity in who]
+    index = NameIndex([ANA, BANK, FIX, WILL, ROSE, YORK, SMITH, CPP])
+    assert index.find_mentions(text) == [entity.entity_id for entity in who]
 
 
 def test_of_names_that_overlap_the_longest_is_meant() -> None:
     # S001-15
     short, long, beside = known("Memory"), known("Memory Systems of Oslo"), known("Oslo Harbor")
-    assert Index([short, long, beside]).mentioned("memory systems of oslo harbor") == [long.entity_id]
-    assert Index([short, long]).mentioned("our memory systems of oslo") == [long.entity_id]
-    assert Index([short, long]).mentioned("our memory systems of bergen") == [short.entity_id]
+    assert NameIndex([short, long, beside]).find_mentions("memory systems of oslo harbor") == [long.entity_id]
+    assert NameIndex([short, long]).find_mentions("our memory systems of oslo") == [long.entity_id]
+    assert NameIndex([short, long]).find_mentions("our memory systems of bergen") == [short.entity_id]
 
 
 @given(st.integers(0, 10_000), st.floats(0, 10_000))
 def test_salience_grows_with_mentions_and_fades(mentions: int, days: float) -> None:
     # S001-20
-    assert 0 <= salience(mentions, days + 1) <= salience(mentions, days) <= salience(mentions + 1, days) <= 1
-    assert salience(mentions, days + 90) == pytest.approx(salience(mentions, days) / 2)
+    assert 0 <= compute_salience(mentions, days + 1) <= compute_salience(mentions, days) <= compute_salience(mentions + 1, days) <= 1
+    assert compute_salience(mentions, days + 90) == pytest.approx(compute_salience(mentions, days) / 2)
 
 
 @given(PIECES)
 def test_any_text_can_be_read(text: str) -> None:
-    names = names_in(text)
-    assert names == names_in(text)
+    names = find_names(text)
+    assert names == find_names(text)
     assert [name.start for name in names] == sorted({name.start for name in names})
     for name in names:
         assert text[name.start :].startswith(name.text)
         assert name.text == name.text.strip()
         assert any(map(str.isupper, name.text))
-    Index([ANA]).mentioned(text)
+    NameIndex([ANA]).find_mentions(text)
 
 
 @given(st.lists(st.sampled_from(["Ana Berg", "Oslo", "Priya", "OpenAI", "Bank of Norway"]), min_size=1, max_size=6))
 def test_a_name_found_within_a_sentence_is_recognised_once_it_is_known(names: list[str]) -> None:
     text = "we saw " + ", and then ".join(names) + " there"
-    assert [name.text for name in names_in(text)] == names
+    assert [name.text for name in find_names(text)] == names
     entities = {name: known(name) for name in dict.fromkeys(names)}
-    assert Index(entities.values()).mentioned(text) == [entity.entity_id for entity in entities.values()]
+    assert NameIndex(entities.values()).find_mentions(text) == [entity.entity_id for entity in entities.values()]
 
 
 @pytest.mark.parametrize(
@@ -217,8 +217,8 @@ def test_a_name_found_within_a_sentence_is_recognised_once_it_is_known(names: li
 )
 def test_a_long_text_takes_no_quadratic_time(unit: str) -> None:
     text = unit * (100_000 // len(unit)) + "@ :// '"
-    index = Index([ANA, known(" ".join("ana" for _ in range(2 * LONGEST)))])
+    index = NameIndex([ANA, known(" ".join("ana" for _ in range(2 * MAX_NAME_WORDS)))])
     started = time.process_time()
-    names_in(text)
-    index.mentioned(text)
+    find_names(text)
+    index.find_mentions(text)
     assert time.process_time() - started < 3

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Reply
+from newton.providers.chat import ChatMessage, ChatReply
 from newton.providers.offline import BrokenEmbedder, HashEmbedder, ScriptedChat
 
 HELLO = [ChatMessage("system", "Be kind."), ChatMessage("user", "Hello")]
 
 
-async def told(chat: ScriptedChat, *, max_tokens: int = 50) -> list[str | Reply]:
+async def told(chat: ScriptedChat, *, max_tokens: int = 50) -> list[str | ChatReply]:
     return [piece async for piece in chat.stream(HELLO, max_tokens=max_tokens)]
 
 
@@ -53,17 +53,17 @@ async def test_a_scripted_model_says_its_lines_and_remembers_what_it_heard() -> 
     chat = ScriptedChat("  Good day,\nAna. ", "Bye.")
     *pieces, reply = await told(chat)
     assert pieces == ["  ", "Good ", "day,\n", "Ana. "]
-    assert reply == Reply(
+    assert reply == ChatReply(
         text="  Good day,\nAna. ", model="scripted", input_tokens=3, output_tokens=3, estimated=True, finish="stop"
     )
     assert (await told(chat))[0] == "Bye."
-    assert chat.heard == [HELLO, HELLO]
+    assert chat.received == [HELLO, HELLO]
 
 
 async def test_a_scripted_model_stops_at_the_ceiling() -> None:
     *pieces, reply = await told(ScriptedChat("one two three"), max_tokens=2)
     assert pieces == ["one ", "two "]
-    assert isinstance(reply, Reply)
+    assert isinstance(reply, ChatReply)
     assert (reply.text, reply.output_tokens, reply.finish) == ("one two ", 2, "length")
 
 

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.frames import Budget, load_frames
-from newton.content.packs import Emphasis, Outlook, Pack, Split, load_outlook, load_packs
+from newton.content.frames import LayerShares, load_frames
+from newton.content.packs import WeightEmphasis, FrameSet, FramePack, BudgetSplit, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
 from newton.errors import ConfigError, NotFoundError
 
@@ -36,8 +36,8 @@ def written(folder: Path, **files: str) -> Path:
     return folder
 
 
-def outlook(folder: Path, **files: str) -> Outlook:
-    return load_outlook(PROFILES, written(folder, packs__kitchen__pack=OWN, **files), "kitchen")
+def outlook(folder: Path, **files: str) -> FrameSet:
+    return load_frame_set(PROFILES, written(folder, packs__kitchen__pack=OWN, **files), "kitchen")
 
 
 @pytest.mark.parametrize(
@@ -68,13 +68,13 @@ def test_the_packs_that_ship_have_the_published_numbers(
 def test_the_profile_of_a_shipped_pack_has_the_published_weights(
     name: str, recency: float, similarity: float, salience: float
 ) -> None:
-    weights = load_outlook(PROFILES, None, name).profiles[name].weights.given
+    weights = load_frame_set(PROFILES, None, name).profiles[name].weights.nonzero
     assert weights == {"recency": recency, "similarity": similarity, "salience": salience}
 
 
 @pytest.mark.parametrize("name", ["coding", "support", "research"])
 def test_a_shipped_pack_leans_every_frame(name: str) -> None:
-    frames = load_outlook(PROFILES, None, name).frames
+    frames = load_frame_set(PROFILES, None, name).frames
     assert set(frames) == set(FRAMES)
     assert {frame.profile for frame in frames.values()} == {name}
     assert any(
@@ -84,20 +84,20 @@ def test_a_shipped_pack_leans_every_frame(name: str) -> None:
 
 
 def test_without_a_pack_nothing_leans() -> None:
-    assert load_outlook(PROFILES) == Outlook(FRAMES, PROFILES, None)
+    assert load_frame_set(PROFILES) == FrameSet(FRAMES, PROFILES, None)
 
 
 def test_percentages_split_the_flexible_layers() -> None:
     # recent: episodes, entity: facts, patterns: procedures; semantic: decisions and facts, as the frame has them
-    split = load_packs()["research"].split(FRAMES["question"])
-    assert split == Budget(decisions=111, facts=589, procedures=200, episodes=100)
+    split = load_packs()["research"].to_layer_shares(FRAMES["question"])
+    assert split == LayerShares(decisions=111, facts=589, procedures=200, episodes=100)
 
 
 @given(st.lists(st.integers(0, 100), min_size=3, max_size=3).map(sorted), st.sampled_from(sorted(FRAMES)))
 def test_no_split_gives_more_or_less_than_all(cuts: list[int], name: str) -> None:
     low, middle, high = cuts
-    budget = Split(recent=low, semantic=middle - low, entity=high - middle, patterns=100 - high)
-    shares = Pack(name="any", description="Any.", budget=budget).split(FRAMES[name]).shares
+    budget = BudgetSplit(recent=low, semantic=middle - low, entity=high - middle, patterns=100 - high)
+    shares = FramePack(name="any", description="Any.", budget=budget).to_layer_shares(FRAMES[name]).shares
     assert sum(shares.values()) == 1000
     assert min(shares.values()) >= 0
     assert shares["episodes"] == 10 * low
@@ -108,8 +108,8 @@ def test_a_pack_of_one_s_own_leans_frames_and_weighs_its_own_way(tmp_path: Path)
     # the minimal archetype of S001: 0.5/0.5/0 and 50/50/0/0
     frames, profiles, pack = outlook(tmp_path)
     assert pack
-    assert pack.weights == Emphasis(recency=0.5, relevance=0.5, salience=0)
-    assert profiles["kitchen"].weights.given == {"similarity": 0.5, "recency": 0.5}
+    assert pack.weights == WeightEmphasis(recency=0.5, relevance=0.5, salience=0)
+    assert profiles["kitchen"].weights.nonzero == {"similarity": 0.5, "recency": 0.5}
     assert profiles["newton"] == PROFILES["newton"]
     question = frames["question"]
     assert (question.profile, question.questions[-1]) == ("kitchen", "Who is allergic to what?")
@@ -152,7 +152,7 @@ def test_a_pack_of_one_s_own_replaces_one_that_ships(tmp_path: Path) -> None:
 def test_a_mistake_in_a_pack_names_its_line(tmp_path: Path, good: str, bad: str, complaint: str) -> None:
     written(tmp_path, packs__kitchen__pack=OWN.replace(good, bad))
     with pytest.raises(ConfigError) as refused:
-        load_outlook(PROFILES, tmp_path, "kitchen")
+        load_frame_set(PROFILES, tmp_path, "kitchen")
     assert str(refused.value).startswith(f"{tmp_path}/packs/kitchen/pack.yaml{complaint}")
 
 
@@ -164,11 +164,11 @@ def test_a_frame_that_extends_none_is_refused(tmp_path: Path) -> None:
 
 def test_an_unknown_pack_or_profile_is_named(tmp_path: Path) -> None:
     with pytest.raises(NotFoundError) as missing:
-        load_outlook(PROFILES, None, "codign")
+        load_frame_set(PROFILES, None, "codign")
     assert missing.value.hint == "Did you mean 'coding'? Known: coding, research, support."
     written(tmp_path, packs__kitchen__pack=OWN.replace("weights", "profile: newtn\nweights"))
     with pytest.raises(NotFoundError) as unknown:
-        load_outlook(PROFILES, tmp_path, "kitchen")
+        load_frame_set(PROFILES, tmp_path, "kitchen")
     assert unknown.value.what == "There is no profile 'newtn'."
 
 

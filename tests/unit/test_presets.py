@@ -2,13 +2,13 @@
 
 import pytest
 
-from newton.dialogue.compaction.strategies import GoalBatch, GoalMerge, MaskOutputs, Threshold, ToolCalls, preset
+from newton.dialogue.compaction.strategies import BatchTurns, MergeSummaries, MaskOutputs, SummarizeOldest, SummarizeToolCalls, parse_preset
 from newton.errors import InputError
 
 
 def test_presets_have_their_names() -> None:
     # S003-13, S003-14, S003-15
-    default, long, conservative = (preset(name) for name in ("default", "long", "conservative"))
+    default, long, conservative = (parse_preset(name) for name in ("default", "long", "conservative"))
     assert [s.name for s in default.strategies] == [
         "mask_outputs",
         "tool_calls",
@@ -16,21 +16,21 @@ def test_presets_have_their_names() -> None:
         "goal_batch",
         "goal_merge",
     ]
-    assert (default.strategies[1:3], default.most) == ((ToolCalls(age=10), Threshold(share=0.8)), 100_000)
-    assert (long.strategies[1:3], long.most) == ((ToolCalls(age=5), Threshold(share=0.75)), 150_000)
-    assert (conservative.strategies[1:3], conservative.most) == ((ToolCalls(age=20), Threshold(share=0.9)), 100_000)
-    assert preset("none").strategies == ()
+    assert (default.strategies[1:3], default.max_tokens) == ((SummarizeToolCalls(age=10), SummarizeOldest(share=0.8)), 100_000)
+    assert (long.strategies[1:3], long.max_tokens) == ((SummarizeToolCalls(age=5), SummarizeOldest(share=0.75)), 150_000)
+    assert (conservative.strategies[1:3], conservative.max_tokens) == ((SummarizeToolCalls(age=20), SummarizeOldest(share=0.9)), 100_000)
+    assert parse_preset("none").strategies == ()
 
 
 def test_own_strategies_are_taken_in_their_order() -> None:
     # S003-F2
-    assert preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
-        Threshold(share=0.7, recent=2),
-        ToolCalls(age=5),
+    assert parse_preset("threshold(share=0.7, recent=2), tool_calls(age=5),mask_outputs").strategies == (
+        SummarizeOldest(share=0.7, recent=2),
+        SummarizeToolCalls(age=5),
         MaskOutputs(),
     )
-    assert preset(" goal_merge ( keep = 2 ) ").strategies == (GoalMerge(keep=2),)
-    assert preset("goal_batch()").strategies == (GoalBatch(),)
+    assert parse_preset(" goal_merge ( keep = 2 ) ").strategies == (MergeSummaries(keep=2),)
+    assert parse_preset("goal_batch()").strategies == (BatchTurns(),)
 
 
 @pytest.mark.parametrize(
@@ -60,6 +60,6 @@ def test_own_strategies_are_taken_in_their_order() -> None:
 )
 def test_what_is_no_preset_is_refused_with_what_there_is(text: str, says_: str) -> None:
     with pytest.raises(InputError) as refused:
-        preset(text)
+        parse_preset(text)
     assert says_ in refused.value.what
     assert refused.value.hint.startswith(("There are: ", "It takes "))

@@ -12,20 +12,20 @@ from pydantic import ValidationError
 from newton.cognition.score import check_expression
 from newton.content.profiles import (
     FEATURES,
-    PRESETS,
+    DECAY_PRESETS,
     Decay,
-    Fill,
-    Order,
-    Outcomes,
+    OverflowMode,
+    ItemOrder,
+    OutcomeFactors,
     Profile,
-    Usage,
-    Weights,
+    UsageBoost,
+    FeatureWeights,
     load_profiles,
-    profile_for,
-    profile_named,
+    select_profile,
+    get_profile,
     write_profile,
 )
-from newton.content.shipped import shipped
+from newton.content.shipped import data_folder
 from newton.content.yamlfile import read_folder
 from newton.errors import ConfigError, ConflictError, InputError, NotFoundError
 
@@ -41,7 +41,7 @@ recency:
   half_life_days: 7
 """
 
-SESSION, DAILY_TAU24, DAILY, MONTHLY = (Decay.model_validate({"preset": name}) for name in PRESETS)
+SESSION, DAILY_TAU24, DAILY, MONTHLY = (Decay.model_validate({"preset": name}) for name in DECAY_PRESETS)
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +59,7 @@ def test_what_ships(profiles: dict[str, Profile]) -> None:
 
 def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S002-10
     newton = profiles["newton"]
-    assert newton.weights.given == {
+    assert newton.weights.nonzero == {
         "similarity": 0.50,
         "type_priority": 0.15,
         "recency": 0.15,
@@ -74,14 +74,14 @@ def test_newton_weighs_as_published(profiles: dict[str, Profile]) -> None:  # S0
 def test_newton_forgets_as_published(profiles: dict[str, Profile], days: float) -> None:  # S002-10
     recency = profiles["newton"].recency
     assert recency.clock == "occurred"  # a memory is as old as what it tells, not as its import
-    assert recency.left(timedelta(days=days)) == pytest.approx(math.exp(-0.023 * days))
+    assert recency.remaining(timedelta(days=days)) == pytest.approx(math.exp(-0.023 * days))
 
 
 def test_the_true_half_life_of_newton_is_thirty_days_and_three_hours(profiles: dict[str, Profile]) -> None:  # S002-10
     half_life = profiles["newton"].recency.half_life
     assert half_life is not None
     assert half_life / timedelta(days=1) == pytest.approx(30.137, abs=0.001)
-    assert profiles["newton"].recency.left(half_life) == pytest.approx(0.5)
+    assert profiles["newton"].recency.remaining(half_life) == pytest.approx(0.5)
 
 
 @pytest.mark.parametrize(
@@ -91,19 +91,19 @@ def test_the_true_half_life_of_newton_is_thirty_days_and_three_hours(profiles: d
 def test_newton_judges_outcomes_as_published(
     profiles: dict[str, Profile], outcome: str | None, factor: float
 ) -> None:  # S002-10
-    assert profiles["newton"].outcome.of(outcome) == factor
-    assert Outcomes().of(outcome) == factor
+    assert profiles["newton"].outcome.factor_for(outcome) == factor
+    assert OutcomeFactors().factor_for(outcome) == factor
 
 
 @pytest.mark.parametrize(("times", "factor"), [(0, 1.0), (1, 1.0), (10, 1.1), (1_000, 1.3), (10**5, 1.5), (10**9, 1.5)])
 def test_newton_values_use_as_published(profiles: dict[str, Profile], times: int, factor: float) -> None:  # S002-10
-    assert profiles["newton"].usage.of(times) == pytest.approx(factor)
-    assert Usage().of(times) == pytest.approx(factor)
+    assert profiles["newton"].usage.factor_for(times) == pytest.approx(factor)
+    assert UsageBoost().factor_for(times) == pytest.approx(factor)
 
 
 @pytest.mark.parametrize(("hours", "left"), [(0, 1.0), (1, 0.5), (3, 0.25), (24, 0.04)])
 def test_the_published_table_of_a_session(profiles: dict[str, Profile], hours: int, left: float) -> None:  # S000-6
-    assert SESSION.left(timedelta(hours=hours)) == pytest.approx(left)
+    assert SESSION.remaining(timedelta(hours=hours)) == pytest.approx(left)
     assert profiles["balanced"].recency == SESSION
 
 
@@ -115,48 +115,48 @@ def test_the_published_table_of_a_session(profiles: dict[str, Profile], hours: i
 def test_half_is_left_at_the_half_life(decay: Decay, hours: float) -> None:
     assert decay.half_life is not None
     assert decay.half_life / timedelta(hours=1) == pytest.approx(hours, abs=0.001)
-    assert decay.left(decay.half_life) == pytest.approx(0.5)
+    assert decay.remaining(decay.half_life) == pytest.approx(0.5)
 
 
 def test_the_time_constant_is_the_literal_formula() -> None:
-    assert DAILY_TAU24.left(timedelta(hours=7.5)) == pytest.approx(math.exp(-7.5 / 24))
+    assert DAILY_TAU24.remaining(timedelta(hours=7.5)) == pytest.approx(math.exp(-7.5 / 24))
 
 
 def test_nothing_decays_without_decay(profiles: dict[str, Profile]) -> None:
     still = profiles["important"].recency
-    assert still.left(timedelta(days=4_000)) == 1.0
+    assert still.remaining(timedelta(days=4_000)) == 1.0
     assert still.half_life is None
 
 
 def test_a_memory_from_the_future_is_as_fresh_as_the_present() -> None:
-    assert SESSION.left(timedelta(hours=-5)) == MONTHLY.left(timedelta(days=-1)) == 1.0
+    assert SESSION.remaining(timedelta(hours=-5)) == MONTHLY.remaining(timedelta(days=-1)) == 1.0
 
 
 def test_recent_orders_by_access_at_any_age(profiles: dict[str, Profile]) -> None:  # S000-2
     recent = profiles["recent"]
-    assert recent.weights.given == {"recency": 1.0}
+    assert recent.weights.nonzero == {"recency": 1.0}
     assert recent.recency.clock == "accessed"
     old = timedelta(days=36_500)
-    assert recent.recency.left(old) > recent.recency.left(old + timedelta(minutes=1)) > 0
+    assert recent.recency.remaining(old) > recent.recency.remaining(old + timedelta(minutes=1)) > 0
 
 
 def test_important_looks_at_importance_alone(profiles: dict[str, Profile]) -> None:  # S000-3
-    assert profiles["important"].weights.given == {"importance": 1.0}
+    assert profiles["important"].weights.nonzero == {"importance": 1.0}
 
 
 def test_balanced_multiplies_importance_with_freshness(profiles: dict[str, Profile]) -> None:  # S000-4, S000-22
     balanced = profiles["balanced"]
     assert balanced.combine == "product"
-    assert balanced.weights.given == {"importance": 1.0, "recency": 1.0}
+    assert balanced.weights.nonzero == {"importance": 1.0, "recency": 1.0}
     assert balanced.recency.clock == "created"
     items = [(7, timedelta(minutes=2)), (5, timedelta(minutes=10)), (10, timedelta(days=3)), (9, timedelta(days=5))]
-    scores = [importance * balanced.recency.left(age) for importance, age in items]
+    scores = [importance * balanced.recency.remaining(age) for importance, age in items]
     assert scores == pytest.approx([6.77, 4.29, 0.137, 0.074], rel=0.01)
 
 
 def test_every_feature_may_be_weighed() -> None:
-    weights = Weights(**dict.fromkeys(FEATURES, 0.5))
-    assert list(weights.given) == [
+    weights = FeatureWeights(**dict.fromkeys(FEATURES, 0.5))
+    assert list(weights.nonzero) == [
         *("similarity", "lexical", "type_priority", "recency", "importance", "salience"),
         *("outcome", "usage", "confidence", "success_rate", "depth"),
     ]
@@ -238,16 +238,16 @@ def test_a_profile_cannot_be_changed(profiles: dict[str, Profile]) -> None:
 
 
 def test_an_unknown_profile_names_the_nearest_and_all(profiles: dict[str, Profile]) -> None:
-    assert profile_named(profiles, "newton") is profiles["newton"]
+    assert get_profile(profiles, "newton") is profiles["newton"]
     with pytest.raises(NotFoundError) as missing:
-        profile_named(profiles, "balancd")
+        get_profile(profiles, "balancd")
     assert missing.value.hint == f"Did you mean 'balanced'? Known: {', '.join(sorted(profiles))}."
 
 
 def test_shipped_folders_are_found() -> None:
-    assert any(shipped("frames").glob("*.yaml"))
-    assert any(shipped("profiles").glob("*.yaml"))
-    assert shipped("schema").is_dir()
+    assert any(data_folder("frames").glob("*.yaml"))
+    assert any(data_folder("profiles").glob("*.yaml"))
+    assert data_folder("schema").is_dir()
 
 
 LITERAL: dict[str, Callable[[float], float]] = {
@@ -264,7 +264,7 @@ def test_each_preset_is_its_literal_formula(preset: str, literal: Callable[[floa
     decay = Decay.model_validate({"preset": preset, "clock": "confirmed"})
     assert decay.clock == "confirmed"
     for hours in (0.0, 0.25, 1.0, 16.6, 24.0, 100.0, 9_999.0):
-        assert decay.left(timedelta(hours=hours)) == pytest.approx(literal(hours))
+        assert decay.remaining(timedelta(hours=hours)) == pytest.approx(literal(hours))
 
 
 @pytest.mark.parametrize(
@@ -276,7 +276,7 @@ def test_the_archetypes_weigh_as_published(
 ) -> None:  # S001-17, S001-18, S001-19, S001-20, S001-24
     profile = profiles[name]
     assert profile.combine == "sum"
-    assert profile.weights.given == dict(zip(("similarity", "recency", "salience"), weights, strict=True))
+    assert profile.weights.nonzero == dict(zip(("similarity", "recency", "salience"), weights, strict=True))
     assert profile.recency == Decay(kind="exponential", time_constant_hours=24, clock="occurred")
     assert (profile.boosts.keyword, profile.boosts.fresh, profile.boosts.fresh_hours) == (0.1, 1.2, 24)
     assert profile.boosts.mentioned == 2.0
@@ -296,8 +296,8 @@ def test_the_archetypes_weigh_as_published(
 def test_auto_chooses_by_the_frame_alone(
     profiles: dict[str, Profile], frame: str | None, chosen: str
 ) -> None:  # S000-F1
-    assert profile_for(profiles, "auto", frame=frame).name == chosen
-    assert profile_for(profiles, "newton", frame=frame).name == "newton"
+    assert select_profile(profiles, "auto", frame=frame).name == chosen
+    assert select_profile(profiles, "newton", frame=frame).name == "newton"
 
 
 def test_a_profile_may_only_choose_one_that_scores(tmp_path: Path) -> None:
@@ -307,18 +307,18 @@ def test_a_profile_may_only_choose_one_that_scores(tmp_path: Path) -> None:
 
 
 def test_the_speed_of_a_decay_can_be_given(profiles: dict[str, Profile]) -> None:  # S000-F2
-    quick = profiles["balanced"].paced(0.5)
-    assert [quick.recency.left(timedelta(hours=h)) for h in (0, 0.5, 1.5)] == pytest.approx([1, 0.5, 0.25])
+    quick = profiles["balanced"].with_time_constant(0.5)
+    assert [quick.recency.remaining(timedelta(hours=h)) for h in (0, 0.5, 1.5)] == pytest.approx([1, 0.5, 0.25])
     assert quick.recency.clock == "created"
     for hours in (0.0, -1.0, math.nan, math.inf):
         with pytest.raises(InputError, match="is not possible"):
-            profiles["balanced"].paced(hours)
+            profiles["balanced"].with_time_constant(hours)
     with pytest.raises(InputError, match="does not decay"):
-        profiles["important"].paced(0.5)
+        profiles["important"].with_time_constant(0.5)
 
 
 def test_what_was_never_used_comes_after_what_was(profiles: dict[str, Profile]) -> None:
-    uses = [profiles["frequent"].usage.of(n) for n in (0, 1, 2, 10, 1_000, 10**8)]
+    uses = [profiles["frequent"].usage.factor_for(n) for n in (0, 1, 2, 10, 1_000, 10**8)]
     assert uses == sorted(set(uses)), "every count has a value of its own"
 
 
@@ -326,7 +326,7 @@ def test_a_profile_of_ones_own_is_added_and_one_of_the_same_name_wins(tmp_path: 
     (tmp_path / "mine.yaml").write_text(GOOD, encoding="utf-8")
     (tmp_path / "recent.yaml").write_text(GOOD.replace("name: mine", "name: recent"), encoding="utf-8")
     known = load_profiles(tmp_path)
-    assert known["mine"].weights.given == known["recent"].weights.given == {"similarity": 0.7, "recency": 0.3}
+    assert known["mine"].weights.nonzero == known["recent"].weights.nonzero == {"similarity": 0.7, "recency": 0.3}
 
 
 def test_an_expression_that_cannot_be_computed_names_its_line(tmp_path: Path) -> None:  # S000-F5
@@ -352,7 +352,7 @@ def test_what_is_written_is_read_again(tmp_path: Path, profiles: dict[str, Profi
 
 
 def test_the_document_tells_of_every_profile_decay_and_order(profiles: dict[str, Profile]) -> None:  # S000-24
-    told = (shipped("profiles").parent / "docs" / "profiles.md").read_text(encoding="utf-8")
-    for name in (*profiles, *PRESETS, *get_args(Order), *get_args(Fill)):
+    told = (data_folder("profiles").parent / "docs" / "profiles.md").read_text(encoding="utf-8")
+    for name in (*profiles, *DECAY_PRESETS, *get_args(ItemOrder), *get_args(OverflowMode)):
         assert f"`{name}`" in told, name
     assert "(importance.md)" in told and "| 16.6 h |" in told

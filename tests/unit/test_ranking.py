@@ -6,23 +6,23 @@ from hypothesis import strategies as st
 
 from newton.ids import new_id
 from newton.memory.ranking import (
-    LENDERS,
-    LONG_FACTOR,
-    LONG_WORDS,
-    USUAL,
-    Hit,
-    Weighing,
-    beside,
-    named,
-    relevances,
-    stretched,
+    MAX_NEIGHBOUR_SOURCES,
+    LONG_TEXT_FACTOR,
+    LONG_TEXT_WORDS,
+    DEFAULT_WEIGHTS,
+    SearchHit,
+    RankingWeights,
+    find_neighbours,
+    find_named_speakers,
+    score_relevance,
+    normalize_by_max,
 )
 
 THREAD, OTHER = new_id(), new_id()
 SHARES = st.floats(0, 1)
 HITS = st.lists(
     st.builds(
-        Hit,
+        SearchHit,
         memory_id=st.uuids(),
         kind=st.just("exchange"),
         similarity=st.floats(-1, 1),
@@ -33,7 +33,7 @@ HITS = st.lists(
         speaker=st.sampled_from(["Ana", "User", None]),
     ),
     max_size=12,
-    unique_by=lambda hit: (hit.thread, hit.place),
+    unique_by=lambda hit: (hit.thread_id, hit.position),
 )
 
 
@@ -44,58 +44,58 @@ def hit(
     words: int = 10,
     place: int | None = None,
     speaker: str | None = None,
-) -> Hit:
-    return Hit(new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical)
+) -> SearchHit:
+    return SearchHit(new_id(), "exchange", words, THREAD if place is not None else None, place, speaker, similarity, lexical)
 
 
 def test_meaning_and_words_add_up() -> None:
-    assert relevances([hit(0.4, lexical=0.5)]) == [pytest.approx(0.4 + USUAL.words * 0.5)]
+    assert score_relevance([hit(0.4, lexical=0.5)]) == [pytest.approx(0.4 + DEFAULT_WEIGHTS.lexical * 0.5)]
 
 
 def test_the_words_of_a_long_text_count_less() -> None:
-    just, longer = relevances([hit(lexical=0.6, words=LONG_WORDS), hit(lexical=0.6, words=LONG_WORDS + 1)])
-    assert longer == pytest.approx(LONG_FACTOR * just)
+    just, longer = score_relevance([hit(lexical=0.6, words=LONG_TEXT_WORDS), hit(lexical=0.6, words=LONG_TEXT_WORDS + 1)])
+    assert longer == pytest.approx(LONG_TEXT_FACTOR * just)
 
 
-@pytest.mark.parametrize(("distance", "part"), [*enumerate(USUAL.lent, 1), (3, 0.0)])
+@pytest.mark.parametrize(("distance", "part"), [*enumerate(DEFAULT_WEIGHTS.neighbours, 1), (3, 0.0)])
 def test_a_neighbour_lends_the_less_the_further_it_stands(distance: int, part: float) -> None:
     for place in (5 - distance, 5 + distance):
-        assert relevances([hit(0.8, place=5), hit(0.0, place=place)])[1] == pytest.approx(part * 0.8)
+        assert score_relevance([hit(0.8, place=5), hit(0.0, place=place)])[1] == pytest.approx(part * 0.8)
 
 
 def test_of_two_neighbours_at_one_distance_only_the_better_lends() -> None:
-    assert relevances([hit(0.8, place=4), hit(0.0, place=5), hit(0.6, place=6)])[1] == pytest.approx(0.5 * 0.8)
+    assert score_relevance([hit(0.8, place=4), hit(0.0, place=5), hit(0.6, place=6)])[1] == pytest.approx(0.5 * 0.8)
 
 
 def test_lent_evidence_is_not_lent_on() -> None:
-    far = relevances([hit(0.8, place=1), hit(0.0, place=2), hit(0.0, place=3), hit(0.0, place=4)])
+    far = score_relevance([hit(0.8, place=1), hit(0.0, place=2), hit(0.0, place=3), hit(0.0, place=4)])
     assert far[1:] == [pytest.approx(0.4), pytest.approx(0.2), pytest.approx(0.0)]
 
 
 def test_a_neighbour_in_another_thread_lends_nothing() -> None:
-    assert relevances([hit(0.8, place=4)._replace(thread=OTHER), hit(0.1, place=5)])[1] == pytest.approx(0.1)
-    assert relevances([hit(0.8), hit(0.1, place=5)])[1] == pytest.approx(0.1)
+    assert score_relevance([hit(0.8, place=4)._replace(thread_id=OTHER), hit(0.1, place=5)])[1] == pytest.approx(0.1)
+    assert score_relevance([hit(0.8), hit(0.1, place=5)])[1] == pytest.approx(0.1)
 
 
 @given(HITS)
-def test_the_order_of_arrival_does_not_matter(hits: list[Hit]) -> None:
-    forwards = relevances(hits)
-    assert relevances(hits[::-1])[::-1] == forwards
+def test_the_order_of_arrival_does_not_matter(hits: list[SearchHit]) -> None:
+    forwards = score_relevance(hits)
+    assert score_relevance(hits[::-1])[::-1] == forwards
 
 
 @given(HITS, st.integers(0, 11))
-def test_a_better_hit_never_loses_by_it(hits: list[Hit], which: int) -> None:
+def test_a_better_hit_never_loses_by_it(hits: list[SearchHit], which: int) -> None:
     if which < len(hits):
         one = hits[which]
         better = one._replace(similarity=(one.similarity or 0.0) + 0.1)
-        raised = relevances([*hits[:which], better, *hits[which + 1 :]])
-        assert all(after >= before - 1e-9 for before, after in zip(relevances(hits), raised, strict=True))
-        assert raised[which] > relevances(hits)[which]
+        raised = score_relevance([*hits[:which], better, *hits[which + 1 :]])
+        assert all(after >= before - 1e-9 for before, after in zip(score_relevance(hits), raised, strict=True))
+        assert raised[which] > score_relevance(hits)[which]
 
 
 @given(st.lists(st.floats(-10, 10)))
 def test_stretched_scores_keep_their_order_in_zero_to_one(scores: list[float]) -> None:
-    parts = stretched(scores)
+    parts = normalize_by_max(scores)
     assert all(0 <= part <= 1 for part in parts)
     if max(scores, default=0) > 0:
         assert max(parts) == 1
@@ -104,46 +104,46 @@ def test_stretched_scores_keep_their_order_in_zero_to_one(scores: list[float]) -
 
 
 def test_nothing_and_nothing_good_stretch_to_nothing() -> None:
-    assert relevances([]) == []
-    assert stretched([]) == []
-    assert stretched([0.0, -1.0]) == [0.0, 0.0]
+    assert score_relevance([]) == []
+    assert normalize_by_max([]) == []
+    assert normalize_by_max([0.0, -1.0]) == [0.0, 0.0]
 
 
 def test_a_line_of_a_speaker_whom_the_input_names_counts_more() -> None:
     # S002-9
     lines = [hit(0.4, speaker="Ana"), hit(0.4, speaker="Marta"), hit(0.4)]
-    speakers = named("What did Ana say to the user?", [line.speaker for line in lines])
-    assert relevances(lines, USUAL, speakers) == pytest.approx([0.4 + USUAL.named, 0.4, 0.4])
+    speakers = find_named_speakers("What did Ana say to the user?", [line.speaker for line in lines])
+    assert score_relevance(lines, DEFAULT_WEIGHTS, speakers) == pytest.approx([0.4 + DEFAULT_WEIGHTS.speaker, 0.4, 0.4])
 
 
 @pytest.mark.parametrize(
     "text", ["what will the user do", "Banana bread?", "Assistant, Tool and User", "ana-lytics", ""]
 )
 def test_neither_roles_nor_parts_of_words_nor_small_letters_name_a_speaker(text: str) -> None:
-    assert not named(text, ["Ana", "Will", "User", "Assistant", "Tool", None, "?"])
+    assert not find_named_speakers(text, ["Ana", "Will", "User", "Assistant", "Tool", None, "?"])
 
 
 def test_what_counts_nothing_changes_nothing() -> None:
     hits = [hit(0.4, lexical=0.5, place=1, speaker="Ana"), hit(0.1, lexical=0.2, place=2)]
-    assert relevances(hits, Weighing(words=0, lent=(), named=0), frozenset({"Ana"})) == pytest.approx([0.4, 0.1])
-    assert relevances(hits, Weighing(meaning=0, lent=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
+    assert score_relevance(hits, RankingWeights(lexical=0, neighbours=(), speaker=0), frozenset({"Ana"})) == pytest.approx([0.4, 0.1])
+    assert score_relevance(hits, RankingWeights(similarity=0, neighbours=())) == pytest.approx([1.5 * 0.5, 1.5 * 0.2])
 
 
 def test_what_stands_beside_a_good_line_is_looked_at_unless_it_was_found() -> None:
     # S002-9: short answers share no word with the question
-    assert sorted(beside([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [(THREAD, 1), (THREAD, 3), (THREAD, 4)]
-    assert beside([hit(0.8, place=5)], Weighing(lent=())) == []
-    assert beside([]) == []
+    assert sorted(find_neighbours([hit(0.8, place=0), hit(0.5, place=2), hit(0.9)])) == [(THREAD, 1), (THREAD, 3), (THREAD, 4)]
+    assert find_neighbours([hit(0.8, place=5)], RankingWeights(neighbours=())) == []
+    assert find_neighbours([]) == []
 
 
 def test_only_the_best_lines_bring_their_neighbours() -> None:
-    hits = [hit(1 - n / 1_000, place=10 * n) for n in range(LENDERS + 5)]
-    assert max(place for _, place in beside(hits)) == 10 * (LENDERS - 1) + len(USUAL.lent)
+    hits = [hit(1 - n / 1_000, place=10 * n) for n in range(MAX_NEIGHBOUR_SOURCES + 5)]
+    assert max(place for _, place in find_neighbours(hits)) == 10 * (MAX_NEIGHBOUR_SOURCES - 1) + len(DEFAULT_WEIGHTS.neighbours)
 
 
 @given(HITS)
-def test_no_place_is_looked_at_twice_or_stands_before_the_first(hits: list[Hit]) -> None:
-    places = beside(hits)
+def test_no_place_is_looked_at_twice_or_stands_before_the_first(hits: list[SearchHit]) -> None:
+    places = find_neighbours(hits)
     assert len(set(places)) == len(places)
-    assert not {(h.thread, h.place) for h in hits} & set(places)
+    assert not {(h.thread_id, h.position) for h in hits} & set(places)
     assert all(place >= 0 for _, place in places)

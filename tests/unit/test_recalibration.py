@@ -8,16 +8,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from newton.brain.calibration.recalibration import (
-    NEEDED,
-    Isotonic,
-    Map,
-    Platt,
-    Recalibration,
-    isotonic,
-    platt,
-    recalibration,
+    MIN_REVIEWS,
+    IsotonicMap,
+    CorrectionMap,
+    PlattScaling,
+    RecalibrationResult,
+    fit_isotonic,
+    fit_platt,
+    recalibrate,
 )
-from newton.brain.calibration.series import Floats, Series, series
+from newton.brain.calibration.series import FloatArray, ForecastSeries, to_series
 from newton.brain.choice import Verdict
 from tests.support import examples
 from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
@@ -25,27 +25,27 @@ from tests.unit.judging import CONFIDENCES, PAIRS, drawn, record
 STEPS = np.linspace(0, 1, 101)
 
 
-def learnt(pairs: Series) -> Recalibration:
-    found = recalibration(pairs)
+def learnt(pairs: ForecastSeries) -> RecalibrationResult:
+    found = recalibrate(pairs)
     assert found is not None
     return found
 
 
-@given(st.lists(PAIRS, min_size=1, max_size=60), st.sampled_from([platt, isotonic]))
+@given(st.lists(PAIRS, min_size=1, max_size=60), st.sampled_from([fit_platt, fit_isotonic]))
 @examples(24)
 def test_a_map_never_falls_and_stays_within_0_and_1(
-    pairs: list[tuple[float, Verdict]], fit: Callable[[Series], Map]
+    pairs: list[tuple[float, Verdict]], fit: Callable[[ForecastSeries], CorrectionMap]
 ) -> None:
-    corrected = fit(series(record(pairs))).over(STEPS)
+    corrected = fit(to_series(record(pairs))).apply(STEPS)
     assert bool(np.all(np.diff(corrected) >= -1e-12))
     assert 0 <= corrected.min() <= corrected.max() <= 1
 
 
-@given(st.lists(st.tuples(CONFIDENCES, st.sampled_from(["success", "failure"])), min_size=NEEDED, max_size=80))
+@given(st.lists(st.tuples(CONFIDENCES, st.sampled_from(["success", "failure"])), min_size=MIN_REVIEWS, max_size=80))
 @examples(10)
 def test_so_does_the_one_that_is_chosen(pairs: list[tuple[float, Verdict]]) -> None:
-    found = learnt(series(record(pairs)))
-    corrected = [found.corrected(at) for at in STEPS.tolist()]
+    found = learnt(to_series(record(pairs)))
+    corrected = [found.correct(at) for at in STEPS.tolist()]
     assert corrected == sorted(corrected)
     assert 0 <= corrected[0] <= corrected[-1] <= 1
     assert found.earlier + found.later == len(pairs)
@@ -55,39 +55,39 @@ def test_platt_finds_the_curve_that_made_the_outcomes() -> None:
     rng = np.random.default_rng(1)
     stated = rng.uniform(0.02, 0.98, 20_000)
     true = 1 / (1 + np.exp(0.5 - 0.6 * np.log(stated / (1 - stated))))
-    found = platt(drawn(rng, stated, true))
-    assert (found.slope, found.shift) == (pytest.approx(0.6, abs=0.03), pytest.approx(-0.5, abs=0.04))
+    found = fit_platt(drawn(rng, stated, true))
+    assert (found.slope, found.intercept) == (pytest.approx(0.6, abs=0.03), pytest.approx(-0.5, abs=0.04))
 
 
 def test_platt_does_not_run_away_when_all_outcomes_are_alike() -> None:
-    found = platt(Series(np.full(40, 0.9), np.ones(40)))
-    assert 0.9 < found.over(np.array([0.9]))[0] < 0.999
+    found = fit_platt(ForecastSeries(np.full(40, 0.9), np.ones(40)))
+    assert 0.9 < found.apply(np.array([0.9]))[0] < 0.999
 
 
 def test_platt_does_not_turn_around_a_record_that_is_upside_down() -> None:
     stated = np.tile([0.2, 0.8], 50)
-    assert platt(Series(stated, (stated < 0.5).astype(np.float64))).slope == 0
+    assert fit_platt(ForecastSeries(stated, (stated < 0.5).astype(np.float64))).slope == 0
 
 
 def test_isotonic_is_the_mean_of_what_must_be_joined() -> None:
     stated = np.array([0.5, 0.6, 0.6, 0.7, 0.9, 0.9])
-    found = isotonic(Series(stated, np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])))
+    found = fit_isotonic(ForecastSeries(stated, np.array([0.0, 1.0, 1.0, 0.0, 1.0, 1.0])))
     assert found.stated == (0.5, 0.6, 0.7, 0.9)
-    assert found.came == pytest.approx((0, 2 / 3, 2 / 3, 1))
-    assert found.over(np.array([0.0, 0.55, 0.65, 0.8, 1.0])) == pytest.approx([0, 1 / 3, 2 / 3, 5 / 6, 1])
+    assert found.observed == pytest.approx((0, 2 / 3, 2 / 3, 1))
+    assert found.apply(np.array([0.0, 0.55, 0.65, 0.8, 1.0])) == pytest.approx([0, 1 / 3, 2 / 3, 5 / 6, 1])
 
 
 def test_it_takes_thirty_reviews() -> None:
-    assert recalibration(Series(np.full(NEEDED - 1, 0.9), np.ones(NEEDED - 1))) is None
-    assert learnt(Series(np.full(NEEDED, 0.9), np.ones(NEEDED))).later == 10
+    assert recalibrate(ForecastSeries(np.full(MIN_REVIEWS - 1, 0.9), np.ones(MIN_REVIEWS - 1))) is None
+    assert learnt(ForecastSeries(np.full(MIN_REVIEWS, 0.9), np.ones(MIN_REVIEWS))).later == 10
 
 
 def test_an_overconfident_recorder_is_corrected_to_what_comes_true() -> None:
     rng = np.random.default_rng(2)
     found = learnt(drawn(rng, np.full(1_500, 0.9), np.full(1_500, 0.6)))
     assert found.method != "none"
-    assert found.helped
-    assert found.corrected(0.9) == pytest.approx(0.6, abs=0.06)
+    assert found.improves
+    assert found.correct(0.9) == pytest.approx(0.6, abs=0.06)
     assert found.brier_stated == pytest.approx(0.33, abs=0.05)
     assert found.brier_corrected == pytest.approx(0.24, abs=0.04)
 
@@ -102,25 +102,25 @@ def test_a_calibrated_recorder_mostly_keeps_the_stated_figures() -> None:
 
 
 def test_a_fall_in_the_later_part_does_not_choose_a_map() -> None:
-    even = Series(np.tile([0.5, 0.5], 100), np.tile([0.0, 1.0], 100))
-    fallen = Series(np.concatenate([even.stated, np.full(100, 0.5)]), np.concatenate([even.outcome, np.zeros(100)]))
+    even = ForecastSeries(np.tile([0.5, 0.5], 100), np.tile([0.0, 1.0], 100))
+    fallen = ForecastSeries(np.concatenate([even.stated, np.full(100, 0.5)]), np.concatenate([even.outcome, np.zeros(100)]))
     found = learnt(fallen)
     assert (found.method, found.earlier, found.later) == ("none", 200, 100)
     assert found.brier_corrected == found.brier_stated == 0.25
-    assert not found.helped
+    assert not found.improves
 
 
 def test_the_later_part_has_no_say_in_the_choice_or_the_map_it_judges() -> None:
     rng = np.random.default_rng(4)
-    stated: Floats = rng.uniform(0.7, 1, 300)
+    stated: FloatArray = rng.uniform(0.7, 1, 300)
     whole = drawn(rng, stated, stated - 0.3)
-    turned = Series(whole.stated, np.concatenate([whole.outcome[:200], 1 - whole.outcome[200:]]))
+    turned = ForecastSeries(whole.stated, np.concatenate([whole.outcome[:200], 1 - whole.outcome[200:]]))
     there, other = learnt(whole), learnt(turned)
     assert there.method == other.method != "none"
-    fitted = platt(whole.at(slice(200))) if there.method == "platt" else isotonic(whole.at(slice(200)))
+    fitted = fit_platt(whole.select(slice(200))) if there.method == "platt" else fit_isotonic(whole.select(slice(200)))
     for found, pairs in ((there, whole), (other, turned)):
-        later = pairs.at(slice(200, None))
-        assert found.brier_corrected == pytest.approx(((fitted.over(later.stated) - later.outcome) ** 2).mean())
-        assert found.brier_stated == pytest.approx(later.squared.mean())
-    assert there.helped
-    assert isinstance(there.map, Platt | Isotonic)
+        later = pairs.select(slice(200, None))
+        assert found.brier_corrected == pytest.approx(((fitted.apply(later.stated) - later.outcome) ** 2).mean())
+        assert found.brier_stated == pytest.approx(later.squared_errors.mean())
+    assert there.improves
+    assert isinstance(there.correction, PlattScaling | IsotonicMap)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.recency import news_asked
+from newton.cognition.recency import find_news_questions
 from tests.support import NOON
 
 ASKING = [
@@ -62,25 +62,25 @@ NOT_ASKING = [
 @pytest.mark.parametrize("text", ASKING)
 def test_it_asks_for_what_is_of_these_days(text: str) -> None:
     # S004-11
-    assert news_asked(text, now=NOON) == text
+    assert find_news_questions(text, now=NOON) == text
 
 
 @pytest.mark.parametrize("text", NOT_ASKING)
 def test_it_only_looks_as_if(text: str) -> None:
     # S004-11
-    assert news_asked(text, now=NOON) == ""
+    assert find_news_questions(text, now=NOON) == ""
 
 
 @given(st.lists(st.tuples(st.booleans(), st.sampled_from(ASKING), st.sampled_from(NOT_ASKING)), max_size=8))
 def test_of_what_is_said_beside_it_nothing_leaves(said: list[tuple[bool, str, str]]) -> None:
     # S004-11
     sentences = [asks if asked else other for asked, asks, other in said]
-    assert news_asked("\n".join(sentences), now=NOON) == " ".join(asks for asked, asks, _ in said if asked)
+    assert find_news_questions("\n".join(sentences), now=NOON) == " ".join(asks for asked, asks, _ in said if asked)
 
 
 def test_only_the_sentence_that_asks_is_sent() -> None:
     # S004-11
     mixed = "My card is 4111 1111. What is the latest on the harbour password? Ana lives in Rome today."
-    assert news_asked(mixed, now=NOON) == "What is the latest on the harbour password?"
-    assert news_asked("My card is 4111 1111, what is the latest on it?", now=NOON) == ""
-    assert news_asked("What is the latest on " + "the harbour " * 20 + "?", now=NOON) == "", "too long for a question"
+    assert find_news_questions(mixed, now=NOON) == "What is the latest on the harbour password?"
+    assert find_news_questions("My card is 4111 1111, what is the latest on it?", now=NOON) == ""
+    assert find_news_questions("What is the latest on " + "the harbour " * 20 + "?", now=NOON) == "", "too long for a question"

@@ -5,10 +5,10 @@ from time import process_time
 
 import pytest
 
-from newton.dialogue.compaction.telling import account, things
-from newton.dialogue.condensing import bullets, pieces, states
-from newton.dialogue.recognising import names, recognised, telling
-from newton.dialogue.view import Shown
+from newton.dialogue.compaction.telling import summarize_block, find_paths
+from newton.dialogue.condensing import lasting_sentences, chunk_output, classify_lasting
+from newton.dialogue.recognising import find_names, classify_sentence, count_cues
+from newton.dialogue.view import ViewMessage
 from tests.support import count
 
 LONG = 100_000
@@ -19,13 +19,13 @@ RUNS = [
 ]
 # of a tool's output, of what was said; each whole, so that no step of it takes longer than it may
 READERS: dict[str, Callable[[str], object]] = {
-    "recognised": recognised,
-    "names": names,
-    "telling": telling,
-    "states": lambda text: states(f"It lies {text}"),
-    "bullets": bullets,
-    "things": lambda text: things([text]),
-    "account": lambda text: account([Shown("tool", text, 9, 0, 0), Shown("assistant", text, 9, 1, 1)]),
+    "recognised": classify_sentence,
+    "names": find_names,
+    "telling": count_cues,
+    "states": lambda text: classify_lasting(f"It lies {text}"),
+    "bullets": lasting_sentences,
+    "things": lambda text: find_paths([text]),
+    "account": lambda text: summarize_block([ViewMessage("tool", text, 9, 0, 0), ViewMessage("assistant", text, 9, 1, 1)]),
 }
 
 
@@ -49,7 +49,7 @@ def _spent(read: Callable[[str], object], text: str) -> float:
 def test_a_long_output_is_cut_at_once() -> None:
     dump = "\n".join("-".join(f"{n:02x}" for n in range(256)) for _ in range(27))
     started = process_time()
-    pieces(dump, size=300, overlap=50, count=count)
+    chunk_output(dump, max_tokens=300, overlap=50, count_tokens=count)
     assert process_time() - started < 0.5
 
 
@@ -69,10 +69,10 @@ def test_a_long_output_is_cut_at_once() -> None:
 )
 def test_a_sentence_tells_of_the_first_that_it_shows(sentence: str, what: str | None) -> None:
     # S004-3, S003-A
-    assert recognised(sentence) == what
+    assert classify_sentence(sentence) == what
 
 
 def test_names_are_found_as_they_are_written() -> None:
     # S003-A
     said = "In src/lib/. and `~/a/b`, C:\\Users\\Ana, -I/usr/include, x=./lib/y.so, a.b.c, f.py(1), 1.5, //no, a.py."
-    assert names(said) == ["src/lib", "~/a/b", "C:\\Users\\Ana", "-I/usr/include", "./lib/y.so", "a.py"]
+    assert find_names(said) == ["src/lib", "~/a/b", "C:\\Users\\Ana", "-I/usr/include", "./lib/y.so", "a.py"]

@@ -5,20 +5,20 @@ from datetime import date
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.render import Block, approach, day_tokens, header, headers, item, render, under
-from newton.memory.representations import bullet, day_in_front, forms, one_line, parted
+from newton.cognition.render import TextBlock, render_frame_section, count_day_tokens, render_header, count_header_tokens, render_item, render, render_day_heading
+from newton.memory.representations import to_bullet, date_prefix, make_short_forms, one_line, split_date_prefix
 from newton.providers import tokens
 
 
 def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> None:
     # S002-12
     sections = {
-        "episodes": [item("[2026-11-20] Ana: We met.", 14)],
-        "frame": [Block("## Current Approach: question\nConsider: Who says so?\n", 12)],
-        "facts": [item("Ana lives in Lisbon.", 8)],
-        "decisions": list[Block](),
+        "episodes": [render_item("[2026-11-20] Ana: We met.", 14)],
+        "frame": [TextBlock("## Current Approach: question\nConsider: Who says so?\n", 12)],
+        "facts": [render_item("Ana lives in Lisbon.", 8)],
+        "decisions": list[TextBlock](),
     }
-    page = render(sections, header_tokens=headers(tokens.count))
+    page = render(sections, header_tokens=count_header_tokens(tokens.count))
     assert page.text == (
         "## Current Approach: question\n"
         "Consider: Who says so?\n"
@@ -32,56 +32,56 @@ def test_sections_come_in_the_design_s_order_and_empty_ones_are_left_out() -> No
 def test_the_sum_of_the_blocks_is_the_count_of_the_text() -> None:
     # S002-3
     said = ["We met at 9.", "Café “Zé” — naïve 日本", "a|b|c/d/e", "trailing dots..."]
-    blocks = [item(line, tokens.count(f"- {line}\n")) for line in said]
-    frame = approach("debug", ("What changed?", "Can I reproduce it?"), count=tokens.count, most=500)
-    page = render({"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=headers(tokens.count))
+    blocks = [render_item(line, tokens.count(f"- {line}\n")) for line in said]
+    frame = render_frame_section("debug", ("What changed?", "Can I reproduce it?"), count=tokens.count, most=500)
+    page = render({"frame": [frame], "facts": blocks, "episodes": blocks}, header_tokens=count_header_tokens(tokens.count))
     assert page.tokens == tokens.count(page.text)
 
 
 def test_an_approach_drops_questions_until_it_fits() -> None:
     questions = ("What do I know for certain?", "What is the latest?", "What is unknown?")
-    whole = approach("question", questions, count=tokens.count, most=500)
-    less = approach("question", questions, count=tokens.count, most=whole.tokens - 1)
+    whole = render_frame_section("question", questions, count=tokens.count, most=500)
+    less = render_frame_section("question", questions, count=tokens.count, most=whole.tokens - 1)
     assert whole.text.count("?") == 3
     assert less.text.count("?") == 2
-    assert approach("question", questions, count=tokens.count, most=3) == Block("", 0)
+    assert render_frame_section("question", questions, count=tokens.count, most=3) == TextBlock("", 0)
 
 
 def test_the_censors_of_a_frame_stand_in_its_section_and_outlast_its_questions() -> None:
     # S002-7
     barred = ("No rewrite from scratch.", "No new features while debugging.")
-    whole = approach("debug", ("What changed?",), barred, count=tokens.count, most=500)
+    whole = render_frame_section("debug", ("What changed?",), barred, count=tokens.count, most=500)
     assert whole.text == (
         "## Current Approach: debug\nConsider: What changed?\n"
         "Constraints: No rewrite from scratch. No new features while debugging.\n"
     )
-    less = approach("debug", ("What changed?",), barred, count=tokens.count, most=whole.tokens - 1)
+    less = render_frame_section("debug", ("What changed?",), barred, count=tokens.count, most=whole.tokens - 1)
     assert "Constraints: No rewrite" in less.text
     assert "Consider" not in less.text
-    assert approach("debug", (), barred, count=tokens.count, most=10).text == "## Current Approach: debug\n"
+    assert render_frame_section("debug", (), barred, count=tokens.count, most=10).text == "## Current Approach: debug\n"
 
 
 def test_the_text_never_speaks_of_memories_being_chosen() -> None:
     # S002-13
-    titles = "".join(header(layer) for layer in headers(tokens.count)).lower()
+    titles = "".join(render_header(layer) for layer in count_header_tokens(tokens.count)).lower()
     assert not any(word in titles for word in ("memor", "retriev", "select", "score", "rank"))
 
 
 @given(st.dates(), st.text(min_size=1), st.text())
 def test_a_day_costs_the_same_in_front_of_any_line_and_as_a_heading(day: date, speaker: str, said: str) -> None:
     # S002-3, S002-12: so a line's tokens without its day are known without counting
-    in_front = day_in_front(day.isoformat())
-    form = forms(said, count=tokens.count, prefix=f"{in_front}{one_line(speaker)}: ").summary
-    found, rest = parted(form)
+    in_front = date_prefix(day.isoformat())
+    form = make_short_forms(said, count_tokens=tokens.count, prefix=f"{in_front}{one_line(speaker)}: ").summary
+    found, rest = split_date_prefix(form)
     assert found is not None
-    cost = day_tokens(tokens.count)
+    cost = count_day_tokens(tokens.count)
     assert (found, in_front + rest) == (day.isoformat(), form)
-    assert tokens.count(bullet(form)) - tokens.count(bullet(rest)) == cost.in_front
-    heading = under(found, cost)
+    assert tokens.count(to_bullet(form)) - tokens.count(to_bullet(rest)) == cost.prefix
+    heading = render_day_heading(found, cost)
     assert tokens.count(heading.text) == heading.tokens
-    assert tokens.count(bullet(rest) + heading.text + bullet(rest)) == heading.tokens + 2 * tokens.count(bullet(rest))
+    assert tokens.count(to_bullet(rest) + heading.text + to_bullet(rest)) == heading.tokens + 2 * tokens.count(to_bullet(rest))
 
 
 def test_a_day_under_a_heading_is_cheaper_from_the_first_or_second_line_on() -> None:
-    cost = day_tokens(tokens.count)
-    assert cost.heading <= cost.in_front
+    cost = count_day_tokens(tokens.count)
+    assert cost.heading <= cost.prefix

@@ -17,28 +17,28 @@ from hypothesis import strategies as st
 
 from newton.cognition import assemble as assembling
 from newton.cognition import score as scoring
-from newton.cognition.assemble import Setting, assemble
-from newton.cognition.budget import allocate
+from newton.cognition.assemble import AssemblyInput, assemble
+from newton.cognition.budget import allocate_budget
 from newton.cognition.bundle import Bundle
-from newton.cognition.constraints import Constraint
-from newton.cognition.explaining import account
-from newton.cognition.fill import FULL, Candidate, Placed
-from newton.cognition.filters import Filters
-from newton.cognition.framing import Evidence, forced
-from newton.cognition.identity import Presence
-from newton.cognition.render import Block, day_tokens, headers, item
-from newton.cognition.replay import Remembered, Today, replayed
-from newton.cognition.request import InView
-from newton.cognition.score import FEATURES, Combine, combiner, scorer
-from newton.cognition.trace import Stored, read_trace, unpacked, written
+from newton.cognition.constraints import CensorLine
+from newton.cognition.explaining import explain_bundle
+from newton.cognition.fill import NO_ROOM, FillCandidate, Placement
+from newton.cognition.filters import ContextFilters
+from newton.cognition.framing import FrameEvidence, force_frame
+from newton.cognition.identity import IdentitySection
+from newton.cognition.render import TextBlock, count_day_tokens, count_header_tokens, render_item
+from newton.cognition.replay import MemoryHistory, CurrentRules, replay_bundle
+from newton.cognition.request import SentMessages
+from newton.cognition.score import FEATURE_NAMES, Combine, create_combiner, create_scorer
+from newton.cognition.trace import StoredBundle, decode_trace, decode_candidates, encode_bundle
 from newton.content.frames import load_frames
-from newton.content.profiles import Profile, Weights, load_profiles
+from newton.content.profiles import Profile, FeatureWeights, load_profiles
 from newton.errors import ConflictError, InputError
 from newton.heart.tenets import Tenet
 from newton.ids import new_id
-from newton.memory.lookup import short
-from newton.memory.memory import Forms
-from newton.memory.recall import Found
+from newton.memory.lookup import short_id
+from newton.memory.memory import ShortForms
+from newton.memory.recall import RetrievedMemory
 from tests.db.catalog import FIXED
 from tests.support import ANA, NOON, count, examples
 from tests.unit.test_score import found
@@ -52,7 +52,7 @@ evidence = st.floats(0, 1, width=32)
 
 
 @st.composite
-def memories(draw: st.DrawFn) -> Found:
+def memories(draw: st.DrawFn) -> RetrievedMemory:
     kind = draw(st.sampled_from(KINDS))
     words = draw(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=200))
     line = f"[2026-11-21] User: {words}" if kind == "exchange" else words
@@ -75,31 +75,31 @@ def memories(draw: st.DrawFn) -> Found:
     )
 
 
-def settled(candidates: list[Found], focus: list[Found], *, tokens: int, profile: str) -> Setting:
-    return Setting(
+def settled(candidates: list[RetrievedMemory], focus: list[RetrievedMemory], *, tokens: int, profile: str) -> AssemblyInput:
+    return AssemblyInput(
         input="What is it?",
-        budget=allocate(tokens),
+        budget=allocate_budget(tokens),
         profile=PROFILES[profile],
-        identity=Presence(3, (Tenet(tenet_id=new_id(), part="value", words="Honest before kind", tokens=5),)),
-        floor=0.0,
-        needed=False,
-        approach=Block("## Current Approach: debug\n", 6),
-        constraints=[Constraint(new_id(), item("**WARN:** no", 5))],
+        identity=IdentitySection(3, (Tenet(tenet_id=new_id(), part="value", text="Honest before kind", tokens=5),)),
+        min_evidence=0.0,
+        is_adaptive=False,
+        frame_section=TextBlock("## Current Approach: debug\n", 6),
+        censor_lines=[CensorLine(new_id(), render_item("**WARN:** no", 5))],
         focus=focus,
-        open=[],
-        advice=Block("You are too sure of yourself.\n", 8),
-        called_for=frozenset(f.memory_id for f in candidates[:1]),
-        unsearched=frozenset(f.memory_id for f in candidates[1:2]),
-        additional=[Block("The caller adds this.\n", 6)],
-        in_view=InView(session_id=SESSION, first=10, unsent=frozenset({12})),
-        header_tokens=headers(count),
-        day_tokens=day_tokens(count),
+        open_decisions=[],
+        calibration_note=TextBlock("You are too sure of yourself.\n", 8),
+        triggered=frozenset(f.memory_id for f in candidates[:1]),
+        unranked=frozenset(f.memory_id for f in candidates[1:2]),
+        extra=[TextBlock("The caller adds this.\n", 6)],
+        sent_messages=SentMessages(session_id=SESSION, first_position=10, unsent_positions=frozenset({12})),
+        header_tokens=count_header_tokens(count),
+        day_tokens=count_day_tokens(count),
     )
 
 
-def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, profile: str = "newton") -> Bundle:
+def bundle(candidates: list[RetrievedMemory], *, focus: list[RetrievedMemory], tokens: int = 500, profile: str = "newton") -> Bundle:
     frame, setting = FRAMES["debug"], settled(candidates, focus, tokens=tokens, profile=profile)
-    score = scorer(frame=frame, profile=setting.profile, now=NOON)
+    score = create_scorer(frame=frame, profile=setting.profile, now=NOON)
     made = assemble([score(f) for f in candidates], setting)
     return Bundle(
         bundle_id=new_id(),
@@ -109,35 +109,35 @@ def bundle(candidates: list[Found], *, focus: list[Found], tokens: int = 500, pr
         as_of=None,
         input=setting.input,
         identity=setting.identity,
-        text=made.page.text,
-        tokens=made.page.tokens,
+        text=made.block.text,
+        tokens=made.block.tokens,
         budget=setting.budget.total,
-        frame=replace(forced("debug"), evidence={"debug": Evidence(0.1235, 0.5, 1.0)}),
-        frame_edition=frame.edition,
+        frame_choice=replace(force_frame("debug"), evidence={"debug": FrameEvidence(0.1235, 0.5, 1.0)}),
+        frame_edition=frame.version_hash,
         profile=setting.profile,
-        setting=setting,
+        assembly_input=setting,
         layers=made.layers,
         candidates=made.candidates,
         focus=made.focus,
-        recent=frozenset(f.memory_id for f in candidates[:2]),
-        filters=Filters(kinds=frozenset({"fact"}), exclude=frozenset({SESSION})),
+        recent_ids=frozenset(f.memory_id for f in candidates[:2]),
+        filters=ContextFilters(kinds=frozenset({"fact"}), exclude=frozenset({SESSION})),
         missing={"words": "late"},
         timings_ms={"recall": 1.23456},
     )
 
 
-def stored(made: Bundle) -> Stored:
+def stored(made: Bundle) -> StoredBundle:
     """What comes back from the database."""
-    kept = written(made, rules=RULES)
-    trace = read_trace(kept.trace.decode(), said=made.input)
-    candidates, focus = unpacked(trace, kept.memory_ids, kept.candidates)
-    return Stored(
+    kept = encode_bundle(made, rules_hash=RULES)
+    trace = decode_trace(kept.trace.decode(), input_text=made.input)
+    candidates, focus = decode_candidates(trace, kept.memory_ids, kept.candidates)
+    return StoredBundle(
         bundle_id=made.bundle_id,
         session=None,
         created_at=made.created_at,
         as_of=made.as_of,
         input=made.input,
-        frame=made.frame.frame,
+        frame=made.frame_choice.frame,
         profile=made.profile.name,
         budget=made.budget,
         tokens=made.tokens,
@@ -148,15 +148,15 @@ def stored(made: Bundle) -> Stored:
     )
 
 
-def the_form(f: Found) -> Forms:
-    return Forms(micro=f.micro, summary=f.summary, micro_tokens=f.micro_tokens, summary_tokens=f.summary_tokens)
+def the_form(f: RetrievedMemory) -> ShortForms:
+    return ShortForms(micro=f.micro, summary=f.summary, micro_tokens=f.micro_tokens, summary_tokens=f.summary_tokens)
 
 
-def known(*memories: Found) -> dict[UUID, Remembered]:
+def known(*memories: RetrievedMemory) -> dict[UUID, MemoryHistory]:
     """The memories as they are today: used and confirmed since, and called otherwise."""
-    later = Forms(micro="other", summary="other words", micro_tokens=2, summary_tokens=3)
+    later = ShortForms(micro="other", summary="other words", micro_tokens=2, summary_tokens=3)
     return {
-        f.memory_id: Remembered(
+        f.memory_id: MemoryHistory(
             f._replace(
                 state="CORE",
                 uses=999,
@@ -174,7 +174,7 @@ def known(*memories: Found) -> dict[UUID, Remembered]:
     }
 
 
-TODAY = Today(rules=RULES, frame_edition=FRAMES["debug"].edition, profile=PROFILES["newton"])
+TODAY = CurrentRules(rules_hash=RULES, frame_edition=FRAMES["debug"].version_hash, profile=PROFILES["newton"])
 
 
 @examples(16)
@@ -185,15 +185,15 @@ TODAY = Today(rules=RULES, frame_edition=FRAMES["debug"].edition, profile=PROFIL
     profile=st.sampled_from(sorted(PROFILES)),
 )
 def test_whatever_is_stored_comes_out_the_same(
-    candidates: list[Found], focus: list[Found], tokens: int, profile: str
+    candidates: list[RetrievedMemory], focus: list[RetrievedMemory], tokens: int, profile: str
 ) -> None:
-    focus = [f._replace(thread=SESSION, place=n) for n, f in enumerate(focus)]
+    focus = [f._replace(thread_id=SESSION, position=n) for n, f in enumerate(focus)]
     made = bundle(candidates, focus=focus, tokens=tokens, profile=profile)
-    replay = replayed(stored(made), known(*candidates, *focus), replace(TODAY, profile=PROFILES[profile]))
+    replay = replay_bundle(stored(made), known(*candidates, *focus), replace(TODAY, profile=PROFILES[profile]))
     assert (replay.differences, replay.since, replay.text) == ((), (), made.text)
 
 
-def facts() -> list[Found]:
+def facts() -> list[RetrievedMemory]:
     """Twelve, of which some are in whole, one in short, some not at all."""
     return [
         found(
@@ -215,23 +215,23 @@ MEMORIES = known(*FACTS, *MADE.focus)
 WHOLE = stored(MADE)
 
 
-def with_setting(**changed: object) -> Stored:
-    setting = replace(WHOLE.trace.setting, **changed)  # pyright: ignore[reportArgumentType]  # named fields
-    return replace(WHOLE, trace=replace(WHOLE.trace, setting=setting))
+def with_setting(**changed: object) -> StoredBundle:
+    setting = replace(WHOLE.trace.assembly_input, **changed)  # pyright: ignore[reportArgumentType]  # named fields
+    return replace(WHOLE, trace=replace(WHOLE.trace, assembly_input=setting))
 
 
-def with_first(**changed: object) -> Stored:
+def with_first(**changed: object) -> StoredBundle:
     return replace(WHOLE, candidates=(WHOLE.candidates[0]._replace(**changed), *WHOLE.candidates[1:]))
 
 
 def weighed(**weights: float) -> Profile:
     profile = PROFILES["newton"]
-    return profile.model_copy(update={"weights": Weights(**{**profile.weights.given, **weights})})
+    return profile.model_copy(update={"weights": FeatureWeights(**{**profile.weights.nonzero, **weights})})
 
 
 def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
     assert {c.detail for c in MADE.candidates} == {"summary", "micro", None}
-    assert replayed(WHOLE, MEMORIES, TODAY).identical
+    assert replay_bundle(WHOLE, MEMORIES, TODAY).identical
 
 
 @pytest.mark.parametrize(
@@ -240,13 +240,13 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (with_setting(profile=weighed(similarity=0.1)), "score of"),
         (with_setting(profile=PROFILES["newton"].model_copy(update={"fill": "stop"})), "verdict on"),
         (with_setting(profile=PROFILES["newton"].model_copy(update={"order": "best_last"})), "text"),
-        (with_setting(budget=allocate(350)), "budget"),
-        (with_setting(header_tokens={**headers(count), "facts": 30}), "layer facts"),
+        (with_setting(budget=allocate_budget(350)), "budget"),
+        (with_setting(header_tokens={**count_header_tokens(count), "facts": 30}), "layer facts"),
         (with_setting(constraints=[]), "text"),
-        (with_setting(identity=Presence()), "text"),
+        (with_setting(identity=IdentitySection()), "text"),
         (with_first(summary_tokens=39), "memory"),
         (with_first(score=0.1), "score of"),
-        (with_first(features=(0.5,) * len(FEATURES)), "score of"),
+        (with_first(features=(0.5,) * len(FEATURE_NAMES)), "score of"),
         (with_first(detail="micro"), "verdict on"),
         (with_first(reason="it was nice"), "verdict on"),
         (with_first(state="SUPERSEDED"), "verdict on"),
@@ -261,14 +261,14 @@ def test_the_bundle_of_these_tests_has_all_verdicts() -> None:
         (replace(WHOLE, candidates=WHOLE.candidates[1:]), "text"),
     ],
 )
-def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: Stored, named: str) -> None:
-    replay = replayed(tampered, MEMORIES, TODAY)
+def test_whatever_is_changed_of_a_stored_bundle_is_named(tampered: StoredBundle, named: str) -> None:
+    replay = replay_bundle(tampered, MEMORIES, TODAY)
     assert not replay.identical
     assert any(difference.what.startswith(named) for difference in replay.differences), replay.differences
 
 
 def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> None:
-    replay = replayed(with_first(score=0.1), MEMORIES, TODAY)
+    replay = replay_bundle(with_first(score=0.1), MEMORIES, TODAY)
     assert (
         replay.differences[-1].why == "nothing that it was made from has changed: what is stored of it must have been"
     )
@@ -276,21 +276,21 @@ def test_when_nothing_else_has_changed_it_is_the_stored_bundle_that_was() -> Non
 
 def test_a_memory_that_is_gone_is_named() -> None:
     left = {memory_id: one for memory_id, one in MEMORIES.items() if memory_id != FACTS[2].memory_id}
-    replay = replayed(WHOLE, left, TODAY)
-    assert replay.differences[0] == (f"memory {short(FACTS[2].memory_id)}", "it is gone: it was forgotten")
+    replay = replay_bundle(WHOLE, left, TODAY)
+    assert replay.differences[0] == (f"memory {short_id(FACTS[2].memory_id)}", "it is gone: it was forgotten")
     assert "-- Fact 2 tells" in dict(replay.differences)["text"]
 
 
-def starred(line: str, tokens: int) -> Block:
-    return Block(f"* {line}\n", tokens)
+def starred(line: str, tokens: int) -> TextBlock:
+    return TextBlock(f"* {line}\n", tokens)
 
 
-def without_fill(candidates: Sequence[Candidate], **_: object) -> list[Placed]:
-    return [Placed(one.memory_id, None, 0, FULL) for one in candidates]
+def without_fill(candidates: Sequence[FillCandidate], **_: object) -> list[Placement]:
+    return [Placement(one.memory_id, None, 0, NO_ROOM) for one in candidates]
 
 
 def doubling(profile: Profile) -> Combine:
-    return lambda features: 2 * combiner(profile)(features)
+    return lambda features: 2 * create_combiner(profile)(features)
 
 
 @pytest.mark.parametrize(
@@ -305,19 +305,19 @@ def test_a_changed_rule_of_the_code_is_noticed(
     monkeypatch: pytest.MonkeyPatch, module: ModuleType, name: str, rule: object, named: str
 ) -> None:
     monkeypatch.setattr(module, name, rule)
-    replay = replayed(WHOLE, MEMORIES, replace(TODAY, rules="87654321"))
+    replay = replay_bundle(WHOLE, MEMORIES, replace(TODAY, rules_hash="87654321"))
     assert any(difference.what.startswith(named) for difference in replay.differences)
     assert replay.since == ("the code has changed: its rules were edition 12345678, they are 87654321",)
 
 
 def test_what_changed_since_and_does_not_matter_is_told_beside() -> None:
-    today = Today(rules=RULES, frame_edition="other", profile=weighed(similarity=0.1))
-    replay = replayed(WHOLE, MEMORIES, today)
+    today = CurrentRules(rules_hash=RULES, frame_edition="other", profile=weighed(similarity=0.1))
+    replay = replay_bundle(WHOLE, MEMORIES, today)
     assert replay.identical, "it is made by the weights of then"
     frame, profile = replay.since
     assert frame == "the frame debug has changed"
     assert "'similarity': 0.5" in profile and "'similarity': 0.1" in profile
-    gone = replayed(WHOLE, MEMORIES, Today(rules=RULES, frame_edition=None, profile=None))
+    gone = replay_bundle(WHOLE, MEMORIES, CurrentRules(rules_hash=RULES, frame_edition=None, profile=None))
     assert gone.since == ("the frame debug is gone", "the profile newton is gone")
 
 
@@ -331,22 +331,22 @@ def test_every_part_of_a_memory_is_stored_with_a_bundle_or_never_changes() -> No
     }  # fmt: skip
     fields = {"thread_id": "thread", "position": "place", "word_count": "words"}  # column -> field
     fixed = {fields.get(column, column) for column in FIXED["memory.memories"]} | {"kind"}
-    assert set(Found._fields) <= stored_with_it | kept_as_forms | in_features | fixed
+    assert set(RetrievedMemory._fields) <= stored_with_it | kept_as_forms | in_features | fixed
 
 
 def test_an_account_tells_weights_contributions_and_what_just_missed() -> None:
-    told = account(WHOLE, MEMORIES)
-    assert [item.number for item in told.items if item.number] == list(range(1, len(MADE.items) + 1))
-    first = told.picked("1")
-    assert first.kept.memory_id == MADE.items[0].memory_id
-    assert sum(first.given.values()) == pytest.approx(first.kept.score)
-    assert told.missed["facts"].kept.memory_id == MADE.dropped[0].memory_id
+    told = explain_bundle(WHOLE, MEMORIES)
+    assert [item.rank for item in told.items if item.rank] == list(range(1, len(MADE.items) + 1))
+    first = told.find_item("1")
+    assert first.stored_candidate.memory_id == MADE.items[0].memory_id
+    assert sum(first.contributions.values()) == pytest.approx(first.stored_candidate.score)
+    assert told.near_misses["facts"].stored_candidate.memory_id == MADE.rejected_candidates[0].memory_id
     for which in (FACTS[11].memory_id.hex, FACTS[11].memory_id.hex[-8:], "fact 11 tells"):
-        assert told.picked(which).kept.memory_id == FACTS[11].memory_id
+        assert told.find_item(which).stored_candidate.memory_id == FACTS[11].memory_id
     with pytest.raises(InputError, match="No memory of this context"):
-        told.picked("99")
+        told.find_item("99")
     with pytest.raises(ConflictError, match=r"10 memories of this context are meant by 'tells'\."):
-        told.picked("tells")
+        told.find_item("tells")
     plain = told.as_json()
     assert plain["frame"]["name"] == "debug"
     assert len(plain["candidates"]) == 12

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from newton.errors import InputError
-from newton.runtime.cli.options import moment
+from newton.runtime.cli.options import parse_time
 
 NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
 
@@ -29,7 +29,7 @@ def test_a_time_is_a_day_a_moment_or_words(said: str, start: str, end: str) -> N
         told = datetime.fromisoformat(text)
         return told if told.tzinfo else told.replace(tzinfo=UTC)
 
-    assert (moment(said, now=NOW), moment(said, now=NOW, end=True)) == (at(start), at(end))
+    assert (parse_time(said, now=NOW), parse_time(said, now=NOW, use_end=True)) == (at(start), at(end))
 
 
 @pytest.mark.parametrize(
@@ -37,5 +37,5 @@ def test_a_time_is_a_day_a_moment_or_words(said: str, start: str, end: str) -> N
 )
 def test_what_is_no_time_is_refused_with_a_remedy(said: str) -> None:
     with pytest.raises(InputError) as refused:
-        moment(said, now=NOW)
+        parse_time(said, now=NOW)
     assert "Write" in refused.value.hint

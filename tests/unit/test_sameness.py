@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.heart.sameness import LONGEST, likeness
+from newton.heart.sameness import MAX_CHARACTERS, compare_statements
 
 # The cosine of two statements never makes them the same and never keeps them from it, so what must not merge is
 # tried with the cosine that speaks most for it, and what should merge with the one that speaks most against it.
@@ -64,7 +64,7 @@ NAMES = ("Ana", "Jonas", "Lumen", "PostgreSQL", "Priya", "Mateo", "Rex", "Trondh
 
 
 def same(told: str, known: str, *, cosine: float = FOR_IT) -> bool:
-    return likeness(told, known, cosine=cosine).verdict == "same"
+    return compare_statements(told, known, cosine=cosine).verdict == "same"
 
 
 def kept(facts: list[Fact]) -> list[list[str]]:
@@ -182,7 +182,7 @@ def with_a_not(text: str) -> Iterator[str]:
     ],
 )
 def test_a_verdict_says_why(told: str, known: str, because: str) -> None:
-    assert likeness(told, known, cosine=0.9).because.startswith(because)
+    assert compare_statements(told, known, cosine=0.9).reason.startswith(because)
 
 
 # The ways in which the same is told that a reader of English knows without a thought.
@@ -212,19 +212,19 @@ def test_the_same_is_told_in_many_ways(told: str, known: str) -> None:
 @pytest.mark.parametrize("text", ["安娜住在奥斯陆", "Анна живёт в Осло", "آنا تعيش في أوسلو", "アナは東京に住んでいる"])
 def test_in_another_script_only_the_same_words_are_the_same(text: str) -> None:
     assert same(text, f" {text}。 ", cosine=AGAINST_IT)
-    assert likeness(text, text[1:], cosine=FOR_IT).verdict == "near"
-    assert likeness(f"{text} 3", f"{text} 4", cosine=FOR_IT).verdict == "different"
+    assert compare_statements(text, text[1:], cosine=FOR_IT).verdict == "near"
+    assert compare_statements(f"{text} 3", f"{text} 4", cosine=FOR_IT).verdict == "different"
 
 
 def test_a_long_statement_is_only_the_same_word_for_word() -> None:
-    long = "Ana sails. " * LONGEST
+    long = "Ana sails. " * MAX_CHARACTERS
     assert same(long, long.upper())
-    assert likeness(long, f"{long} Ana sails.", cosine=FOR_IT).verdict == "near"
+    assert compare_statements(long, f"{long} Ana sails.", cosine=FOR_IT).verdict == "near"
 
 
 def test_what_is_near_depends_on_the_bounds() -> None:
     told, known = "Ana likes tea", "Ana likes green tea"
-    assert [likeness(told, known, cosine=0.9, near=near).verdict for near in (0.8, 0.95)] == ["near", "different"]
+    assert [compare_statements(told, known, cosine=0.9, near_min=near).verdict for near in (0.8, 0.95)] == ["near", "different"]
 
 
 ANYTHING = st.one_of(
@@ -234,14 +234,14 @@ ANYTHING = st.one_of(
 
 @given(ANYTHING, ANYTHING, st.floats())
 def test_any_two_texts_compare_alike_in_both_directions(told: str, known: str, cosine: float) -> None:
-    there, back = likeness(told, known, cosine=cosine), likeness(known, told, cosine=cosine)
+    there, back = compare_statements(told, known, cosine=cosine), compare_statements(known, told, cosine=cosine)
     assert (there.verdict, there.similarity) == (back.verdict, back.similarity)
     assert 0 <= there.similarity <= 1
 
 
 @given(ANYTHING, st.floats())
 def test_a_text_says_what_it_says(text: str, cosine: float) -> None:
-    assert likeness(text, text, cosine=cosine).similarity == 1
+    assert compare_statements(text, text, cosine=cosine).similarity == 1
 
 
 @given(st.sampled_from(TEXTS), st.sampled_from(TEXTS), st.floats(0, 1))

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import FEATURES, LAYER_OF, NEUTRALS, Bearing, Scored, Trials, contributions, scorer
+from newton.cognition.score import FEATURE_NAMES, LAYER_BY_KIND, NEUTRAL_FEATURES, QuerySignals, ScoredMemory, TrialCounts, compute_contributions, create_scorer
 from newton.content.frames import load_frames
-from newton.content.profiles import Weights, load_profiles
+from newton.content.profiles import FeatureWeights, load_profiles
 from newton.ids import new_id
-from newton.memory.recall import Found
+from newton.memory.recall import RetrievedMemory
 from tests.support import NOON
 
 FRAME = load_frames()["decision"]
@@ -20,8 +20,8 @@ NEWTON, EVIDENCE = PROFILES["newton"], PROFILES["evidence"]
 SCORING = {name: profile for name, profile in PROFILES.items() if not profile.by_frame}
 
 
-def found(**changed: object) -> Found:
-    plain = Found(
+def found(**changed: object) -> RetrievedMemory:
+    plain = RetrievedMemory(
         memory_id=new_id(),
         kind="fact",
         state="NEW",
@@ -29,7 +29,7 @@ def found(**changed: object) -> Found:
         summary="s",
         micro_tokens=3,
         summary_tokens=3,
-        words=5,
+        word_count=5,
         confidence=None,
         importance=0.1,
         outcome=None,
@@ -41,8 +41,8 @@ def found(**changed: object) -> Found:
         trust="user",
         quarantined=False,
         ref=None,
-        thread=None,
-        place=None,
+        thread_id=None,
+        position=None,
         similarity=0.5,
         lexical=0.5,
         relevance=1.0,
@@ -50,14 +50,14 @@ def found(**changed: object) -> Found:
     return plain._replace(**changed)
 
 
-def score(f: Found) -> float:
-    return scorer(frame=FRAME, profile=NEWTON, now=NOON)(f).score
+def score(f: RetrievedMemory) -> float:
+    return create_scorer(frame=FRAME, profile=NEWTON, now=NOON)(f).score
 
 
 @given(
     st.builds(
         dict[str, object],
-        kind=st.sampled_from(sorted(LAYER_OF)),
+        kind=st.sampled_from(sorted(LAYER_BY_KIND)),
         outcome=st.sampled_from([None, "success", "failure"]),
         uses=st.integers(0, 10**6),
         confidence=st.floats(0, 1),
@@ -69,7 +69,7 @@ def score(f: Found) -> float:
 )
 def test_by_evidence_nothing_makes_up_for_being_beside_the_point(better: dict[str, object], relevance: float) -> None:
     # S002-25
-    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    score = create_scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
     worst = found(
         kind="exchange",
         relevance=relevance + 0.12,
@@ -81,7 +81,7 @@ def test_by_evidence_nothing_makes_up_for_being_beside_the_point(better: dict[st
 
 
 def test_by_evidence_the_later_of_two_alike_comes_first() -> None:
-    score = scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
+    score = create_scorer(frame=FRAME, profile=EVIDENCE, now=NOON)
     assert score(found()).score > score(found(occurred_at=NOON - timedelta(days=90))).score
 
 
@@ -120,7 +120,7 @@ def test_relevance_beats_recency() -> None:
 
 def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() -> None:
     # S000-16, S000-F6: what is used more matters more
-    important = scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
+    important = create_scorer(frame=FRAME, profile=load_profiles()["important"], now=NOON)
     given, core, plain = found(importance=0.9), found(importance=None, state="CORE"), found(importance=None)
     assert [important(one).score for one in (given, core, plain)] == pytest.approx([0.9, 0.5, 0.1])
 
@@ -128,24 +128,24 @@ def test_importance_is_what_a_person_gave_or_else_what_the_record_makes_of_it() 
 @pytest.mark.parametrize("name", sorted(SCORING))
 def test_every_score_is_explained_feature_by_feature(name: str) -> None:
     profile = load_profiles()[name]
-    score_of = scorer(frame=FRAME, profile=profile, now=NOON + timedelta(hours=3))
+    score_of = create_scorer(frame=FRAME, profile=profile, now=NOON + timedelta(hours=3))
     s = score_of(found(relevance=0.7, importance=0.4))
-    parts = contributions(s.features, profile)
+    parts = compute_contributions(s.features, profile)
     if profile.expression is None:
         whole = math.prod(parts.values()) if profile.combine == "product" else sum(parts.values())
         assert whole == pytest.approx(s.score)
-        assert set(parts) == set(profile.weights.given) <= set(FEATURES)
+        assert set(parts) == set(profile.weights.nonzero) <= set(FEATURE_NAMES)
     else:
         assert set(parts) == {"importance", "age_h", "access_count"}
 
 
-def feature(name: str, scored: Scored) -> float:
-    return scored.features[FEATURES.index(name)]
+def feature(name: str, scored: ScoredMemory) -> float:
+    return scored.features[FEATURE_NAMES.index(name)]
 
 
 def test_an_archetype_scores_by_the_letter() -> None:
     # S001-17, S001-19, S001-20, S001-23, S001-24
-    score_of = scorer(profile=PROFILES["coding"], now=NOON, bearing=Bearing(keywords=frozenset({"redis", "cache"})))
+    score_of = create_scorer(profile=PROFILES["coding"], now=NOON, signals=QuerySignals(keywords=frozenset({"redis", "cache"})))
     fresh = found(
         relevance=0.5, summary="Redis is our cache, said the Redis page", occurred_at=NOON - timedelta(hours=23)
     )
@@ -161,41 +161,41 @@ def test_an_archetype_scores_by_the_letter() -> None:
 def test_an_entity_that_the_input_names_counts_twice_its_salience() -> None:
     # S001-20
     named, other = found(), found()
-    bearing = Bearing(salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned=frozenset({named.memory_id}))
-    score_of = scorer(profile=PROFILES["support"], now=NOON, bearing=bearing)
+    bearing = QuerySignals(salience={named.memory_id: 0.3, other.memory_id: 0.3}, mentioned_ids=frozenset({named.memory_id}))
+    score_of = create_scorer(profile=PROFILES["support"], now=NOON, signals=bearing)
     assert [feature("salience", score_of(one)) for one in (named, other)] == pytest.approx([0.6, 0.3])
     assert feature("salience", score_of(found())) == 0.5, "S001-23: unless more is known"
 
 
 def test_what_was_never_tried_is_sorted_without_a_division() -> None:
     # S001-22
-    tried = [Trials(0, 0), Trials(9, 10), Trials(1, 10)]
+    tried = [TrialCounts(0, 0), TrialCounts(9, 10), TrialCounts(1, 10)]
     items = [found() for _ in tried]
-    by_success = NEWTON.model_copy(update={"weights": Weights(success_rate=1.0)})
+    by_success = NEWTON.model_copy(update={"weights": FeatureWeights(success_rate=1.0)})
     trials = dict(zip([item.memory_id for item in items], tried, strict=True))
-    score_of = scorer(profile=by_success, now=NOON, bearing=Bearing(trials=trials))
+    score_of = create_scorer(profile=by_success, now=NOON, signals=QuerySignals(trials=trials))
     assert [score_of(item).score for item in items] == pytest.approx([0.5, 0.9, 0.1])
 
 
 def test_each_step_along_relations_counts_less() -> None:
     # S001-21
     near, far = found(), found()
-    score_of = scorer(profile=NEWTON, now=NOON, bearing=Bearing(steps={near.memory_id: 1, far.memory_id: 3}))
+    score_of = create_scorer(profile=NEWTON, now=NOON, signals=QuerySignals(hops={near.memory_id: 1, far.memory_id: 3}))
     assert [feature("depth", score_of(one)) for one in (near, far, found())] == pytest.approx([1, 1 / 3, 1])
 
 
 def test_frequent_orders_by_the_count() -> None:
-    score_of = scorer(profile=PROFILES["frequent"], now=NOON)
+    score_of = create_scorer(profile=PROFILES["frequent"], now=NOON)
     scores = [score_of(found(uses=n)).score for n in (0, 1, 2, 50, 10_000)]
     assert scores == sorted(set(scores))
 
 
 def test_the_published_formula_is_expressible() -> None:
     # S000-F5
-    score_of = scorer(profile=PROFILES["custom"], now=NOON)
+    score_of = create_scorer(profile=PROFILES["custom"], now=NOON)
     item = found(importance=0.8, uses=20, created_at=NOON - timedelta(hours=3))
     assert score_of(item).score == pytest.approx(0.8 * 1 / (1 + 3) * math.log(1 + 20))
-    told = contributions(score_of(item).features, PROFILES["custom"])
+    told = compute_contributions(score_of(item).features, PROFILES["custom"])
     assert told["access_count"] == pytest.approx(score_of(item).score), "without a use it would count nothing"
     assert told["age_h"] == pytest.approx(score_of(item).score * (1 - 4))
 
@@ -216,17 +216,17 @@ EXTREME = st.builds(
 
 
 @given(EXTREME)
-def test_every_score_is_finite(item: Found) -> None:
+def test_every_score_is_finite(item: RetrievedMemory) -> None:
     for profile in SCORING.values():
-        scored = scorer(profile=profile, frame=FRAME, now=NOON)(item)
+        scored = create_scorer(profile=profile, frame=FRAME, now=NOON)(item)
         assert math.isfinite(scored.score) and scored.score >= 0
         assert all(map(math.isfinite, scored.features))
-        assert all(map(math.isfinite, contributions(scored.features, profile).values()))
+        assert all(map(math.isfinite, compute_contributions(scored.features, profile).values()))
 
 
 def test_what_is_not_known_is_neutral() -> None:
-    item = scorer(profile=NEWTON, now=NOON)(found(confidence=None, uses=0, outcome=None, importance=0.5))
+    item = create_scorer(profile=NEWTON, now=NOON)(found(confidence=None, uses=0, outcome=None, importance=0.5))
     known = {"similarity", "cosine", "lexical", "importance"}
-    assert {n: f for n, f in zip(FEATURES, item.features, strict=True) if n not in known} == {
-        name: neutral for name, neutral in NEUTRALS.items() if name not in known
+    assert {n: f for n, f in zip(FEATURE_NAMES, item.features, strict=True) if n not in known} == {
+        name: neutral for name, neutral in NEUTRAL_FEATURES.items() if name not in known
     }

@@ -5,7 +5,7 @@ import json
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.searching import MOST_A_MINUTE, MOST_BYTES, WebSearch, excerpts
+from newton.providers.searching import MAX_SEARCHES_PER_WINDOW, MAX_BYTES, WebSearch, parse_results
 from tests.endpoint import Respond, Wire, endpoint, fails, hangs, talks_garbage
 
 RESULT = {"title": "Ferries", "content": "The night ferry sails again. " * 30, "url": "https://x.org/a", "extra": 1}
@@ -30,7 +30,7 @@ def finds(*results: object) -> Respond:
 
 async def failure(url: str, seconds: float = 5.0) -> str:
     with pytest.raises(ProviderError) as raised:
-        await WebSearch(url, seconds=seconds).find("ferries")
+        await WebSearch(url, seconds=seconds).search("ferries")
     return raised.value.what
 
 
@@ -43,7 +43,7 @@ async def test_a_search_gives_a_few_short_excerpts_with_their_addresses() -> Non
         await wire.send(200, {"results": [HIDDEN, RESULT, RESULT, RESULT, RESULT]})
 
     async with endpoint(respond) as there:
-        found = await WebSearch(there.url, seconds=5).find("  night\n ferries & trains ")
+        found = await WebSearch(there.url, seconds=5).search("  night\n ferries & trains ")
     assert paths == ["/v1/search?q=night+ferries+%26+trains&format=json"]
     assert [one.url for one in found] == ["https://x.org/a"] * 3
     assert all(len(one.text) <= 400 and one.text.endswith(".") for one in found)
@@ -54,17 +54,17 @@ async def test_the_same_query_is_asked_once_in_two_minutes_and_no_more_than_13_i
     ticks = Ticks()
     async with endpoint(finds(RESULT)) as there:
         search = WebSearch(there.url, seconds=5, ticks=ticks)
-        for n in range(MOST_A_MINUTE):
-            assert await search.find(f"ferry {n}")
-        assert await search.find("ferry 0"), "known, so it is not asked"
-        assert len(there.asked) == MOST_A_MINUTE
+        for n in range(MAX_SEARCHES_PER_WINDOW):
+            assert await search.search(f"ferry {n}")
+        assert await search.search("ferry 0"), "known, so it is not asked"
+        assert len(there.asked) == MAX_SEARCHES_PER_WINDOW
         with pytest.raises(ProviderError, match="13 times in the last minute"):
-            await search.find("one more")
+            await search.search("one more")
         ticks.now = 60_000.0
-        await search.find("one more")
+        await search.search("one more")
         ticks.now = 120_000.0
-        await search.find("ferry 0")
-        assert len(there.asked) == MOST_A_MINUTE + 2
+        await search.search("ferry 0")
+        assert len(there.asked) == MAX_SEARCHES_PER_WINDOW + 2
 
 
 @pytest.mark.parametrize(
@@ -82,7 +82,7 @@ async def test_what_is_no_answer_is_named_and_no_redirect_is_followed(respond: R
 
 async def test_a_search_that_hangs_or_says_too_much_or_is_not_there_fails_in_time() -> None:
     async def floods(wire: Wire) -> None:
-        await wire.send(200, "x" * (MOST_BYTES + 1))
+        await wire.send(200, "x" * (MAX_BYTES + 1))
 
     async with endpoint(hangs) as there:
         assert "gave no answer" in await failure(there.url, seconds=0.1)
@@ -94,8 +94,8 @@ async def test_a_search_that_hangs_or_says_too_much_or_is_not_there_fails_in_tim
 @pytest.mark.parametrize("body", [b"", b"[]", b"\xff", b'{"results": 3}', b"[" * 100_000, b'{"results": ["x"]}'])
 def test_an_answer_of_another_form_is_refused(body: bytes) -> None:
     with pytest.raises(ProviderError, match="no form that can be read"):
-        excerpts(body)
+        parse_results(body)
 
 
 def test_results_without_words_are_none() -> None:
-    assert excerpts(json.dumps({"results": [{"url": "https://x.org", "content": None}, {}]}).encode()) == []
+    assert parse_results(json.dumps({"results": [{"url": "https://x.org", "content": None}, {}]}).encode()) == []

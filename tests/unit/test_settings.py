@@ -5,11 +5,11 @@ from pathlib import Path
 import pytest
 from pydantic import SecretStr
 
-from newton.cognition.earlier import Selecting
-from newton.dialogue.condensing import Sizes
+from newton.cognition.earlier import ArtifactPolicy
+from newton.dialogue.condensing import SummarySizes
 from newton.errors import ConfigError
-from newton.runtime.tuning import check, selecting, sizes
-from newton.settings import PREFIX, SHARED, Settings, load
+from newton.runtime.tuning import check_settings, build_artifact_policy, build_summary_sizes
+from newton.settings import ENV_PREFIX, SHARED_VARIABLES, Settings, load
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +47,7 @@ def test_names_of_other_tools_are_honoured_below_its_own() -> None:
     own = load(env={"DATABASE_URL": url, "NEWTON_DATABASE_URL": "postgresql://c/d"}).database_url
     assert own == SecretStr("postgresql://c/d")
     assert load(env={"DATABASE_URL": ""}).database_url is None, "set to nothing is not set"
-    assert set(SHARED.values()) < set(Settings.model_fields)
+    assert set(SHARED_VARIABLES.values()) < set(Settings.model_fields)
 
 
 def test_the_knobs_of_artifacts_go_by_the_names_of_their_design_too() -> None:
@@ -76,10 +76,10 @@ def test_the_knobs_of_artifacts_go_by_the_names_of_their_design_too() -> None:
 def test_settings_become_what_sessions_are_condensed_and_searched_by() -> None:
     # S004-12
     given = load({"rag_chunk_size": 200, "rag_top_k_max": 4, "rag_re_rank_top_n": 0, "convo_summary_max_tokens": 90})
-    assert sizes(given) == Sizes(chunk=200, overlap=50, every=12, summary=90, tail=4_000)
-    assert selecting(given) == Selecting(top_k=4, rerank=0)
+    assert build_summary_sizes(given) == SummarySizes(chunk_tokens=200, overlap_tokens=50, max_new_messages=12, summary_tokens=90, max_new_tokens=4_000)
+    assert build_artifact_policy(given) == ArtifactPolicy(top_k=4, rerank_candidates=0)
     with pytest.raises(ConfigError, match="nothing new"):
-        sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))
+        build_summary_sizes(load({"rag_chunk_size": 60, "rag_chunk_overlap": 60}))
 
 
 @pytest.mark.parametrize(
@@ -117,12 +117,12 @@ def test_a_name_in_large_letters_in_the_file_is_refused_with_the_right_one(elsew
 )
 def test_settings_that_contradict_each_other_are_refused(given: dict[str, int], said: str) -> None:
     with pytest.raises(ConfigError, match=said):
-        check(load(given, env={}))
+        check_settings(load(given, env={}))
 
 
 @pytest.mark.parametrize("given", [{}, {"window_tokens": 8_000}, {"rag_top_k_max": 2, "rag_re_rank_top_n": 0}])
 def test_what_was_not_set_gives_way(given: dict[str, int]) -> None:
-    check(load(given, env={}))
+    check_settings(load(given, env={}))
     assert load(given, env={}).conversation_tokens == 100_000
 
 
@@ -152,8 +152,8 @@ def test_a_name_like_no_other_is_refused_all_the_same() -> None:
 )
 def test_a_value_out_of_range_is_refused_with_its_meaning(name: str, value: str) -> None:
     with pytest.raises(ConfigError, match=f"The setting '{name.lower()}' is not usable") as raised:
-        load(env={PREFIX + name: value})
-    assert PREFIX + name in raised.value.hint
+        load(env={ENV_PREFIX + name: value})
+    assert ENV_PREFIX + name in raised.value.hint
 
 
 def test_broken_toml_is_refused_with_its_place(elsewhere: Path) -> None:

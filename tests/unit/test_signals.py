@@ -2,7 +2,7 @@
 
 import pytest
 
-from newton.cognition.signals import RELEVANT, intent, relevant_events
+from newton.cognition.signals import EVENT_TYPES_BY_INTENT, classify_intent, select_event_types
 
 
 @pytest.mark.parametrize(
@@ -28,11 +28,11 @@ from newton.cognition.signals import RELEVANT, intent, relevant_events
     ],
 )
 def test_what_an_input_is_for_is_told_by_whole_words_in_order(text: str, wanted: str) -> None:
-    assert intent(text) == wanted  # S001-13
+    assert classify_intent(text) == wanted  # S001-13
 
 
 def test_each_intent_has_its_events() -> None:
     # S001-14
-    assert relevant_events("fix")[0] == "error"
-    assert relevant_events("other", ["commit"]) == ()
-    assert relevant_events("action", ["commit", "error"]) == (*RELEVANT["action"], "commit")
+    assert select_event_types("fix")[0] == "error"
+    assert select_event_types("other", ["commit"]) == ()
+    assert select_event_types("action", ["commit", "error"]) == (*EVENT_TYPES_BY_INTENT["action"], "commit")

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.content.skills import MOST_CHARACTERS, Skill, load_skills, read_skill
+from newton.content.skills import MAX_CHARS, Skill, load_skills, read_skill
 from newton.errors import ConfigError
 
 GOOD = """\
@@ -182,8 +182,8 @@ def test_many_dashes_in_the_body_are_no_lists_of_yaml() -> None:
 def test_the_bounds_are_inclusive() -> None:
     skill = _read(_with_body("1. " + "m" * 500 + "\n" + "1. Mend it.\n" * 49))
     assert (len(skill.core), len(skill.core[0])) == (50, 500)
-    skill = _read(_with_body("1. Mend\n\n").ljust(len(_with_body("")) + MOST_CHARACTERS, "x"))
-    assert len(skill.details) == MOST_CHARACTERS - len("1. Mend\n\n")
+    skill = _read(_with_body("1. Mend\n\n").ljust(len(_with_body("")) + MAX_CHARS, "x"))
+    assert len(skill.details) == MAX_CHARS - len("1. Mend\n\n")
 
 
 def test_a_folder_of_ones_own_adds_and_replaces(tmp_path: Path) -> None:
@@ -277,7 +277,7 @@ WHOLE = {
     "empty front": ("---\n---\n1. Mend it.\n", "1: the front matter is not a mapping of fields. Write its fields"),
     "a list in front": ("---\n- name\n---\n1. Mend it.\n", "2: the front matter is not a mapping of fields."),
     "long body": (
-        _with_body("\n1. Mend it.\n" + "m" * MOST_CHARACTERS),
+        _with_body("\n1. Mend it.\n" + "m" * MAX_CHARS),
         "6: the text has 200,012 characters; 200,000 are the most. Move what is long into files beside it.",
     ),
     "far too long": (_with_body("1. Mend it.\n" + "ü" * 1_000_000), "1: the file is larger than 1,000,000 bytes."),

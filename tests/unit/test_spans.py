@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.memory.spans import LONGEST, MOST, spans, spoken_of
+from newton.memory.spans import MAX_RANGE, MAX_TIMES, find_time_ranges, find_mentioned_times
 
 NOW = datetime(2024, 5, 15, 14, 30, tzinfo=UTC)  # a Wednesday
 
@@ -59,7 +59,7 @@ def day(text: str) -> datetime:
 )
 def test_a_time_is_a_span_of_the_calendar(text: str, start: str | None, end: str) -> None:
     # S001-12
-    (span,) = spans(text, now=NOW)
+    (span,) = find_time_ranges(text, now=NOW)
     assert (span.start, span.end) == (start and day(start), day(end))
 
 
@@ -73,7 +73,7 @@ def test_a_time_is_a_span_of_the_calendar(text: str, start: str | None, end: str
     ],
 )
 def test_what_began_has_no_end(text: str, start: datetime) -> None:
-    (span,) = spans(text, now=NOW)
+    (span,) = find_time_ranges(text, now=NOW)
     assert (span.start, span.end) == (start, None)
 
 
@@ -91,18 +91,18 @@ def test_what_began_has_no_end(text: str, start: datetime) -> None:
     ],
 )
 def test_what_is_no_time_is_none(text: str) -> None:
-    assert spans(text, now=NOW) == []
+    assert find_time_ranges(text, now=NOW) == []
 
 
 def test_times_come_in_their_order_and_do_not_overlap() -> None:
-    found = spans("Compare last week with March 2023 and the 3rd of April 2022.", now=NOW)
-    assert [span.words for span in found] == ["last week", "march 2023", "the 3rd of april 2022"]
+    found = find_time_ranges("Compare last week with March 2023 and the 3rd of April 2022.", now=NOW)
+    assert [span.phrase for span in found] == ["last week", "march 2023", "the 3rd of april 2022"]
 
 
 def test_a_memory_s_yesterday_is_the_day_before_it() -> None:
     zone = timezone(timedelta(hours=9))
     at = datetime(2021, 1, 1, 0, 5, tzinfo=zone)
-    (span,) = spans("yesterday", now=at)
+    (span,) = find_time_ranges("yesterday", now=at)
     assert (span.start, span.end) == (datetime(2020, 12, 31, tzinfo=zone), datetime(2021, 1, 1, tzinfo=zone))
 
 
@@ -124,7 +124,7 @@ def test_a_memory_s_yesterday_is_the_day_before_it() -> None:
 )
 def test_a_day_without_a_year_is_the_last_and_the_next_one(text: str, starts: list[str]) -> None:
     # S001-12
-    assert [span.start for span in spoken_of(text, at=NOW)] == [day(start) for start in starts]
+    assert [span.start for span in find_mentioned_times(text, moment=NOW)] == [day(start) for start in starts]
 
 
 @pytest.mark.parametrize(
@@ -132,25 +132,25 @@ def test_a_day_without_a_year_is_the_last_and_the_next_one(text: str, starts: li
     [("What is due by Friday?", "2024-05-18"), ("What will we do on Friday?", "2024-05-18")],
 )
 def test_an_input_that_looks_ahead_asks_for_the_next_one(text: str, end: str) -> None:
-    assert [span.end for span in spans(text, now=NOW)] == [day(end)]
+    assert [span.end for span in find_time_ranges(text, now=NOW)] == [day(end)]
 
 
 def test_pasted_logs_ask_for_no_time() -> None:
     # S001-12
     log = "\n".join(f"2024-05-10 09:{minute:02}:01 ERROR no answer since 3 March" for minute in range(60))
-    assert spans(f"What broke yesterday?\n{log}", now=NOW) == spans("What broke yesterday?", now=NOW) != []
-    assert spans("[May 10 09:00:01 host] sshd", now=NOW) == spans("see 2024-05-10T09:00:01Z", now=NOW) == []
-    assert len(spans("What happened on 2024-05-10 09:00?", now=NOW)) == 1
+    assert find_time_ranges(f"What broke yesterday?\n{log}", now=NOW) == find_time_ranges("What broke yesterday?", now=NOW) != []
+    assert find_time_ranges("[May 10 09:00:01 host] sshd", now=NOW) == find_time_ranges("see 2024-05-10T09:00:01Z", now=NOW) == []
+    assert len(find_time_ranges("What happened on 2024-05-10 09:00?", now=NOW)) == 1
 
 
 def test_a_time_that_is_named_again_is_the_same_time_and_there_are_only_so_many() -> None:
-    assert len(spans("yesterday " * 600, now=NOW)) == 1
-    assert len(spans(" ".join(f"in {year}" for year in range(1990, 2020)), now=NOW)) == MOST
+    assert len(find_time_ranges("yesterday " * 600, now=NOW)) == 1
+    assert len(find_time_ranges(" ".join(f"in {year}" for year in range(1990, 2020)), now=NOW)) == MAX_TIMES
 
 
 def test_a_memory_speaks_of_times_other_than_its_own_and_of_none_too_long() -> None:
     told = "Today, this week, since March and in 2024 it was fine; I met him last May, before 2020, and in 2022."
-    spoken = [(span.words, span.start, span.end) for span in spoken_of(told, at=NOW)]
+    spoken = [(span.phrase, span.start, span.end) for span in find_mentioned_times(told, moment=NOW)]
     assert spoken == [
         ("last may", day("2023-05-01"), day("2023-06-01")),
         ("in 2022", day("2022-01-01"), day("2023-01-01")),
@@ -163,8 +163,8 @@ WORDS = st.sampled_from(STRAY.split())
 
 @given(st.lists(WORDS, max_size=8).map(" ".join) | st.text(max_size=60), st.datetimes(timezones=st.just(UTC)))
 def test_any_words_at_any_moment_give_spans_that_end_after_they_begin(text: str, now: datetime) -> None:
-    for span in spans(text, now=now):
+    for span in find_time_ranges(text, now=now):
         assert span.start is None or span.end is None or span.start < span.end
-    for span in spoken_of(text, at=now):
+    for span in find_mentioned_times(text, moment=now):
         assert span.start is not None and span.end is not None
-        assert timedelta(0) < span.end - span.start <= LONGEST and not span.holds(now)
+        assert timedelta(0) < span.end - span.start <= MAX_RANGE and not span.contains(now)

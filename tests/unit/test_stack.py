@@ -2,7 +2,7 @@
 
 from uuid import UUID
 
-from newton.dialogue.stack import Task, Tree
+from newton.dialogue.stack import Task, TaskTree
 from tests.support import NOON
 
 
@@ -24,7 +24,7 @@ def task(number: int, parent: int | None) -> Task:
 
 
 def test_what_is_in_a_task_comes_each_before_its_own_however_deep() -> None:
-    deep = Tree([task(1, None), *(task(n, n - 1) for n in range(2, 3_000))])
-    assert [one.number for one in deep.within(UUID(int=1))] == list(range(2, 3_000))
-    wide = Tree([task(1, None), task(2, 1), task(3, 1), task(4, 2), task(5, 2), task(6, 3)])
-    assert [one.number for one in wide.within(UUID(int=1))] == [2, 4, 5, 3, 6]
+    deep = TaskTree([task(1, None), *(task(n, n - 1) for n in range(2, 3_000))])
+    assert [one.number for one in deep.descendants(UUID(int=1))] == list(range(2, 3_000))
+    wide = TaskTree([task(1, None), task(2, 1), task(3, 1), task(4, 2), task(5, 2), task(6, 3)])
+    assert [one.number for one in wide.descendants(UUID(int=1))] == [2, 4, 5, 3, 6]

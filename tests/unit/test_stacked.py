@@ -7,17 +7,17 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.budget import STACK, allocate
-from newton.cognition.render import headers, render
-from newton.cognition.stacked import NO_TASKS, Stacked, stacked
-from newton.dialogue.stack import NO_STACK, Stack, Status, Task
+from newton.cognition.budget import TASK_LAYER_PERCENT, allocate_budget
+from newton.cognition.render import count_header_tokens, render
+from newton.cognition.stacked import NO_TASKS, TaskSection, build_task_section
+from newton.dialogue.stack import EMPTY_STACK, TaskStack, TaskStatus, Task
 from newton.providers import tokens
 from tests.support import NOON
 
-HEADERS = headers(tokens.count)
+HEADERS = count_header_tokens(tokens.count)
 
 
-def task(number: int, goal: str, *, parent: int | None = None, status: Status = "active", words: str = "") -> Task:
+def task(number: int, goal: str, *, parent: int | None = None, status: TaskStatus = "active", words: str = "") -> Task:
     return Task(
         task_id=UUID(int=number),
         number=number,
@@ -34,9 +34,9 @@ def task(number: int, goal: str, *, parent: int | None = None, status: Status = 
     )
 
 
-def told(stack: Stack, total: int = 8_000) -> tuple[Stacked, str]:
-    made = stacked(stack, allocate(total, stack=True).layers, HEADERS, count=tokens.count)
-    return made, render(made.sections(), header_tokens=HEADERS).text
+def told(stack: TaskStack, total: int = 8_000) -> tuple[TaskSection, str]:
+    made = build_task_section(stack, allocate_budget(total, has_tasks=True).layers, HEADERS, count_tokens=tokens.count)
+    return made, render(made.to_layers(), header_tokens=HEADERS).text
 
 
 def test_a_context_says_the_goal_the_way_and_what_is_done_beside_it() -> None:
@@ -46,7 +46,7 @@ def test_a_context_says_the_goal_the_way_and_what_is_done_beside_it() -> None:
     path = (task(1, "Ship it"), task(2, "Make it fast", parent=1), now)
     measured = task(3, "Measure it", parent=2, status="complete", words="it takes 900 ms")
     waiting = task(6, "Ask Mira", parent=5, status="blocked", words="she is away")
-    _, text = told(Stack(path=path, beside=(measured, dead, waiting)))
+    _, text = told(TaskStack(path=path, related=(measured, dead, waiting)))
     assert text.splitlines() == [
         "## Tasks",
         "- Goal: Ship it",
@@ -58,18 +58,18 @@ def test_a_context_says_the_goal_the_way_and_what_is_done_beside_it() -> None:
 
 
 def test_a_root_alone_is_the_goal_and_the_task() -> None:
-    assert told(Stack(path=(task(1, "Ship it"),)))[1] == "## Tasks\n- Goal, and now: Ship it\n"
-    assert told(NO_STACK) == (NO_TASKS, "")
+    assert told(TaskStack(path=(task(1, "Ship it"),)))[1] == "## Tasks\n- Goal, and now: Ship it\n"
+    assert told(EMPTY_STACK) == (NO_TASKS, "")
 
 
 def test_where_there_is_no_room_the_latest_results_stay_and_the_rest_is_counted() -> None:
     # S001-37
     many = tuple(task(n, f"Step {n}", parent=1, status="complete", words="done and well " * 9) for n in range(2, 60))
-    made, text = told(Stack(path=(task(1, "Ship it"),), beside=many))
-    assert 0 < made.left_out == 58 - len(made.siblings)
+    made, text = told(TaskStack(path=(task(1, "Ship it"),), related=many))
+    assert 0 < made.omitted_count == 58 - len(made.siblings)
     assert [f"Step {n} " in text for n in (2, 59)] == [False, True]
-    nothing, _ = told(Stack(path=(task(1, "Ship it"),), beside=many), total=60)
-    assert (nothing.root, nothing.left_out) == ((), 59)
+    nothing, _ = told(TaskStack(path=(task(1, "Ship it"),), related=many), total=60)
+    assert (nothing.root, nothing.omitted_count) == ((), 59)
 
 
 TASKS = st.lists(
@@ -86,12 +86,12 @@ def test_each_part_stays_within_its_share_of_the_flexible_part(
     done = tuple(
         task(n, goal, parent=len(way), status="complete", words=words) for n, (goal, words) in enumerate(beside, 100)
     )
-    made, text = told(Stack(path=path, beside=done), total)
-    layers = allocate(total, stack=True).layers
-    for part in STACK:
-        shown = render({part: made.sections()[part]}, header_tokens=HEADERS)
+    made, text = told(TaskStack(path=path, related=done), total)
+    layers = allocate_budget(total, has_tasks=True).layers
+    for part in TASK_LAYER_PERCENT:
+        shown = render({part: made.to_layers()[part]}, header_tokens=HEADERS)
         assert shown.tokens == tokens.count(shown.text) <= layers[part]
-    assert render(made.sections(), header_tokens=HEADERS).tokens == tokens.count(text)
-    assert text == told(Stack(path=path, beside=done), total)[1]
-    assert len(made.path) + len(made.siblings) + made.left_out + len(made.root) == len(path) + len(done)
+    assert render(made.to_layers(), header_tokens=HEADERS).tokens == tokens.count(text)
+    assert text == told(TaskStack(path=path, related=done), total)[1]
+    assert len(made.path) + len(made.siblings) + made.omitted_count + len(made.root) == len(path) + len(done)
     assert made.root or not text

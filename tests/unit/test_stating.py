@@ -7,22 +7,22 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.brain.choice import Choice, Reason
-from newton.brain.quality import PARTS, quality, score
-from newton.brain.showing import in_a_line, in_full, mark, short_forms
-from newton.brain.stating import Intent, Review, body_of, checked, checked_choice, choice_of, words_of
+from newton.brain.choice import DecisionDraft, DecisionReason
+from newton.brain.quality import QUALITY_PARTS, score_parts, total_score
+from newton.brain.showing import format_line, format_full, format_prefix, format_short_forms
+from newton.brain.stating import NewDecision, DecisionReview, encode_body, validate, validate_draft, decode_draft, encode_texts
 from newton.errors import InputError
 from newton.memory.representations import MICRO_TOKENS, SUMMARY_TOKENS
 from tests.db.deciding import REDIS, choice, reviewed
 from tests.support import NOON, count
 
 CHOICES = st.builds(
-    Choice,
+    DecisionDraft,
     description=st.text(st.characters(codec="utf-8", exclude_characters="\0"), min_size=1).filter(str.strip),
     confidence=st.floats(0, 1),
     at=st.just(NOON),
     alternatives=st.lists(st.sampled_from(["wait", "ask"]), max_size=3).map(tuple),
-    reasons=st.lists(st.builds(Reason, st.sampled_from(["analysis", "analogy"]), st.just("so")), max_size=3).map(tuple),
+    reasons=st.lists(st.builds(DecisionReason, st.sampled_from(["analysis", "analogy"]), st.just("so")), max_size=3).map(tuple),
     tags=st.lists(st.sampled_from(["a", "b"]), max_size=3).map(tuple),
 )
 
@@ -30,7 +30,7 @@ CHOICES = st.builds(
 @pytest.mark.parametrize("confidence", [-0.01, 1.01, float("nan"), float("inf")])
 def test_a_confidence_outside_its_range_is_refused(confidence: float) -> None:
     with pytest.raises(InputError, match=r"not possible.*0 to 1"):
-        checked_choice(replace(REDIS, confidence=confidence))
+        validate_draft(replace(REDIS, confidence=confidence))
 
 
 @pytest.mark.parametrize(
@@ -40,7 +40,7 @@ def test_a_confidence_outside_its_range_is_refused(confidence: float) -> None:
         ({"at": NOON.replace(tzinfo=None)}, "no time zone"),
         ({"look_again_at": NOON}, "not after the decision"),
         ({"stakes": "huge"}, "'huge' is no stakes"),
-        ({"reasons": (Reason("guess", "so"),)}, "'guess' is no kind of reason"),  # type: ignore[arg-type]  # the point
+        ({"reasons": (DecisionReason("guess", "so"),)}, "'guess' is no kind of reason"),  # type: ignore[arg-type]  # the point
         ({"category": "a\nb"}, "category is not one line"),
         ({"tags": ("",)}, "tag is empty"),
         ({"alternatives": ("x",) * 51}, "51 alternatives are too many"),
@@ -48,38 +48,38 @@ def test_a_confidence_outside_its_range_is_refused(confidence: float) -> None:
 )
 def test_what_cannot_be_decided_is_refused(wrong: dict[str, object], said: str) -> None:
     with pytest.raises(InputError, match=said):
-        checked_choice(replace(REDIS, **wrong))
+        validate_draft(replace(REDIS, **wrong))
 
 
 def test_an_outcome_before_its_decision_is_refused() -> None:
     early = reviewed(at=NOON - timedelta(seconds=1))
     with pytest.raises(InputError, match="is before the decision"):
-        checked(Intent(choice=REDIS, review=early))
-    assert checked(Intent(choice=REDIS, review=replace(early, at=NOON))).review
+        validate(NewDecision(draft=REDIS, review=early))
+    assert validate(NewDecision(draft=REDIS, review=replace(early, at=NOON))).review
 
 
 def test_every_time_is_kept_in_one_zone() -> None:
     east = timezone(timedelta(hours=14))
     given = replace(choice("x", at=NOON.astimezone(east)), look_again_at=(NOON + timedelta(days=1)).astimezone(east))
-    kept = checked(Intent(choice=given, review=reviewed(at=(NOON + timedelta(hours=13)).astimezone(east))))
-    times = (kept.choice.at, kept.choice.look_again_at, kept.review and kept.review.at)
+    kept = validate(NewDecision(draft=given, review=reviewed(at=(NOON + timedelta(hours=13)).astimezone(east))))
+    times = (kept.draft.at, kept.draft.look_again_at, kept.review and kept.review.at)
     assert [at and at.utcoffset() for at in times] == [timedelta(0)] * 3
 
 
 def test_any_category_is_allowed() -> None:
-    assert checked_choice(replace(REDIS, category="gardening")).category == "gardening"
+    assert validate_draft(replace(REDIS, category="gardening")).category == "gardening"
 
 
 def test_secrets_are_replaced_in_every_text() -> None:
     key = "AKIAIOSFODNN7EXAMPLE"
-    told = checked_choice(
+    told = validate_draft(
         replace(
             REDIS,
             description=f"use {key}",
             context=key,
             expected=key,
             alternatives=(key,),
-            reasons=(Reason("analysis", key),),
+            reasons=(DecisionReason("analysis", key),),
             tags=(key,),
             reviewed_by=key,
         )
@@ -88,17 +88,17 @@ def test_secrets_are_replaced_in_every_text() -> None:
 
 
 @given(CHOICES)
-def test_a_choice_comes_back_from_its_record(given: Choice) -> None:
-    kept = checked_choice(given)
-    assert choice_of(body_of(Intent(choice=kept)), words_of(kept)) == kept
+def test_a_choice_comes_back_from_its_record(given: DecisionDraft) -> None:
+    kept = validate_draft(given)
+    assert decode_draft(encode_body(NewDecision(draft=kept)), encode_texts(kept)) == kept
 
 
 @given(CHOICES, st.one_of(st.none(), st.just(reviewed(lesson="It was slower than we had thought. " * 30))))
-def test_the_short_forms_carry_outcome_and_confidence_and_stay_short(given: Choice, review: Review | None) -> None:
+def test_the_short_forms_carry_outcome_and_confidence_and_stay_short(given: DecisionDraft, review: DecisionReview | None) -> None:
     # S002-5, S002-6
-    made = short_forms(given, review, count=count)
+    made = format_short_forms(given, review, count_tokens=count)
     for form in (made.micro, made.summary):
-        assert form.startswith(mark(given.confidence, review))
+        assert form.startswith(format_prefix(given.confidence, review))
         assert "\n" not in form
     assert made.micro_tokens <= MICRO_TOKENS
     assert made.summary_tokens <= SUMMARY_TOKENS
@@ -106,29 +106,29 @@ def test_the_short_forms_carry_outcome_and_confidence_and_stay_short(given: Choi
 
 def test_the_forms_of_a_decision_tell_what_why_and_what_became_of_it() -> None:
     # S002-5, S002-6
-    made = short_forms(REDIS, None, count=count)
+    made = format_short_forms(REDIS, None, count_tokens=count)
     assert made.micro == "[pending, 0.85] Use Redis for the session cache. Because: Reads outnumber writes a …"
     assert "It held last year (empirical)" in made.summary
     learnt = reviewed("partial", lesson="It evicts too early")
-    assert short_forms(REDIS, learnt, count=count).summary.startswith(
+    assert format_short_forms(REDIS, learnt, count_tokens=count).summary.startswith(
         "[partial, 0.85] Use Redis for the session cache. Lesson: It evicts too early."
     )
-    assert in_a_line(REDIS, learnt).endswith("Instead of: Memcached; Keep it in PostgreSQL.")
-    full = in_full(REDIS, learnt)
+    assert format_line(REDIS, learnt).endswith("Instead of: Memcached; Keep it in PostgreSQL.")
+    full = format_full(REDIS, learnt)
     for said in (REDIS.description, REDIS.context, *REDIS.alternatives, "Outcome: partial", "It evicts too early"):
         assert said is not None
         assert said in full
 
 
 def test_the_quality_of_a_choice_is_the_sum_of_its_parts() -> None:
-    assert score(quality(REDIS)) == 1.0
-    assert sum(worth for worth, _ in PARTS.values()) == pytest.approx(1)
-    assert score(quality(choice("Yes"))) == 0
-    assert quality(replace(REDIS, reasons=REDIS.reasons[:1]))["independent reasons"] == 0
-    assert quality(replace(REDIS, alternatives=("wait",)))["alternatives"] == 0.1
+    assert total_score(score_parts(REDIS)) == 1.0
+    assert sum(worth for worth, _ in QUALITY_PARTS.values()) == pytest.approx(1)
+    assert total_score(score_parts(choice("Yes"))) == 0
+    assert score_parts(replace(REDIS, reasons=REDIS.reasons[:1]))["independent reasons"] == 0
+    assert score_parts(replace(REDIS, alternatives=("wait",)))["alternatives"] == 0.1
 
 
 @given(CHOICES)
-def test_a_quality_is_in_its_range_and_more_reasons_never_lower_it(given: Choice) -> None:
-    more = replace(given, reasons=(*given.reasons, Reason("empirical", "seen")))
-    assert 0 <= score(quality(given)) <= score(quality(more)) <= 1
+def test_a_quality_is_in_its_range_and_more_reasons_never_lower_it(given: DecisionDraft) -> None:
+    more = replace(given, reasons=(*given.reasons, DecisionReason("empirical", "seen")))
+    assert 0 <= total_score(score_parts(given)) <= total_score(score_parts(more)) <= 1

@@ -9,18 +9,18 @@ from hypothesis import strategies as st
 
 from newton.dialogue.compaction.strategies import (
     PRESETS,
-    Block,
-    GoalBatch,
-    GoalMerge,
+    CompactionBlock,
+    BatchTurns,
+    MergeSummaries,
     MaskOutputs,
-    Sight,
-    Strategy,
-    Threshold,
-    ToolCalls,
-    allowed,
+    ViewState,
+    CompactionStrategy,
+    SummarizeOldest,
+    SummarizeToolCalls,
+    refusal_reason,
 )
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Entry, cost, outermost, shown, turns
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.view import CompactionEntry, count_tokens, outermost_entries, build_view, split_turns
 from newton.providers import tokens
 from tests.support import examples
 from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
@@ -28,15 +28,15 @@ from tests.talks import Told, calls, gives, logs, placed, says, turn, worked
 DEFAULT = PRESETS["default"].strategies
 
 
-def talk(number: int, **sizes: int) -> list[Line]:
+def talk(number: int, **sizes: int) -> list[Message]:
     return [line for n in range(number) for line in turn(n, **sizes)]
 
 
-def sight(lines: Sequence[Line], most: int, *, pinned: frozenset[int] = frozenset()) -> Sight:
-    return Sight(shown(placed(lines), []), most, pinned)
+def sight(lines: Sequence[Message], most: int, *, pinned: frozenset[int] = frozenset()) -> ViewState:
+    return ViewState(build_view(placed(lines), []), most, pinned)
 
 
-def spans(blocks: Sequence[Block]) -> list[tuple[int, int]]:
+def spans(blocks: Sequence[CompactionBlock]) -> list[tuple[int, int]]:
     return [(block.first, block.last) for block in blocks]
 
 
@@ -45,7 +45,7 @@ def spans(blocks: Sequence[Block]) -> list[tuple[int, int]]:
 
 def test_outputs_are_masked_once_the_view_is_rather_full() -> None:
     lines = talk(8, work=1, words=60)
-    whole = cost(shown(placed(lines), []))
+    whole = count_tokens(build_view(placed(lines), []))
     assert MaskOutputs().plan(sight(lines, int(whole / 0.59))) == ()
     blocks = MaskOutputs().plan(sight(lines, int(whole / 0.61)))
     assert spans(blocks) == [(n * 4 + 2, n * 4 + 2) for n in range(5)], "the outputs of all but the last three turns"
@@ -61,13 +61,13 @@ def test_for_little_a_view_is_not_masked() -> None:
     # one huge recent message does not fire compaction every turn
     lines = [*talk(5, work=1, words=30), says("user", "long " * 20_000)]
     assert MaskOutputs().plan(sight(lines, 25_000)) == ()
-    assert Threshold().plan(sight(lines, 25_000)) == ()
+    assert SummarizeOldest().plan(sight(lines, 25_000)) == ()
 
 
 def test_work_with_tools_is_told_of_when_it_is_ten_turns_old() -> None:
     # S003-3
-    assert ToolCalls().plan(sight(talk(10), 100_000)) == ()
-    blocks = ToolCalls().plan(sight(talk(11), 100_000))
+    assert SummarizeToolCalls().plan(sight(talk(10), 100_000)) == ()
+    blocks = SummarizeToolCalls().plan(sight(talk(11), 100_000))
     assert spans(blocks) == [(n * 6 + 1, n * 6 + 4) for n in range(6)], "it reaches half as far back as it waits"
     assert {block.kind for block in blocks} == {"tools"}
 
@@ -77,11 +77,11 @@ def test_work_waits_in_a_buffer_until_it_is_told_of_in_one_go() -> None:
     lines, ran, told = [line for n in range(24) for line in turn(n, work=1)], list[int](), Told([])
     for end in range(4, len(lines) + 1, 4):
         told.log = placed(lines[:end])
-        made = told.run((ToolCalls(),), 100_000)
+        made = told.run((SummarizeToolCalls(),), 100_000)
         buffered = sum(entry.last - entry.first + 1 for entry in made)
         assert not made or (buffered >= 10 and all(end - entry.first >= 20 for entry in made))
         ran += [end] if made else []
-        alone = [item for item in told.view if item.kind == "line" and item.works]
+        alone = [item for item in told.view if item.kind == "line" and item.is_tool_work]
         assert all(end - item.first <= 44 for item in alone), "and none is left that is older than 40 and a turn"
     assert ran == [44, 68, 92], "every six turns"
 
@@ -90,9 +90,9 @@ def test_what_is_said_to_the_person_is_no_work_with_tools() -> None:
     # S003-A ADR-0018: results, questions to the person and talk are never told of as work
     asks_back = [says("assistant", "Shall I go on?"), says("user", "Yes."), says("assistant", "All of it is done.")]
     log = Told(placed([line for n in range(14) for line in [*turn(n), *asks_back]]))
-    assert log.run((ToolCalls(age=1), MaskOutputs(share=0, turns=1)), 1_000)
+    assert log.run((SummarizeToolCalls(age=1), MaskOutputs(share=0, turns=1)), 1_000)
     shown_lines = {item.first for item in log.view if item.kind == "line"}
-    spoken = [one.position for one in log.log if one.line.role != "tool" and not one.line.calls]
+    spoken = [one.position for one in log.log if one.message.role != "tool" and not one.message.calls]
     assert set(spoken) <= shown_lines
 
 
@@ -121,24 +121,24 @@ def test_what_sessions_of_work_are_made_of_has_its_size() -> None:
 def test_it_goes_by_age_and_never_by_how_full_the_view_is() -> None:
     # S003-7, S003-29N
     for most in (1, 1_000, 10**9):
-        assert spans(ToolCalls().plan(sight(talk(11), most))) == spans(ToolCalls().plan(sight(talk(11), 100_000)))
+        assert spans(SummarizeToolCalls().plan(sight(talk(11), most))) == spans(SummarizeToolCalls().plan(sight(talk(11), 100_000)))
 
 
 def test_a_full_view_is_told_down_to_half() -> None:
     # S003-5, S003-6
     lines = talk(20, work=0, reply=40)
-    whole = cost(shown(placed(lines), []))
-    assert Threshold().plan(sight(lines, int(whole / 0.79))) == ()
+    whole = count_tokens(build_view(placed(lines), []))
+    assert SummarizeOldest().plan(sight(lines, int(whole / 0.79))) == ()
     most = int(whole / 0.81)
-    blocks = Threshold().plan(sight(lines, most))
+    blocks = SummarizeOldest().plan(sight(lines, most))
     assert spans(blocks) == [(n * 2, n * 2 + 1) for n in range(len(blocks))], "the oldest turns, one by one"
-    left = whole - sum(block.tokens - block.most for block in blocks)
+    left = whole - sum(block.tokens - block.max_tokens for block in blocks)
     assert left <= 0.5 * most < left + blocks[-1].tokens, "no more of them than needed"
 
 
 def test_the_recent_turns_are_spared_however_full_it_is() -> None:
     # S003-6, S003-16
-    blocks = Threshold().plan(sight(talk(6, work=0, reply=200), 1_000))
+    blocks = SummarizeOldest().plan(sight(talk(6, work=0, reply=200), 1_000))
     assert spans(blocks) == [(0, 1), (2, 3)]
 
 
@@ -149,36 +149,36 @@ def told(*kinds: str) -> Told:
         first, last = (n * 6 + 1, n * 6 + 4) if kind == "tools" else (n * 6, n * 6 + 5)
         if kind:
             items = tuple(item for item in log.view if first <= item.first <= last)
-            log.lay(Block(kind, items, most=100))  # pyright: ignore[reportArgumentType]  # a kind
+            log.lay(CompactionBlock(kind, items, max_tokens=100))  # pyright: ignore[reportArgumentType]  # a kind
     return log
 
 
 def test_turns_told_of_become_one_account_when_there_are_three_of_them() -> None:
     # S003-7: a completed turn has at least one block
-    assert not GoalBatch().plan(Sight(told("tools", "turn").view, 1))
-    (block,) = GoalBatch().plan(Sight(told("tools", "turn", "turn").view, 1))
+    assert not BatchTurns().plan(ViewState(told("tools", "turn").view, 1))
+    (block,) = BatchTurns().plan(ViewState(told("tools", "turn", "turn").view, 1))
     assert (block.kind, block.first) == ("goals", 0) and block.last >= 17
-    blocks = GoalBatch().plan(Sight(told(*["tools"] * 14).view, 10**9))
+    blocks = BatchTurns().plan(ViewState(told(*["tools"] * 14).view, 10**9))
     assert [block.first for block in blocks] == [0, 36], "at most six turns in one; the last two wait for more"
 
 
 def test_an_account_reaches_no_further_than_twenty_messages_back() -> None:
     log = told("tools", "turn", "turn")
-    (block,) = GoalBatch(back=30).plan(Sight(log.view, 1))
+    (block,) = BatchTurns(back=30).plan(ViewState(log.view, 1))
     assert block.last < log.view[-30].first
 
 
 def test_accounts_are_merged_so_that_they_stay_bounded() -> None:
     # S003-F4: summaries of summaries
-    assert not GoalMerge().plan(Sight(told(*["goals"] * 5).view, 500))
-    (block,) = GoalMerge().plan(Sight(told(*["goals"] * 6).view, 500))
-    assert (block.kind, block.first, block.last, block.most) == ("merged", 0, 17, 50)
+    assert not MergeSummaries().plan(ViewState(told(*["goals"] * 5).view, 500))
+    (block,) = MergeSummaries().plan(ViewState(told(*["goals"] * 6).view, 500))
+    assert (block.kind, block.first, block.last, block.max_tokens) == ("merged", 0, 17, 50)
 
 
 @pytest.mark.parametrize(("held", "keep"), [(1, 3), (3, 3), (1, 0), (2, 1)])
 def test_a_merge_takes_two_accounts_at_least(held: int, keep: int) -> None:
     for many in range(1, 6):
-        for block in GoalMerge(held=held, keep=keep).plan(Sight(told(*["goals"] * many).view, 10_000)):
+        for block in MergeSummaries(held=held, keep=keep).plan(ViewState(told(*["goals"] * many).view, 10_000)):
             assert len(block.items) >= 2
 
 
@@ -187,7 +187,7 @@ def test_a_merge_takes_two_accounts_at_least(held: int, keep: int) -> None:
 
 def refusal(log: Told, first: int, last: int, kind: str = "turn") -> str | None:
     items = tuple(item for item in log.view if first <= item.first and item.last <= last)
-    return allowed(Block(kind, items, most=10), Sight(log.view, 1_000, log.pinned))  # pyright: ignore[reportArgumentType]  # a kind
+    return refusal_reason(CompactionBlock(kind, items, max_tokens=10), ViewState(log.view, 1_000, log.pinned))  # pyright: ignore[reportArgumentType]  # a kind
 
 
 def test_what_may_be_told_shorter() -> None:
@@ -228,14 +228,14 @@ def test_no_strategy_may_touch_a_system_message_or_what_was_restored() -> None:
 
 def test_no_block_reaches_over_a_system_message() -> None:
     log = told("turn", "turn", "turn")
-    lines = [one.line for one in log.log]
+    lines = [one.message for one in log.log]
     log.log = placed([*lines[:12], says("system", "Rules."), *lines[12:]])
     log.entries = log.entries[:2]
-    log.lay(Block("turn", tuple(item for item in log.view if 13 <= item.first <= 18), most=100))
-    assert GoalBatch().plan(Sight(log.view, 1)) == []
+    log.lay(CompactionBlock("turn", tuple(item for item in log.view if 13 <= item.first <= 18), max_tokens=100))
+    assert BatchTurns().plan(ViewState(log.view, 1)) == []
     assert "system" in (refusal(log, 0, 11) or refusal(log, 0, 18) or "")
     turns_alone = tuple(item for item in log.view if item.first <= 18 and item.role != "system")
-    assert "system" in (allowed(Block("goals", turns_alone, most=10), Sight(log.view, 1_000)) or "")
+    assert "system" in (refusal_reason(CompactionBlock("goals", turns_alone, max_tokens=10), ViewState(log.view, 1_000)) or "")
 
 
 def test_only_one_tools_output_is_masked_at_a_time() -> None:
@@ -247,7 +247,7 @@ def test_only_one_tools_output_is_masked_at_a_time() -> None:
 
 def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:
     lines = [says("user", "Look."), calls("a", "b"), gives("a", "x " * 900), says("assistant", "Hm."), *talk(9)]
-    for strategy in (ToolCalls(age=1), Threshold(recent=1)):
+    for strategy in (SummarizeToolCalls(age=1), SummarizeOldest(recent=1)):
         late = [*lines, gives("b", "y")]
         assert all(block.first > 3 for block in strategy.plan(sight(late, 100)))
         assert strategy.plan(sight(lines, 100))[0].first <= 1, "what nobody has answered has ended"
@@ -255,26 +255,26 @@ def test_a_turn_whose_call_is_answered_in_a_later_one_is_not_told_of() -> None:
 
 # --- whatever the log and whatever the strategies ---
 
-PARTS: dict[str, st.SearchStrategy[Strategy]] = {
+PARTS: dict[str, st.SearchStrategy[CompactionStrategy]] = {
     "mask": st.builds(
         MaskOutputs, share=st.floats(0, 1.2), turns=st.integers(0, 5), least=st.sampled_from([0, 1, 60, 200])
     ),
-    "tools": st.builds(ToolCalls, age=st.integers(0, 12), most=st.sampled_from([1, 50, 300, 5_000])),
+    "tools": st.builds(SummarizeToolCalls, age=st.integers(0, 12), most=st.sampled_from([1, 50, 300, 5_000])),
     "threshold": st.builds(
-        Threshold,
+        SummarizeOldest,
         share=st.floats(0, 1.2),
         target=st.floats(0, 1),
         recent=st.integers(0, 6),
         most=st.sampled_from([1, 50, 400]),
     ),
     "batch": st.builds(
-        GoalBatch,
+        BatchTurns,
         back=st.integers(0, 25),
         fewest=st.integers(0, 4),
         most_turns=st.integers(0, 8),
         most=st.sampled_from([1, 100, 700]),
     ),
-    "merge": st.builds(GoalMerge, held=st.integers(0, 7), keep=st.integers(0, 4), share=st.floats(0, 0.5)),
+    "merge": st.builds(MergeSummaries, held=st.integers(0, 7), keep=st.integers(0, 4), share=st.floats(0, 0.5)),
 }
 COMBINED = st.one_of(
     st.sampled_from([one.strategies for one in PRESETS.values()]), st.lists(st.one_of(*PARTS.values()), max_size=5)
@@ -286,35 +286,35 @@ MOST = st.sampled_from([1, 300, 1_500, 5_000, 20_000])
 @given(LOGS, COMBINED, MOST, st.data())
 @examples(48)
 def test_compaction_keeps_to_its_bounds(
-    log: list[Placed], strategies: Sequence[Strategy], most: int, data: st.DataObject
+    log: list[StoredMessage], strategies: Sequence[CompactionStrategy], most: int, data: st.DataObject
 ) -> None:
     # S003-6, S003-11, S003-16; compaction lowers the token count; a restored message stays restored
     pinned = frozenset(data.draw(st.lists(st.integers(0, max(len(log) - 1, 0)), max_size=2)))
     story, told = Told(log, pinned=pinned), Told([], pinned=pinned)
     for end in sorted({len(log), *data.draw(st.lists(st.integers(0, len(log)), max_size=3))}):
         told.log = log[:end]
-        before, shown_before = told.tokens, outermost(told.entries)
+        before, shown_before = told.tokens, outermost_entries(told.entries)
         made = told.run(strategies, most)
         unharmed(told, made, story)
         assert told.tokens <= before - len(made), "each entry is shorter than what it stands for"
-        in_place(shown_before, outermost(told.entries))
+        in_place(shown_before, outermost_entries(told.entries))
 
 
-def unharmed(told: Told, made: Sequence[Entry], story: Told) -> None:
+def unharmed(told: Told, made: Sequence[CompactionEntry], story: Told) -> None:
     view, log = told.view, told.log
     assert [p for item in view for p in range(item.first, item.last + 1)] == list(range(len(log))), "each line once"
     alone = {item.first: item for item in view if item.kind == "line"}
-    held = turns(story.view[: len(log)])
+    held = split_turns(story.view[: len(log)])
     current = range(held[-1].first, len(log)) if held else range(0)
     known = [one for one in told.entries if one not in made and one.kind != "mask"]
     covered = {place for one in known for place in range(one.first, one.last + 1)}
     for place, one in enumerate(log):
-        if one.line.role == "system" or place in current or place in told.pinned:
-            assert alone[place].text == one.line.content
+        if one.message.role == "system" or place in current or place in told.pinned:
+            assert alone[place].text == one.message.content
     for entry in made:
         inside = range(entry.first, entry.last + 1)
         if entry.kind == "mask":
-            assert len(inside) == 1 and log[entry.first].line.role == "tool"
+            assert len(inside) == 1 and log[entry.first].message.role == "tool"
             continue
         for first, last in pairs(log):
             late = first in covered and last not in covered  # nobody had answered it when it was told of
@@ -326,18 +326,18 @@ def unharmed(told: Told, made: Sequence[Entry], story: Told) -> None:
             assert (cut[0].first, cut[-1].last) == (entry.first, entry.last), "no block crosses part of a turn"
 
 
-def pairs(log: Sequence[Placed]) -> list[tuple[int, int]]:
+def pairs(log: Sequence[StoredMessage]) -> list[tuple[int, int]]:
     """The places of each call and its answer."""
     open_: dict[str, int] = {}
     found: list[tuple[int, int]] = []
     for one in log:
-        if one.line.answers in open_:
-            found.append((open_.pop(one.line.answers), one.position))
-        open_ |= {call.id: one.position for call in one.line.calls}
+        if one.message.tool_call_id in open_:
+            found.append((open_.pop(one.message.tool_call_id), one.position))
+        open_ |= {call.id: one.position for call in one.message.calls}
     return found
 
 
-def in_place(before: Sequence[Entry], after: Sequence[Entry]) -> None:
+def in_place(before: Sequence[CompactionEntry], after: Sequence[CompactionEntry]) -> None:
     """What was shown is shown still, or is told of as a whole."""
     for entry in before:
         assert any(
@@ -349,14 +349,14 @@ def in_place(before: Sequence[Entry], after: Sequence[Entry]) -> None:
 @pytest.mark.parametrize("kind", PARTS)
 @given(log=worked(most=25), data=st.data(), most=MOST)
 @examples(16)
-def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataObject, most: int) -> None:
+def test_compaction_comes_to_an_end(kind: str, log: list[StoredMessage], data: st.DataObject, most: int) -> None:
     # a floor above the threshold ends; a watermark makes a second run a no-op
     strategies = data.draw(st.lists(PARTS[kind], min_size=1, max_size=2))
     told = Told(log)
     if kind in ("batch", "merge"):
-        told.run((ToolCalls(age=1), Threshold(share=0, target=0, recent=1, most=100)), most)
+        told.run((SummarizeToolCalls(age=1), SummarizeOldest(share=0, target=0, recent=1, most=100)), most)
     if kind == "merge":
-        told.run((GoalBatch(back=0, fewest=1, most_turns=1),), most)
+        told.run((BatchTurns(back=0, fewest=1, most_turns=1),), most)
     runs = 0
     while told.run(strategies, most):
         runs += 1
@@ -368,7 +368,7 @@ def test_compaction_comes_to_an_end(kind: str, log: list[Placed], data: st.DataO
 @given(log=LOGS, most=MOST)
 @examples(10)
 def test_with_a_preset_a_second_run_right_after_the_first_plans_nothing(
-    name: str, log: list[Placed], most: int
+    name: str, log: list[StoredMessage], most: int
 ) -> None:
     told = Told(log)
     told.run(PRESETS[name].strategies, most)
@@ -391,7 +391,7 @@ def test_a_conversation_stays_below_its_bound_for_ever() -> None:
     for end in range(0, len(lines), 6):
         told.log = bare.log = placed(lines[: end + 6])
         told.run(DEFAULT, most)
-        bare.run((ToolCalls(), Threshold()), most)
+        bare.run((SummarizeToolCalls(), SummarizeOldest()), most)
         assert told.tokens < most
     assert bare.tokens > most
     kinds = Counter(item.kind for item in told.view)

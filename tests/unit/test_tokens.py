@@ -25,7 +25,7 @@ LINE = st.tuples(ANY, st.sampled_from(["", "- ", "## ", "Consider: ", "/", "'s",
 )
 
 
-@given(st.lists(LINE.filter(tokens.additive), min_size=2, max_size=6))
+@given(st.lists(LINE.filter(tokens.is_additive), min_size=2, max_size=6))
 @examples(80)
 @example(["...\n\n\n", "- b \n \n", "/c\r\n"])
 def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
@@ -38,12 +38,12 @@ def test_the_counts_of_additive_lines_add_up(lines: list[str]) -> None:
     "start", ["- ", "## ", "Consider: ", "[", "/", "a", "7", "é", "日", "👩", "'s", "\0", "\u0301"]
 )
 def test_a_line_may_begin_with_all_but_white_space(start: str) -> None:
-    assert tokens.additive(f"{start}x\n")
+    assert tokens.is_additive(f"{start}x\n")
 
 
 @pytest.mark.parametrize("line", ["", "\n", " - b\n", "\t\n", "\u3000b\n", "- b", "- b\n "])
 def test_a_line_that_begins_with_white_space_or_does_not_end_is_not_additive(line: str) -> None:
-    assert not tokens.additive(line)
+    assert not tokens.is_additive(line)
 
 
 @pytest.mark.parametrize(("a", "b"), [("- a\n", "\n- b\n"), ("- a\n", "  \n- b\n"), ("- a", "bc\n")])
@@ -81,9 +81,9 @@ def test_a_million_blanks_do_not_overflow_the_encoding() -> None:
 
 
 def test_a_clipped_text_is_its_beginning() -> None:
-    assert tokens.clip("one two three four", most=2) == "one two"
-    assert tokens.clip("one two three four", most=4) == "one two three four"
-    assert tokens.count(tokens.clip("日本語" * 100, most=50)) <= 51
+    assert tokens.truncate("one two three four", max_tokens=2) == "one two"
+    assert tokens.truncate("one two three four", max_tokens=4) == "one two three four"
+    assert tokens.count(tokens.truncate("日本語" * 100, max_tokens=50)) <= 51
 
 
 def test_counting_needs_neither_network_nor_cache(tmp_path: Path) -> None:

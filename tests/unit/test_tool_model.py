@@ -5,7 +5,7 @@ import json
 import pytest
 
 from newton.errors import ProviderError
-from newton.providers.chat import ChatMessage, Manner, Reply, Tool
+from newton.providers.chat import ChatMessage, RequestOptions, ChatReply, ToolDefinition
 from newton.providers.openai_models import OpenAIChat
 from newton.settings import Settings, load
 from tests.endpoint import Wire, calls_tools, endpoint, fails, says
@@ -24,12 +24,12 @@ async def failure(model: OpenAIChat) -> str:
     return str(raised.value)
 
 
-LOOK = Manner(tools=(Tool("look", {"name": "look", "parameters": {"type": "object"}}),), wishes={"temperature": 0.0})
+LOOK = RequestOptions(tools=(ToolDefinition("look", {"name": "look", "parameters": {"type": "object"}}),), extra_body={"temperature": 0.0})
 
 
-async def answered(model: OpenAIChat) -> Reply:
+async def answered(model: OpenAIChat) -> ChatReply:
     """What it answers when it may call a tool."""
-    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, manner=LOOK) if isinstance(one, Reply)]
+    (reply,) = [one async for one in model.answer(ASKED, max_tokens=50, options=LOOK) if isinstance(one, ChatReply)]
     return reply
 
 

@@ -6,20 +6,20 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.assemble import Setting, assemble
-from newton.cognition.budget import allocate
-from newton.cognition.constraints import constraints
-from newton.cognition.identity import presence, room
-from newton.cognition.render import approach, day_tokens, headers
-from newton.cognition.score import Scored, scorer
-from newton.cognition.update import LEFT, NEW, SHORTENED, Entering, Held, Renewed, renewed
+from newton.cognition.assemble import AssemblyInput, assemble
+from newton.cognition.budget import allocate_budget
+from newton.cognition.constraints import select_censor_lines
+from newton.cognition.identity import select_identity_lines, compute_identity_tokens
+from newton.cognition.render import render_frame_section, count_day_tokens, count_header_tokens
+from newton.cognition.score import ScoredMemory, create_scorer
+from newton.cognition.update import REASON_EVICTED, REASON_NEW, REASON_SHORTENED, ContextAdditions, PreviousContext, UpdatedContext, update_context
 from newton.content.frames import load_frames
 from newton.content.profiles import load_profiles
 from newton.heart.censors import Censor
-from newton.heart.tenets import Identity, Tenet, rendered
+from newton.heart.tenets import Identity, Tenet, render_tenet
 from newton.ids import new_id
-from newton.memory.recall import Found
-from newton.memory.representations import bullet
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import to_bullet
 from newton.providers.tokens import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found
@@ -31,8 +31,8 @@ CENSOR = Censor(
     memory_id=new_id(),
     state="ACTIVE",
     summary="**WARN:** sail at night — the rocks",
-    summary_tokens=count(bullet("**WARN:** sail at night — the rocks")),
-    sense="phrase",
+    summary_tokens=count(to_bullet("**WARN:** sail at night — the rocks")),
+    match_mode="phrase",
     trigger="sail at night",
     action="warn",
     reason="the rocks",
@@ -45,15 +45,15 @@ def day_of(number: int) -> str:
     return f"[2026-11-{1 + number % 3:02}] User: "
 
 
-def memory(number: int, *, kind: str = "fact", words: str = WORDS, relevance: float = 0.5, place: int = 0) -> Found:
+def memory(number: int, *, kind: str = "fact", words: str = WORDS, relevance: float = 0.5, place: int = 0) -> RetrievedMemory:
     front = day_of(number) if kind == "exchange" else ""
     summary, micro = f"{front}{words} {number}", f"{front}{words[: max(len(words) // 8, 1)]} {number}"
     return found(
         kind=kind,
         summary=summary,
         micro=micro,
-        summary_tokens=count(bullet(summary)),
-        micro_tokens=count(bullet(micro)),
+        summary_tokens=count(to_bullet(summary)),
+        micro_tokens=count(to_bullet(micro)),
         relevance=relevance,
         thread=THREAD if kind == "exchange" else None,
         place=place if kind == "exchange" else None,
@@ -64,52 +64,52 @@ THREAD = new_id()
 TENET = Tenet(
     tenet_id=new_id(),
     part="boundary",
-    words="Never sail at night",
-    tokens=count(rendered("boundary", "Never sail at night")),
+    text="Never sail at night",
+    tokens=count(render_tenet("boundary", "Never sail at night")),
 )
 
 
-def scored(memories: Sequence[Found]) -> list[Scored]:
-    return [scorer(frame=FRAME, profile=NEWTON, now=NOON)(one) for one in memories]
+def scored(memories: Sequence[RetrievedMemory]) -> list[ScoredMemory]:
+    return [create_scorer(frame=FRAME, profile=NEWTON, now=NOON)(one) for one in memories]
 
 
-def setting(total: int, *, focus: Sequence[Found] = ()) -> Setting:
-    budget, header_tokens = allocate(total), headers(count)
-    return Setting(
+def setting(total: int, *, focus: Sequence[RetrievedMemory] = ()) -> AssemblyInput:
+    budget, header_tokens = allocate_budget(total), count_header_tokens(count)
+    return AssemblyInput(
         input="Where is the timetable?",
         budget=budget,
         profile=NEWTON,
-        floor=0.0,
-        needed=False,
-        identity=presence(Identity(1, (TENET,)), most=room(budget.layers, header_tokens)),
-        approach=approach(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
-        constraints=constraints(
-            [CENSOR], domains=FRAME.domains, most=budget.layers["censors"] - header_tokens["censors"]
+        min_evidence=0.0,
+        is_adaptive=False,
+        identity=select_identity_lines(Identity(1, (TENET,)), max_tokens=compute_identity_tokens(budget.layers, header_tokens)),
+        frame_section=render_frame_section(FRAME.name, FRAME.questions, count=count, most=budget.layers["frame"]),
+        censor_lines=select_censor_lines(
+            [CENSOR], domains=FRAME.domains, max_tokens=budget.layers["censors"] - header_tokens["censors"]
         ),
         focus=focus,
-        open=(),
-        advice=None,
-        called_for=frozenset(),
-        unsearched=frozenset(),
-        additional=(),
-        day_tokens=day_tokens(count),
-        in_view=None,
+        open_decisions=(),
+        calibration_note=None,
+        triggered=frozenset(),
+        unranked=frozenset(),
+        extra=(),
+        day_tokens=count_day_tokens(count),
+        sent_messages=None,
         header_tokens=header_tokens,
     )
 
 
-def within(given: Setting, total: int) -> Setting:
+def within(given: AssemblyInput, total: int) -> AssemblyInput:
     return replace(given, budget=replace(given.budget, total=total))
 
 
 def brought(
-    known: Sequence[Found], total: int, entering: Entering, *, most: int | None = None, before: Sequence[Found] = ()
-) -> tuple[Renewed | None, Setting]:
+    known: Sequence[RetrievedMemory], total: int, entering: ContextAdditions, *, most: int | None = None, before: Sequence[RetrievedMemory] = ()
+) -> tuple[UpdatedContext | None, AssemblyInput]:
     """A context of the known memories, and then with what enters it."""
     then = setting(total, focus=before)
     first = assemble(scored(known), then)
     now = within(replace(then, focus=[*entering.lines, *before]), total if most is None else most)
-    return renewed(Held(first.candidates, first.focus), now, entering), now
+    return update_context(PreviousContext(first.candidates, first.focus), now, entering), now
 
 
 SIZES = st.lists(st.integers(1, 40), max_size=12)
@@ -128,22 +128,22 @@ def test_an_updated_context_is_never_over_its_budget_and_keeps_what_always_stand
     said = [memory(n, kind="exchange", words=f"l{n} " * size, place=n) for n, size in enumerate(lines)]
     learnt = [memory(n, words=f"n{n} " * size) for n, size in enumerate(new)]
     most = int(total * less)
-    done, now = brought(memories, total, Entering(said[::-1], scored(learnt)), most=most)
-    always = [now.approach, *(constraint.block for constraint in now.constraints), *now.identity.blocks]
+    done, now = brought(memories, total, ContextAdditions(said[::-1], scored(learnt)), most=most)
+    always = [now.frame_section, *(constraint.block for constraint in now.censor_lines), *now.identity.blocks]
     if done is None:
-        headings = now.header_tokens["censors"] * bool(now.constraints) + now.header_tokens["identity"] * bool(
+        headings = now.header_tokens["censors"] * bool(now.censor_lines) + now.header_tokens["identity"] * bool(
             now.identity.shown
         )
         assert sum(block.tokens for block in always) + headings > most
         return
-    page = done.assembly.page
+    page = done.assembly.block
     assert page.tokens <= most
     assert page.tokens == count(page.text)
     assert all(block.text in page.text for block in always)
-    shown = {c.memory_id: c.shown for c in done.assembly.candidates if c.detail}
-    assert all(bullet(text) in page.text for text in shown.values())
+    shown = {c.memory_id: c.context_line for c in done.assembly.candidates if c.detail}
+    assert all(to_bullet(text) in page.text for text in shown.values())
     assert {c.memory_id for c in done.assembly.candidates} == {m.memory_id for m in (*memories, *learnt)}
-    assert set(done.entered) <= shown.keys() | {f.memory_id for f in done.assembly.focus}
+    assert set(done.added) <= shown.keys() | {f.memory_id for f in done.assembly.focus}
 
 
 @examples(12)
@@ -152,13 +152,13 @@ def test_the_lowest_scored_gives_way_first(sizes: list[int], spare: int) -> None
     # S001-34
     memories = [memory(n, words=f"w{n} " * size, relevance=n / 12) for n, size in enumerate(sizes)]
     first = assemble(scored(memories), setting(3_000))
-    done, _ = brought(memories, 3_000, Entering(), most=max(first.page.tokens - spare, 1))
+    done, _ = brought(memories, 3_000, ContextAdditions(), most=max(first.block.tokens - spare, 1))
     if done is None:
         return
-    left = [c.score for c in done.assembly.candidates if done.gave_way.get(c.memory_id) == LEFT]
+    left = [c.score for c in done.assembly.candidates if done.evicted.get(c.memory_id) == REASON_EVICTED]
     stay = [c.score for c in done.assembly.candidates if c.detail]
     assert not left or not stay or max(left) <= min(stay)
-    assert bool(done.gave_way) == (spare > 0)
+    assert bool(done.evicted) == (spare > 0)
 
 
 def test_new_lines_enter_first_and_the_lowest_leaves_and_it_is_said() -> None:
@@ -167,15 +167,15 @@ def test_new_lines_enter_first_and_the_lowest_leaves_and_it_is_said() -> None:
     first = assemble(scored(known), setting(2_000))
     line = memory(99, kind="exchange", words="We leave from the second pier instead", place=3)
     fact = memory(98, words="The second pier has no light")
-    done, now = brought(known, 2_000, Entering([line], scored([fact])), most=first.page.tokens)
+    done, now = brought(known, 2_000, ContextAdditions([line], scored([fact])), most=first.block.tokens)
     assert done is not None
     assert done.assembly.candidates[0].memory_id == fact.memory_id
-    assert (done.assembly.candidates[0].score, done.assembly.candidates[0].reason) == (1.0, NEW)
+    assert (done.assembly.candidates[0].score, done.assembly.candidates[0].reason) == (1.0, REASON_NEW)
     assert done.assembly.focus == (line,)
-    assert done.entered == (line.memory_id, fact.memory_id)
-    assert list(done.gave_way) == [known[n].memory_id for n in range(len(done.gave_way))], "the lowest first"
-    assert set(done.gave_way.values()) == {SHORTENED}
-    assert done.assembly.page.tokens <= now.budget.total
+    assert done.added == (line.memory_id, fact.memory_id)
+    assert list(done.evicted) == [known[n].memory_id for n in range(len(done.evicted))], "the lowest first"
+    assert set(done.evicted.values()) == {REASON_SHORTENED}
+    assert done.assembly.block.tokens <= now.budget.total
 
 
 def test_what_is_shortened_is_a_third_or_less_and_no_more_is_shortened_than_must_be() -> None:
@@ -185,9 +185,9 @@ def test_what_is_shortened_is_a_third_or_less_and_no_more_is_shortened_than_must
     one = first.candidates[-1]
     saved = one.tokens - one.scored.found.micro_tokens
     for over, shortened in ((1, 1), (saved, 1), (saved + 1, 2)):
-        done, _ = brought(known, 2_000, Entering(), most=first.page.tokens - over)
+        done, _ = brought(known, 2_000, ContextAdditions(), most=first.block.tokens - over)
         assert done is not None
-        changed = [c for c in done.assembly.candidates if c.memory_id in done.gave_way]
+        changed = [c for c in done.assembly.candidates if c.memory_id in done.evicted]
         assert len(changed) == shortened
         assert all(c.detail == "micro" and c.tokens <= one.tokens // 3 for c in changed)
 
@@ -197,38 +197,38 @@ def test_what_has_no_form_of_a_third_leaves_whole() -> None:
     long = memory(0)
     stubborn = long._replace(micro=long.summary, micro_tokens=long.summary_tokens)
     first = assemble(scored([stubborn]), setting(2_000))
-    done, _ = brought([stubborn], 2_000, Entering(), most=first.page.tokens - 1)
+    done, _ = brought([stubborn], 2_000, ContextAdditions(), most=first.block.tokens - 1)
     assert done is not None
-    assert done.gave_way == {stubborn.memory_id: LEFT}
-    assert stubborn.summary not in done.assembly.page.text
+    assert done.evicted == {stubborn.memory_id: REASON_EVICTED}
+    assert stubborn.summary not in done.assembly.block.text
 
 
 def test_lines_that_come_all_at_once_enter_beyond_the_share_of_their_layer() -> None:
     lines = [memory(n, kind="exchange", place=n) for n in range(10)][::-1]
     older = [memory(50, kind="exchange", words="An older line")]
-    done, now = brought([], 2_000, Entering(lines), before=older)
+    done, now = brought([], 2_000, ContextAdditions(lines), before=older)
     assert done is not None
     used = done.assembly.layers["working"].used
     assert used > now.budget.layers["working"]
     assert done.assembly.focus == tuple(reversed(lines)), "as they were said, and no older"
-    assert older[0].memory_id in done.gave_way
+    assert older[0].memory_id in done.evicted
 
 
 def test_a_new_memory_that_says_the_same_is_not_said_twice() -> None:
     known = memory(1)
-    done, _ = brought([known], 2_000, Entering((), scored([known._replace(memory_id=new_id())])))
+    done, _ = brought([known], 2_000, ContextAdditions((), scored([known._replace(memory_id=new_id())])))
     assert done is not None
-    assert done.entered == ()
-    assert done.assembly.page.text.count(known.summary) == 1
+    assert done.added == ()
+    assert done.assembly.block.text.count(known.summary) == 1
 
 
 def test_nothing_is_told_twice_in_an_updated_context() -> None:
     # S001-34: of two new memories of the same words the better one enters, and what the identity says does not
     better, worse = memory(1, words="The pier is green", relevance=0.9), memory(1, words="The pier is green")
     stands = memory(2)._replace(summary="Never sail at night!", micro="Never sail at night!")
-    done, _ = brought([memory(3)], 2_000, Entering(memories=scored([worse, better, stands])))
+    done, _ = brought([memory(3)], 2_000, ContextAdditions(memories=scored([worse, better, stands])))
     assert done is not None
     reasons = {c.memory_id: c.reason for c in done.assembly.candidates}
-    assert done.entered == (better.memory_id,)
+    assert done.added == (better.memory_id,)
     assert reasons[worse.memory_id] == "says the same as a better one"
     assert reasons[stands.memory_id] == "stands in the identity"

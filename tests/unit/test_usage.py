@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.usage import keywords, used, used_of
+from newton.cognition.usage import extract_keywords, is_used, find_used
 
 NAMES = UUID(int=7)
 REVIEWS = "Ana reviews every migration before it is merged"
@@ -24,7 +24,7 @@ KEYED = {uuid5(NAMES, item): item for item in ITEMS}
 
 
 def of(reply: str, asked: str = "") -> set[str]:
-    return {KEYED[memory_id] for memory_id in used_of(reply, KEYED, given=asked)}
+    return {KEYED[memory_id] for memory_id in find_used(reply, KEYED, input_text=asked)}
 
 
 @pytest.mark.parametrize("item", ITEMS)
@@ -70,19 +70,19 @@ def test_what_the_input_said_already_is_no_use_of_an_item() -> None:
 def test_what_stands_in_most_items_tells_none_of_them_apart() -> None:
     others = [f"Report {n} of the Bergen office on Tuesday" for n in range(12, 20)]
     item = "Report 11 of the Bergen office on Tuesday"
-    assert not used("The Bergen office sends a report on Tuesday.", item, others)
-    assert used("The Bergen office sent report 11.", item, others)
+    assert not is_used("The Bergen office sends a report on Tuesday.", item, others)
+    assert is_used("The Bergen office sent report 11.", item, others)
 
 
 def test_an_id_or_a_ref_that_is_named_counts() -> None:
     memory_id = UUID("01900000-0000-7000-8000-00004f0c83d1")
-    assert used("See 4f0c83d1.", KETTLE, [], memory_id=memory_id)
-    assert used(f"See {memory_id}", KETTLE, [], memory_id=memory_id)
-    assert not used("See 14f0c83d1.", KETTLE, [], memory_id=memory_id)
+    assert is_used("See 4f0c83d1.", KETTLE, [], memory_id=memory_id)
+    assert is_used(f"See {memory_id}", KETTLE, [], memory_id=memory_id)
+    assert not is_used("See 14f0c83d1.", KETTLE, [], memory_id=memory_id)
     items = {memory_id: KETTLE}
-    assert used_of("As [f1] says.", items, given="", refs={memory_id: "f1"}) == {memory_id}
-    assert used_of("In Formula F1 as ever.", items, given="", refs={memory_id: "F1"}) == set()
-    assert used_of("As D12:345 says.", items, given="", refs={memory_id: "D12:345"}) == {memory_id}
+    assert find_used("As [f1] says.", items, input_text="", refs={memory_id: "f1"}) == {memory_id}
+    assert find_used("In Formula F1 as ever.", items, input_text="", refs={memory_id: "F1"}) == set()
+    assert find_used("As D12:345 says.", items, input_text="", refs={memory_id: "D12:345"}) == {memory_id}
 
 
 # Things that people write about, with words and even names that stand in the items, never what an item says.
@@ -117,22 +117,22 @@ def test_text_about_something_else_uses_nothing_however_long_it_is(sentences: li
 @given(st.text(max_size=300), st.lists(st.text(max_size=60), max_size=5))
 def test_any_text_can_be_asked_about(reply: str, items: list[str]) -> None:
     keyed = {uuid5(NAMES, str(n)): item for n, item in enumerate(items)}
-    assert used_of(reply, keyed, given=reply) <= keyed.keys()
-    assert used_of("", keyed, given="") == set()
+    assert find_used(reply, keyed, input_text=reply) <= keyed.keys()
+    assert find_used("", keyed, input_text="") == set()
 
 
 @given(st.permutations(list(KEYED.items())))
 def test_the_order_of_the_items_does_not_matter(pairs: list[tuple[UUID, str]]) -> None:
     reply = "Ana reviews it, Artemis is the ferry, and Postgres was chosen over ChromaDB."
-    assert used_of(reply, dict(pairs), given="") == used_of(reply, KEYED, given="")
+    assert find_used(reply, dict(pairs), input_text="") == find_used(reply, KEYED, input_text="")
 
 
 @pytest.mark.parametrize("item", ITEMS)
 def test_one_item_alone_is_judged_as_among_the_others(item: str) -> None:
     reply = "She took a position at Statoil in 2019, in Oslo. Ana reviews before the merge."
     others = [other for other in ITEMS if other != item]
-    assert used(reply, item, others) == (item in of(reply))
+    assert is_used(reply, item, others) == (item in of(reply))
 
 
 def test_keywords_are_what_a_text_is_about() -> None:
-    assert keywords("Why is the Server’s log of 2026 not there?") == {"server's", "log", "2026"}
+    assert extract_keywords("Why is the Server’s log of 2026 not there?") == {"server's", "log", "2026"}

@@ -4,7 +4,7 @@ from uuid import UUID
 
 import pytest
 
-from newton.cognition.usage import keywords, used, used_of
+from newton.cognition.usage import extract_keywords, is_used, find_used
 
 QUESTION = "The staging server does not answer, what is wrong?"
 RESTART = "The staging server is restarted every Monday at six by cron"
@@ -25,32 +25,32 @@ ID = UUID("01234567-89ab-7def-8123-456789abcdef")
     ],
 )
 def test_a_reply_uses_what_it_cites_or_says_in_particular(reply: str, was: bool) -> None:  # S002-22
-    assert used(reply, RESTART, OTHERS, given=QUESTION, memory_id=ID) is was
+    assert is_used(reply, RESTART, OTHERS, input_text=QUESTION, memory_id=ID) is was
     items = {ID: RESTART, UUID(int=1): OTHERS[0], UUID(int=2): OTHERS[1]}
-    assert used_of(reply, items, given=QUESTION) == ({ID} if was else set())
+    assert find_used(reply, items, input_text=QUESTION) == ({ID} if was else set())
 
 
 def test_what_most_items_say_is_no_sign() -> None:
     others = [f"Caroline told Melanie about pottery classes number {n}" for n in range(20)]
     common = "Caroline told Melanie about pottery classes"
     told = "Of pottery classes Melanie heard from Caroline."
-    assert not used(told, common, others)
-    assert used(told, common, others[:1])
+    assert not is_used(told, common, others)
+    assert is_used(told, common, others[:1])
 
 
 def test_numbers_tell_items_apart() -> None:
     item = "The invoice 4711 over 1,250 euros is due"
-    assert used("Pay 1,250 for 4711 before it is due.", item, [])
-    assert not used("Pay 1,300 for 4712 soon.", item, [])
+    assert is_used("Pay 1,250 for 4711 before it is due.", item, [])
+    assert not is_used("Pay 1,300 for 4712 soon.", item, [])
 
 
 def test_a_date_or_a_short_text_is_no_sign() -> None:
     line = "[2023-05-08] Ana: yes"
-    assert not used("On 2023-05-08 Ana said yes.", line, [])
-    assert not used("yes", "yes", [])
+    assert not is_used("On 2023-05-08 Ana said yes.", line, [])
+    assert not is_used("yes", "yes", [])
 
 
 def test_keywords_are_what_a_text_is_about() -> None:
-    assert keywords("Should we use Redis for caching in Newton's 2 daemons, or not?") == {
+    assert extract_keywords("Should we use Redis for caching in Newton's 2 daemons, or not?") == {
         *("redis", "caching", "newton's", "daemons"),
     }

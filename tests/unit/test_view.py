@@ -8,14 +8,14 @@ from uuid import UUID
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.lines import Line, Placed
-from newton.dialogue.view import Entry, EntryKind, Injected, Shown, cost, groups, outermost, shown, turns
+from newton.dialogue.lines import Message, StoredMessage
+from newton.dialogue.view import CompactionEntry, EntryKind, InjectedText, ViewMessage, count_tokens, iter_tool_groups, outermost_entries, build_view, split_turns
 from tests.support import NOON
 from tests.talks import calls, gives, logs, placed, says, turn
 
 
-def entry(first: int, last: int, *, kind: EntryKind = "turn", number: int = 1) -> Entry:
-    return Entry(
+def entry(first: int, last: int, *, kind: EntryKind = "turn", number: int = 1) -> CompactionEntry:
+    return CompactionEntry(
         entry_id=UUID(int=number),
         kind=kind,
         first=first,
@@ -30,7 +30,7 @@ def entry(first: int, last: int, *, kind: EntryKind = "turn", number: int = 1) -
     )
 
 
-def places(view: Sequence[Shown]) -> list[tuple[int, int]]:
+def places(view: Sequence[ViewMessage]) -> list[tuple[int, int]]:
     return [(item.first, item.last) for item in view]
 
 
@@ -38,79 +38,79 @@ TALK = placed([*turn(0, work=1), *turn(1, work=1), says("user", "And now?")])
 
 
 def test_without_entries_the_view_is_the_log() -> None:
-    view = shown(TALK, [])
-    assert [(item.role, item.text, item.calls, item.answers) for item in view] == [
-        (one.line.role, one.line.content, one.line.calls, one.line.answers) for one in TALK
+    view = build_view(TALK, [])
+    assert [(item.role, item.text, item.calls, item.tool_call_id) for item in view] == [
+        (one.message.role, one.message.content, one.message.calls, one.message.tool_call_id) for one in TALK
     ]
-    assert cost(view) == sum(one.tokens + 4 for one in TALK)
+    assert count_tokens(view) == sum(one.tokens + 4 for one in TALK)
 
 
 def test_a_block_stands_where_its_first_line_stood() -> None:
-    view = shown(TALK, [entry(0, 3)])
+    view = build_view(TALK, [entry(0, 3)])
     assert places(view) == [(0, 3), *((n, n) for n in range(4, 9))]
     assert (view[0].role, view[0].text, view[0].tokens) == ("user", "[turn 0-3]", 9)
 
 
 def test_what_covers_another_counts_and_leaves_the_other_behind_it() -> None:
     inner, outer = entry(1, 2, kind="tools", number=1), entry(0, 3, number=2)
-    assert outermost([inner, outer]) == [outer]
-    assert outermost([inner]) == [inner]
-    assert places(shown(TALK, [inner])) == [(0, 0), (1, 2), *((n, n) for n in range(3, 9))]
+    assert outermost_entries([inner, outer]) == [outer]
+    assert outermost_entries([inner]) == [inner]
+    assert places(build_view(TALK, [inner])) == [(0, 0), (1, 2), *((n, n) for n in range(3, 9))]
 
 
 def test_of_two_for_the_same_lines_the_later_counts() -> None:
     old, new = entry(2, 2, kind="mask", number=1), entry(2, 2, kind="mask", number=2)
-    assert outermost([new, old]) == outermost([old, new]) == [new]
+    assert outermost_entries([new, old]) == outermost_entries([old, new]) == [new]
     same_moment = replace(new, made_at=old.made_at)
-    assert outermost([old, same_moment]) == outermost([same_moment, old]) == [same_moment]
+    assert outermost_entries([old, same_moment]) == outermost_entries([same_moment, old]) == [same_moment]
 
 
 def test_a_masked_line_keeps_what_it_is() -> None:
-    view = shown(TALK, [entry(2, 2, kind="mask"), entry(1, 1, kind="mask", number=2)])
-    assert (view[2].role, view[2].name, view[2].answers) == ("tool", "read_file", "c0.0")
-    assert (view[1].role, view[1].calls) == ("assistant", TALK[1].line.calls)
+    view = build_view(TALK, [entry(2, 2, kind="mask"), entry(1, 1, kind="mask", number=2)])
+    assert (view[2].role, view[2].name, view[2].tool_call_id) == ("tool", "read_file", "c0.0")
+    assert (view[1].role, view[1].calls) == ("assistant", TALK[1].message.calls)
 
 
 def test_a_trimmed_input_still_begins_its_turn() -> None:
     # no block crosses a user turn, however long its input is
-    view = shown(TALK, [entry(4, 4, kind="mask")])
-    assert [(one.first, one.last) for one in turns(view)] == [(0, 3), (4, 7), (8, 8)]
-    assert all(one.begun for one in turns(view))
+    view = build_view(TALK, [entry(4, 4, kind="mask")])
+    assert [(one.first, one.last) for one in split_turns(view)] == [(0, 3), (4, 7), (8, 8)]
+    assert all(one.has_input for one in split_turns(view))
 
 
 def test_lines_of_another_branch_stand_behind_their_place() -> None:
-    view = shown(TALK, [], [Injected(3, "[From other]\nUser: x", 6)])
+    view = build_view(TALK, [], [InjectedText(3, "[From other]\nUser: x", 6)])
     assert [(item.kind, item.first) for item in view[3:6]] == [("line", 3), ("injected", 3), ("line", 4)]
 
 
 def test_lines_of_another_branch_are_shown_whatever_covers_their_place() -> None:
-    aside = [Injected(2, "[From other]\nUser: x", 6)]
+    aside = [InjectedText(2, "[From other]\nUser: x", 6)]
     tools, whole = [entry(1, 2, kind="tools")], [entry(0, 3)]
-    assert [item.kind for item in shown(TALK, whole, aside)][:3] == ["turn", "injected", "line"]
-    assert [item.kind for item in shown(TALK, tools, aside)][:4] == ["line", "tools", "injected", "line"]
+    assert [item.kind for item in build_view(TALK, whole, aside)][:3] == ["turn", "injected", "line"]
+    assert [item.kind for item in build_view(TALK, tools, aside)][:4] == ["line", "tools", "injected", "line"]
     # as it is read from the database: of a block only its first line
-    assert shown([one for one in TALK if one.position != 2], tools, aside) == shown(TALK, tools, aside)
-    assert shown([one for one in TALK if one.position not in (1, 2, 3)], whole, aside) == shown(TALK, whole, aside)
+    assert build_view([one for one in TALK if one.position != 2], tools, aside) == build_view(TALK, tools, aside)
+    assert build_view([one for one in TALK if one.position not in (1, 2, 3)], whole, aside) == build_view(TALK, whole, aside)
 
 
 def test_no_turn_holds_lines_of_another_branch() -> None:
-    view = shown(TALK, [], [Injected(2, "[From other]\nUser: x", 6)])
-    assert [places(one.items) for one in turns(view)] == [places(one.items) for one in turns(shown(TALK, []))]
+    view = build_view(TALK, [], [InjectedText(2, "[From other]\nUser: x", 6)])
+    assert [places(one.items) for one in split_turns(view)] == [places(one.items) for one in split_turns(build_view(TALK, []))]
 
 
 def test_a_turn_goes_from_an_input_to_the_next_and_a_block_is_one_of_its_own() -> None:
-    view = shown(placed([says("assistant", "Hello."), *turn(0, work=1), *turn(1, work=1)]), [entry(1, 4)])
-    assert [(one.first, one.last, one.begun) for one in turns(view)] == [(0, 0, False), (1, 4, True), (5, 8, True)]
+    view = build_view(placed([says("assistant", "Hello."), *turn(0, work=1), *turn(1, work=1)]), [entry(1, 4)])
+    assert [(one.first, one.last, one.has_input) for one in split_turns(view)] == [(0, 0, False), (1, 4, True), (5, 8, True)]
 
 
 def test_a_systems_line_belongs_to_no_turn_and_ends_one() -> None:
-    view = shown(placed([says("user", "Hi."), says("system", "Rules."), says("assistant", "Yes.")]), [])
-    assert [(one.first, one.last, one.begun) for one in turns(view)] == [(0, 0, True), (2, 2, False)]
+    view = build_view(placed([says("user", "Hi."), says("system", "Rules."), says("assistant", "Yes.")]), [])
+    assert [(one.first, one.last, one.has_input) for one in split_turns(view)] == [(0, 0, True), (2, 2, False)]
 
 
 def test_calls_and_answers_belong_together_in_one_turn() -> None:
-    def whole(*lines: Line) -> list[bool]:
-        return [one.complete for one in turns(shown(placed([says("user", "?"), *lines]), []))]
+    def whole(*lines: Message) -> list[bool]:
+        return [one.is_complete for one in split_turns(build_view(placed([says("user", "?"), *lines]), []))]
 
     assert whole(calls("a"), gives("a", "x")) == [True]
     assert whole(calls("a", "b"), gives("b", "x"), gives("a", "y")) == [True]
@@ -122,17 +122,17 @@ def test_calls_and_answers_belong_together_in_one_turn() -> None:
 
 def test_a_call_that_nobody_answered_has_ended_and_so_has_an_answer_without_a_call() -> None:
     lines = [says("user", "?"), calls("a", "b"), gives("b", "x"), says("user", "!"), calls("a"), gives("a", "y")]
-    first, second = turns(shown(placed(lines), []))
-    assert first.complete and second.complete, "the same id in a later turn answers the later call"
-    assert [places(run) for run in groups(first)] == [[(1, 1), (2, 2)]]
-    (late,) = turns(shown(placed([says("user", "?"), gives("gone", "x")]), []))
-    assert late.complete
+    first, second = split_turns(build_view(placed(lines), []))
+    assert first.is_complete and second.is_complete, "the same id in a later turn answers the later call"
+    assert [places(run) for run in iter_tool_groups(first)] == [[(1, 1), (2, 2)]]
+    (late,) = split_turns(build_view(placed([says("user", "?"), gives("gone", "x")]), []))
+    assert late.is_complete
 
 
 def test_runs_of_work_end_where_somebody_speaks() -> None:
     lines = [says("user", "?"), calls("a"), gives("a", "x"), says("assistant", "Hm."), calls("b"), gives("b", "y")]
-    whole, _ = turns(shown(placed([*lines, calls("late"), says("user", "!"), gives("late", "z")]), []))
-    assert [places(run) for run in groups(whole)] == [[(1, 1), (2, 2)]], "a call of the second run is answered later"
+    whole, _ = split_turns(build_view(placed([*lines, calls("late"), says("user", "!"), gives("late", "z")]), []))
+    assert [places(run) for run in iter_tool_groups(whole)] == [[(1, 1), (2, 2)]], "a call of the second run is answered later"
 
 
 SPANS = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 10)), max_size=12)
@@ -140,21 +140,21 @@ SPANS = st.lists(st.tuples(st.integers(0, 39), st.integers(0, 10)), max_size=12)
 
 @given(logs(reused=False), SPANS, st.data())
 def test_every_line_is_shown_once_or_covered_once(
-    log: list[Placed], spans: list[tuple[int, int]], data: st.DataObject
+    log: list[StoredMessage], spans: list[tuple[int, int]], data: st.DataObject
 ) -> None:
     entries = [entry(a, min(a + n, len(log) - 1), number=k) for k, (a, n) in enumerate(spans, 1) if a < len(log)]
-    view = shown(log, entries)
+    view = build_view(log, entries)
     assert [place for item in view for place in range(item.first, item.last + 1)] == list(range(len(log)))
     order = data.draw(st.permutations(entries))
-    assert shown(log, order) == view
-    held = [item for one in turns(view) for item in one.items]
+    assert build_view(log, order) == view
+    held = [item for one in split_turns(view) for item in one.items]
     assert held == [item for item in view if item.role != "system"]
 
 
 def test_an_aside_is_not_shown_and_leaves_no_gap() -> None:
     said = [says("user", "One."), says("assistant", "Nothing."), says("user", "Two."), says("assistant", "Yes.")]
     log = placed(said)
-    log[1] = replace(log[1], line=replace(log[1].line, aside=True))
-    view = shown(log, [])
+    log[1] = replace(log[1], message=replace(log[1].message, is_notice=True))
+    view = build_view(log, [])
     assert [(item.text, item.first, item.last) for item in view] == [("One.", 0, 1), ("Two.", 2, 2), ("Yes.", 3, 3)]
-    assert shown(log[1:2], []) == []
+    assert build_view(log[1:2], []) == []

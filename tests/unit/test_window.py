@@ -3,14 +3,14 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.dialogue.window import rooms
+from newton.dialogue.window import split_window
 
 TOKENS = st.integers(0, 300_000)
 
 
 @given(TOKENS, TOKENS, TOKENS, TOKENS)
 def test_the_parts_never_come_to_more_than_the_window(window: int, reply: int, conversation: int, context: int) -> None:
-    room = rooms(window, reply=reply, conversation=conversation, context=context)
+    room = split_window(window, reply=reply, conversation=conversation, context=context)
     assert min(room) >= 0
     assert room.conversation <= conversation and room.context <= context
     assert room.conversation + room.context <= room.usable
@@ -19,12 +19,12 @@ def test_the_parts_never_come_to_more_than_the_window(window: int, reply: int, c
 
 def test_the_shipped_settings_leave_headroom() -> None:
     # S003-13: at most 100,000 of 128,000
-    room = rooms(128_000, reply=4_000, conversation=100_000, context=8_000)
+    room = split_window(128_000, reply=4_000, conversation=100_000, context=8_000)
     assert (room.usable, room.conversation, room.context) == (112_000, 89_600, 8_000)
-    assert rooms(200_000, reply=4_000, conversation=100_000, context=8_000).conversation == 100_000
+    assert split_window(200_000, reply=4_000, conversation=100_000, context=8_000).conversation == 100_000
 
 
 def test_a_small_window_keeps_a_smaller_part_for_the_answer() -> None:
-    assert rooms(8_000, reply=500, conversation=100_000, context=8_000).usable == 7_000
-    assert rooms(8_000, reply=2_000, conversation=100_000, context=8_000).usable == 6_000
-    assert rooms(1_000, reply=2_000, conversation=100, context=100) == (0, 0, 0)
+    assert split_window(8_000, reply=500, conversation=100_000, context=8_000).usable == 7_000
+    assert split_window(8_000, reply=2_000, conversation=100_000, context=8_000).usable == 6_000
+    assert split_window(1_000, reply=2_000, conversation=100, context=100) == (0, 0, 0)

@@ -10,14 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from newton.heart.tenets import Part
-from newton.heart.wishes import MOST_CHARACTERS, MOST_SENTENCE, wishes
+from newton.heart.tenets import IdentityPart
+from newton.heart.wishes import MAX_MESSAGE_CHARACTERS, MAX_SENTENCE_CHARACTERS, detect_instructions
 
 Half = Literal["dev", "held"]
 
 
 class Meant(BaseModel, frozen=True, extra="forbid"):
-    part: Part
+    part: IdentityPart
     text: str
 
 
@@ -35,8 +35,8 @@ SINGLE = [text for text in MEANT if not re.search(r"[.!] \w", text)]
 
 def figures(half: Half) -> tuple[float, float]:
     """Precision and recall."""
-    hits = sum(bool(wishes(meant.text)) for meant in DATA.standing[half])
-    false = sum(bool(wishes(text)) for text in DATA.passing[half])
+    hits = sum(bool(detect_instructions(meant.text)) for meant in DATA.standing[half])
+    false = sum(bool(detect_instructions(text)) for text in DATA.passing[half])
     return hits / (hits + false), hits / len(DATA.standing[half])
 
 
@@ -48,7 +48,7 @@ def test_hardly_anything_is_taken_for_a_wish_that_is_none(half: Half, precision:
 
 @pytest.mark.parametrize("half", ["dev", "held"])
 def test_a_wish_is_found_once_and_in_its_part(half: Half) -> None:
-    found = {meant.text: [wish.part for wish in wishes(meant.text)] for meant in DATA.standing[half]}
+    found = {meant.text: [wish.part for wish in detect_instructions(meant.text)] for meant in DATA.standing[half]}
     assert found == {meant.text: [meant.part] for meant in DATA.standing[half]}
 
 
@@ -65,7 +65,7 @@ def test_a_wish_is_found_once_and_in_its_part(half: Half) -> None:
     ],
 )
 def test_it_is_kept_in_the_words_of_the_person(said: str, kept: list[str]) -> None:
-    assert [wish.words for wish in wishes(said)] == kept
+    assert [wish.text for wish in detect_instructions(said)] == kept
 
 
 @pytest.mark.parametrize("text", SINGLE)
@@ -83,16 +83,16 @@ def test_what_is_quoted_pasted_or_reported_is_no_wish(text: str) -> None:
         f"Translate this:\n\n{text}",
         f"Summarise the following text.\n{text}",
     ]
-    assert [other for other in others if wishes(other)] == []
+    assert [other for other in others if detect_instructions(other)] == []
 
 
 def test_what_is_too_long_to_be_said_is_no_wish() -> None:
-    assert wishes("Always answer in French. " + "word " * (MOST_CHARACTERS // 5)) == []
-    assert wishes("Always answer in " + "w" * MOST_SENTENCE) == []
+    assert detect_instructions("Always answer in French. " + "word " * (MAX_MESSAGE_CHARACTERS // 5)) == []
+    assert detect_instructions("Always answer in " + "w" * MAX_SENTENCE_CHARACTERS) == []
 
 
 @given(st.text(max_size=200) | st.lists(st.sampled_from(MEANT), max_size=4).map("\n".join))
 def test_whatever_is_said_a_wish_is_one_line_of_it(text: str) -> None:
-    for wish in wishes(text):
-        assert wish.words and "\n" not in wish.words
-        assert wish.words.casefold() in text.casefold()
+    for wish in detect_instructions(text):
+        assert wish.text and "\n" not in wish.text
+        assert wish.text.casefold() in text.casefold()

@@ -10,14 +10,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from newton.cognition.score import contributions
-from newton.cognition.working import BLANK_LINE, JOINER, Assembled, Desk, Held, assembled, evicted
-from newton.content.profiles import Fill, Profile, load_profiles
-from newton.heart.procedures import section
+from newton.cognition.score import compute_contributions
+from newton.cognition.working import BLANK_LINE, SEPARATOR_TOKENS, WorkingContext, WorkingSetSnapshot, EvictionItem, assemble_working_context, select_evictions
+from newton.content.profiles import OverflowMode, Profile, load_profiles
+from newton.heart.procedures import section_header
 from newton.ids import new_id
-from newton.memory.memory import Forms
-from newton.memory.recall import Found
-from newton.memory.representations import bullet, forms, one_line
+from newton.memory.memory import ShortForms
+from newton.memory.recall import RetrievedMemory
+from newton.memory.representations import to_bullet, make_short_forms, one_line
 from newton.providers.tokens import count
 from tests.support import NOON, examples
 from tests.unit.test_score import found
@@ -26,9 +26,9 @@ PROFILES = {name: profile for name, profile in load_profiles().items() if not pr
 MINUTE, HOUR, DAY = timedelta(minutes=1), timedelta(hours=1), timedelta(days=1)
 
 
-def at_hand(text: str, *, importance: float = 0.1, age: timedelta = timedelta(), **more: object) -> Found:
+def at_hand(text: str, *, importance: float = 0.1, age: timedelta = timedelta(), **more: object) -> RetrievedMemory:
     """A memory that came into the set, and was last used, so long ago; importance from 0 to 1."""
-    short: Forms = forms(text, count=count)
+    short: ShortForms = make_short_forms(text, count_tokens=count)
     came = NOON - age
     given_ = {"created_at": came, "accessed_at": came, "importance": importance, **more}
     return found(
@@ -40,12 +40,12 @@ def at_hand(text: str, *, importance: float = 0.1, age: timedelta = timedelta(),
     )
 
 
-def made(strategy: str | Profile, *held: Found, limit: int = 128_000) -> Assembled:
+def made(strategy: str | Profile, *held: RetrievedMemory, limit: int = 128_000) -> WorkingContext:
     profile = PROFILES[strategy] if isinstance(strategy, str) else strategy
-    return assembled(Desk(held=held, now=NOON), profile, limit=limit)
+    return assemble_working_context(WorkingSetSnapshot(memories=held, now=NOON), profile, max_tokens=limit)
 
 
-def lines(context: Assembled) -> list[str]:
+def lines(context: WorkingContext) -> list[str]:
     return [chosen.text for chosen in context.items]
 
 
@@ -55,11 +55,11 @@ TRIVIA = (at_hand("the weather", importance=0.1, age=MINUTE), at_hand("a joke", 
 def test_a_procedure_says_its_name_before_its_steps() -> None:
     """At no more than its tokens, which count a header."""
     steps, name = "1. Look. 2. Say what you see.", "look-and-say: To say what is seen."
-    tokens = count(section("look-and-say")) + count(bullet(steps))
+    tokens = count(section_header("look-and-say")) + count(to_bullet(steps))
     held = found(kind="procedure", state="ACTIVE", micro=name, summary=steps, micro_tokens=14, summary_tokens=tokens)
     whole, short = (made("balanced", held, limit=limit) for limit in (200, tokens - 1))
-    assert whole.text == bullet(f"look-and-say: {steps}") and count(whole.text) <= whole.tokens
-    assert short.text == bullet(name)
+    assert whole.text == to_bullet(f"look-and-say: {steps}") and count(whole.text) <= whole.tokens
+    assert short.text == to_bullet(name)
 
 
 def test_a_chat_comes_before_what_matters_but_is_old() -> None:
@@ -139,8 +139,8 @@ def test_a_blank_line_that_costs_a_token_is_paid_for() -> None:
 
 @given(st.lists(st.text(min_size=1, max_size=9).filter(str.strip), min_size=2, max_size=5))
 def test_a_blank_line_costs_a_token_at_most(texts: list[str]) -> None:
-    bullets = [bullet(one_line(text)) for text in texts]
-    assert count(BLANK_LINE.join(bullets)) <= sum(map(count, bullets)) + JOINER * (len(bullets) - 1)
+    bullets = [to_bullet(one_line(text)) for text in texts]
+    assert count(BLANK_LINE.join(bullets)) <= sum(map(count, bullets)) + SEPARATOR_TOKENS * (len(bullets) - 1)
 
 
 WORDS = st.text(st.characters(exclude_categories=("Cs",)), min_size=1, max_size=30).filter(
@@ -161,8 +161,8 @@ HELD = st.lists(
 
 
 @examples(20)
-@given(HELD, st.integers(1, 200), st.sampled_from(get_args(Fill)))
-def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[Found], limit: int, fill: Fill) -> None:
+@given(HELD, st.integers(1, 200), st.sampled_from(get_args(OverflowMode)))
+def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[RetrievedMemory], limit: int, fill: OverflowMode) -> None:
     # S000-8, S000-12, S000-14; the mistake: rendered text fits the budget, headers and joiners counted
     for profile in PROFILES.values():
         context = made(profile.model_copy(update={"fill": fill}), *held, limit=limit)
@@ -175,7 +175,7 @@ def test_no_context_is_over_its_limit_and_everything_has_a_verdict(held: list[Fo
 
 @examples(12)
 @given(HELD, st.randoms(use_true_random=False))
-def test_the_order_of_arrival_does_not_matter(held: list[Found], dice: random.Random) -> None:
+def test_the_order_of_arrival_does_not_matter(held: list[RetrievedMemory], dice: random.Random) -> None:
     # S000-12
     shuffled = dice.sample(held, len(held))
     assert all(made(name, *held) == made(name, *shuffled) for name in ("recent", "important", "balanced", "clustered"))
@@ -184,7 +184,7 @@ def test_the_order_of_arrival_does_not_matter(held: list[Found], dice: random.Ra
 @pytest.mark.parametrize(
     ("fill", "kept"), [("stop", ["long"]), ("skip", ["long", "s"]), ("downgrade", ["long", "m", "s"])]
 )
-def test_what_does_not_fit_follows_the_policy(fill: Fill, kept: list[str]) -> None:
+def test_what_does_not_fit_follows_the_policy(fill: OverflowMode, kept: list[str]) -> None:
     # S000-9 and the ruling: stop, skip or downgrade
     sizes = {"long": (10, 10), "longer": (20, 6), "s": (3, 3)}
     held = [
@@ -193,7 +193,7 @@ def test_what_does_not_fit_follows_the_policy(fill: Fill, kept: list[str]) -> No
     ]
     held = [f._replace(summary_tokens=sizes[f.summary][0], micro_tokens=sizes[f.summary][1]) for f in held]
     profile = PROFILES["important"].model_copy(update={"fill": fill})
-    context = made(profile, *held, limit=10 + 6 + 3 + 2 * JOINER)
+    context = made(profile, *held, limit=10 + 6 + 3 + 2 * SEPARATOR_TOKENS)
     assert lines(context) == kept
     reasons = {chosen.scored.found.summary: chosen.reason for chosen in (*context.items, *context.left_out)}
     assert reasons["longer"] == ("only its short form fits" if fill == "downgrade" else "no room left")
@@ -210,7 +210,7 @@ def test_the_best_can_stand_nearest_to_the_question() -> None:
 def test_why_is_this_memory_here() -> None:
     # S000-12
     context = made("balanced", at_hand("x", importance=0.7, age=HOUR))
-    parts = contributions(context.items[0].scored.features, context.profile)
+    parts = compute_contributions(context.items[0].scored.features, context.profile)
     assert parts == pytest.approx({"importance": 0.7, "recency": 0.5})
     assert math.prod(parts.values()) == pytest.approx(context.items[0].scored.score)
 
@@ -224,21 +224,21 @@ def test_two_hundred_items_take_no_time() -> None:
         assert quickest < 0.005, f"{name} took {quickest * 1_000:.1f} ms"
 
 
-def _seconds(name: str, held: tuple[Found, ...]) -> float:
+def _seconds(name: str, held: tuple[RetrievedMemory, ...]) -> float:
     started = time.perf_counter()
     made(name, *held)
     return time.perf_counter() - started
 
 
-def held(importance: float, age: timedelta, tokens: int = 9) -> Held:
-    return Held(new_id(), importance, NOON - age, tokens)
+def held(importance: float, age: timedelta, tokens: int = 9) -> EvictionItem:
+    return EvictionItem(new_id(), importance, NOON - age, tokens)
 
 
 def test_eviction_takes_what_matters_little_and_is_old_first() -> None:
     # S000 A: ADR-007
     old_trivia, old, trivia, fresh = held(0.1, DAY), held(0.9, DAY), held(0.1, HOUR), held(0.9, HOUR)
     everyone = [fresh, old, trivia, old_trivia]
-    gone = [evicted(everyone, capacity=10 * n, now=NOON) for n in (4, 3, 2, 1)]
+    gone = [select_evictions(everyone, capacity=10 * n, now=NOON) for n in (4, 3, 2, 1)]
     order = [old_trivia.memory_id, old.memory_id, trivia.memory_id]
     assert gone == [order[:0], order[:1], order[:2], order[:3]]
 
@@ -247,8 +247,8 @@ def test_eviction_keeps_the_hottest_item() -> None:
     # one of the listed mistakes
     hot = held(0.0, timedelta())
     everyone = [hot, *(held(1.0, MINUTE) for _ in range(5))]
-    assert hot.memory_id not in evicted(everyone, capacity=20, now=NOON)
-    assert hot.memory_id not in evicted(everyone, capacity=1, now=NOON), "one always stays"
+    assert hot.memory_id not in select_evictions(everyone, capacity=20, now=NOON)
+    assert hot.memory_id not in select_evictions(everyone, capacity=1, now=NOON), "one always stays"
 
 
 CACHED = st.lists(
@@ -257,10 +257,10 @@ CACHED = st.lists(
 
 
 @given(CACHED, st.integers(1, 1_000))
-def test_what_stays_fits_and_no_more_goes_than_must(everyone: list[Held], capacity: int) -> None:
+def test_what_stays_fits_and_no_more_goes_than_must(everyone: list[EvictionItem], capacity: int) -> None:
     # the mistake: "drop" removes the lowest, as often as needed
-    gone = evicted(everyone, capacity=capacity, now=NOON)
-    size = {one.memory_id: one.tokens + JOINER for one in everyone}
+    gone = select_evictions(everyone, capacity=capacity, now=NOON)
+    size = {one.memory_id: one.tokens + SEPARATOR_TOKENS for one in everyone}
     left = sum(size.values()) - sum(size[one] for one in gone)
     assert left <= capacity or len(everyone) - len(gone) <= 1
     if gone:

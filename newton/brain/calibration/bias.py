@@ -8,24 +8,24 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from newton.brain.calibration.series import Series
+from newton.brain.calibration.series import ForecastSeries
 
-Singles = NDArray[np.float32]  # exact enough for a thousandth, and half the time
+Float32Array = NDArray[np.float32]  # exact enough for a thousandth, and half the time
 
 # At 20, someone who says 0.9 and is right 60 % of the time is found three times in four; at 10, one time in three.
-ENOUGH = 20
+MIN_REVIEWS = 20
 RESAMPLES = 1_000
 # The mean of more than so many is so close to normal that drawing more only takes time; the spread is scaled instead.
-MOST_DRAWN = 128
-LEVEL = 0.97  # more than the 95 % promised, because the ends are found by chance themselves
+MAX_RESAMPLE_SIZE = 128
+CONFIDENCE_LEVEL = 0.97  # more than the 95 % promised, because the ends are found by chance themselves
 SEED = 20
-NOTHING = 1e-6  # rounding; no bias is that small
+ROUNDING_TOLERANCE = 1e-6  # rounding; no bias is that small
 
 BiasVerdict = Literal["overconfident", "underconfident", "no sign of either", "too few reviews to say"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bias:
+class ConfidenceBias:
     """Mean confidence less mean outcome: above 0 is overconfident.
 
     `interval` is where it may truly lie (95 %), None below ENOUGH reviews. It is never narrower than the noise that a
@@ -47,47 +47,47 @@ class Bias:
         if self.interval is None:
             return "too few reviews to say"
         lower, upper = self.interval
-        if lower > NOTHING:
+        if lower > ROUNDING_TOLERANCE:
             return "overconfident"
-        return "underconfident" if upper < -NOTHING else "no sign of either"
+        return "underconfident" if upper < -ROUNDING_TOLERANCE else "no sign of either"
 
 
-def bias(pairs: Series) -> Bias | None:
+def compute_bias(pairs: ForecastSeries) -> ConfidenceBias | None:
     """The bias, or None when nothing was judged. The same record always gives the same interval."""
     if len(pairs) == 0:
         return None
-    return Bias(
+    return ConfidenceBias(
         n=len(pairs),
         mean_stated=float(pairs.stated.mean()),
         mean_outcome=float(pairs.outcome.mean()),
-        interval=_interval(pairs) if len(pairs) >= ENOUGH else None,
+        interval=_interval(pairs) if len(pairs) >= MIN_REVIEWS else None,
     )
 
 
-def _interval(pairs: Series) -> tuple[float, float]:
+def _interval(pairs: ForecastSeries) -> tuple[float, float]:
     order = np.lexsort((pairs.outcome, pairs.stated))  # so that the order of arrival changes nothing
     stated, gap = pairs.stated[order].astype(np.float32), pairs.gap[order].astype(np.float32)
-    drawn = min(len(pairs), MOST_DRAWN)
+    drawn = min(len(pairs), MAX_RESAMPLE_SIZE)
     which, dice = _draws()
     rows = (which[:drawn] * len(pairs)).astype(np.intp)
     size = float(pairs.gap.mean())
     shrink = sqrt(drawn / len(pairs))
-    resampled = _ends((gap[rows].mean(axis=0) - gap.mean()) * shrink)
+    resampled = _quantile_ends((gap[rows].mean(axis=0) - gap.mean()) * shrink)
     promised = stated[rows]
-    calibrated = _ends((promised - (dice[:drawn] < promised)).mean(axis=0) * shrink)
+    calibrated = _quantile_ends((promised - (dice[:drawn] < promised)).mean(axis=0) * shrink)
     # What a calibrated recorder shows lies around 0; turned around, it says which truth could look like this.
     return size + min(resampled[0], -calibrated[1]), size + max(resampled[1], -calibrated[0])
 
 
-def _ends(noise: Singles) -> tuple[float, float]:
-    tail = (1 - LEVEL) / 2
+def _quantile_ends(noise: Float32Array) -> tuple[float, float]:
+    tail = (1 - CONFIDENCE_LEVEL) / 2
     lower, upper = np.quantile(noise, [tail, 1 - tail], method="inverted_cdf")
     return float(lower), float(upper)
 
 
 @cache
-def _draws() -> tuple[Singles, Singles]:
+def _draws() -> tuple[Float32Array, Float32Array]:
     """Where in the record each draw falls, as a share of its length, and the dice of the calibrated recorder."""
     rng = np.random.default_rng(SEED)
-    shape = MOST_DRAWN, RESAMPLES
+    shape = MAX_RESAMPLE_SIZE, RESAMPLES
     return rng.random(shape, dtype=np.float32), rng.random(shape, dtype=np.float32)

@@ -2,51 +2,51 @@
 
 from dataclasses import asdict
 
-from newton.brain.calibration.bias import Bias
-from newton.brain.calibration.recalibration import Recalibration
-from newton.brain.calibration.report import Calibration, Group
-from newton.brain.calibration.scores import Bin, Scores
-from newton.brain.calibration.trend import Slope, Trend
+from newton.brain.calibration.bias import ConfidenceBias
+from newton.brain.calibration.recalibration import RecalibrationResult
+from newton.brain.calibration.report import CalibrationReport, CalibrationGroup
+from newton.brain.calibration.scores import CalibrationBin, CalibrationScores
+from newton.brain.calibration.trend import TrendSlope, CalibrationTrend
 
 # Where a map is shown. It is defined everywhere between.
-SHOWN = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
+MAP_POINTS = (0.0, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 1.0)
 
-Plain = dict[str, object]
+JsonDict = dict[str, object]
 
-NOTHING: Plain = {"n": 0, "partials": 0, "says": "nothing judged", "bins": []}
+EMPTY_REPORT: JsonDict = {"n": 0, "partials": 0, "says": "nothing judged", "bins": []}
 
 
-def plain(whole: Calibration) -> Plain:
+def to_json(report: CalibrationReport) -> JsonDict:
     """For JSON. The scores of the whole record stand at the top; what there is too little for is null.
 
     `without_partials` has the same scores without the partial outcomes, when there are any.
     """
     return {
-        **(_scores(whole.scores) if whole.scores else NOTHING),
-        "without_partials": whole.decided and _scores(whole.decided),
-        "bias": whole.bias and _bias(whole.bias),
-        "trend": whole.trend and _trend(whole.trend),
-        "groups": {name: [_group(group) for group in groups] for name, groups in whole.groups.items()},
-        "recalibration": whole.recalibration and _recalibration(whole.recalibration),
+        **(_scores(report.scores) if report.scores else EMPTY_REPORT),
+        "without_partials": report.without_partials and _scores(report.without_partials),
+        "bias": report.bias and _bias(report.bias),
+        "trend": report.trend and _trend(report.trend),
+        "groups": {name: [_group(group) for group in groups] for name, groups in report.groups.items()},
+        "recalibration": report.recalibration and _recalibration(report.recalibration),
     }
 
 
-def _scores(of: Scores) -> Plain:
+def _scores(of: CalibrationScores) -> JsonDict:
     return {**asdict(of), "bins": [_bin(one) for one in of.bins]}
 
 
-def _bin(one: Bin) -> Plain:
+def _bin(bucket: CalibrationBin) -> JsonDict:
     """Shares to four places: they are read in a table, and no figure is computed from them again."""
     return {
-        "bin": one.label,
-        "n": one.n,
-        "mean_forecast": round(one.mean_forecast, 4),
-        "observed": round(one.observed, 4),
-        "wilson95": [round(end, 4) for end in one.wilson95],
+        "bin": bucket.label,
+        "n": bucket.n,
+        "mean_forecast": round(bucket.mean_forecast, 4),
+        "observed": round(bucket.observed, 4),
+        "wilson95": [round(end, 4) for end in bucket.wilson95],
     }
 
 
-def _bias(of: Bias) -> Plain:
+def _bias(of: ConfidenceBias) -> JsonDict:
     return {
         "size": of.size,
         "mean_stated": of.mean_stated,
@@ -56,11 +56,11 @@ def _bias(of: Bias) -> Plain:
     }
 
 
-def _group(of: Group) -> Plain:
+def _group(of: CalibrationGroup) -> JsonDict:
     return {"name": of.name, "n": of.n, "base_rate": of.base_rate, "brier": of.brier, "bias": _bias(of.bias)}
 
 
-def _trend(of: Trend) -> Plain:
+def _trend(of: CalibrationTrend) -> JsonDict:
     windows = [
         {**asdict(window), "start": window.start.isoformat(), "end": window.end.isoformat()} for window in of.windows
     ]
@@ -68,17 +68,17 @@ def _trend(of: Trend) -> Plain:
     return {"windows": windows, "brier": _slope(of.brier), "bias": _slope(of.bias), "drift": drift}
 
 
-def _slope(of: Slope) -> Plain:
+def _slope(of: TrendSlope) -> JsonDict:
     return {"per_100": of.per_100, "interval95": of.interval, "direction": of.direction}
 
 
-def _recalibration(of: Recalibration) -> Plain:
+def _recalibration(of: RecalibrationResult) -> JsonDict:
     return {
         "method": of.method,
         "earlier": of.earlier,
         "later": of.later,
         "brier_stated": of.brier_stated,
         "brier_corrected": of.brier_corrected,
-        "helped": of.helped,
-        "map": [{"stated": stated, "corrected": of.corrected(stated)} for stated in SHOWN],
+        "helped": of.improves,
+        "map": [{"stated": stated, "corrected": of.correct(stated)} for stated in MAP_POINTS],
     }

@@ -5,16 +5,16 @@ from math import sqrt
 
 import numpy as np
 
-from newton.brain.calibration.series import Floats, Places, Series
+from newton.brain.calibration.series import FloatArray, IndexArray, ForecastSeries
 
-BINS = 10
+BIN_COUNT = 10
 # Forecasts closer to 0 or 1 than this count as this close in the logarithm, which has no end there.
-CLIP = 1e-6
+LOG_CLIP = 1e-6
 Z95 = 1.96
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bin:
+class CalibrationBin:
     """The decisions whose confidence lies in [low, high); the last bin also holds `high`.
 
     `wilson95` is Wilson's interval for the share that came true. With partial outcomes it is a little too wide,
@@ -34,7 +34,7 @@ class Bin:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Scores:
+class CalibrationScores:
     """Figures over one set of judged decisions. Partial outcomes count 0.5; `partials` says how many there are.
 
     `brier_skill_vs_base` is None when all outcomes are alike: always saying the base rate is then perfect, and there
@@ -55,21 +55,21 @@ class Scores:
     resolution: float
     uncertainty: float
     sharpness_var: float
-    bins: tuple[Bin, ...]
+    bins: tuple[CalibrationBin, ...]
 
 
-def scores(pairs: Series) -> Scores | None:
+def compute_scores(pairs: ForecastSeries) -> CalibrationScores | None:
     """The figures, or None when nothing was judged."""
     if len(pairs) == 0:
         return None
     base = float(pairs.outcome.mean())
-    brier = float(pairs.squared.mean())
+    brier = float(pairs.squared_errors.mean())
     uncertainty = float(((pairs.outcome - base) ** 2).mean())
     bins = _bins(pairs)
     weights = np.array([one.n for one in bins]) / len(pairs)
     observed = np.array([one.observed for one in bins])
     gaps = np.array([one.mean_forecast for one in bins]) - observed
-    return Scores(
+    return CalibrationScores(
         n=len(pairs),
         partials=int((pairs.outcome == 0.5).sum()),
         base_rate=base,
@@ -77,7 +77,7 @@ def scores(pairs: Series) -> Scores | None:
         brier_skill_vs_base=1 - brier / uncertainty if np.ptp(pairs.outcome) > 0 else None,
         log_loss=_log_loss(pairs),
         ece10=float(weights @ np.abs(gaps)),
-        ece10_equal_mass=_equal_mass(pairs),
+        ece10_equal_mass=_equal_mass_error(pairs),
         mce10=float(np.abs(gaps).max()),
         reliability=float(weights @ gaps**2),
         resolution=float(weights @ (observed - base) ** 2),
@@ -87,7 +87,7 @@ def scores(pairs: Series) -> Scores | None:
     )
 
 
-def wilson(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
+def wilson_interval(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
     """Wilson's interval for a share of n trials, 95 % unless told otherwise.
 
     >>> [round(end, 4) for end in wilson(0.0, 1)]
@@ -98,42 +98,42 @@ def wilson(share: float, n: int, *, z: float = Z95) -> tuple[float, float]:
     return max(0.0, middle - reach), min(1.0, middle + reach)
 
 
-def _bins(pairs: Series) -> tuple[Bin, ...]:
-    edges = np.arange(1, BINS) / BINS
+def _bins(pairs: ForecastSeries) -> tuple[CalibrationBin, ...]:
+    edges = np.arange(1, BIN_COUNT) / BIN_COUNT
     place = np.searchsorted(edges, pairs.stated, side="right")
-    return tuple(_bin(number, pairs.at(np.flatnonzero(place == number))) for number in np.unique(place).tolist())
+    return tuple(_bin(number, pairs.select(np.flatnonzero(place == number))) for number in np.unique(place).tolist())
 
 
-def _bin(number: int, pairs: Series) -> Bin:
+def _bin(number: int, pairs: ForecastSeries) -> CalibrationBin:
     observed = float(pairs.outcome.mean())
-    return Bin(
-        low=number / BINS,
-        high=(number + 1) / BINS,
+    return CalibrationBin(
+        low=number / BIN_COUNT,
+        high=(number + 1) / BIN_COUNT,
         n=len(pairs),
         mean_forecast=float(pairs.stated.mean()),
         observed=observed,
-        wilson95=wilson(observed, len(pairs)),
+        wilson95=wilson_interval(observed, len(pairs)),
     )
 
 
-def _log_loss(pairs: Series) -> float:
-    stated = np.clip(pairs.stated, CLIP, 1 - CLIP)
+def _log_loss(pairs: ForecastSeries) -> float:
+    stated = np.clip(pairs.stated, LOG_CLIP, 1 - LOG_CLIP)
     return float(-(pairs.outcome * np.log(stated) + (1 - pairs.outcome) * np.log1p(-stated)).mean())
 
 
-def _equal_mass(pairs: Series) -> float:
+def _equal_mass_error(pairs: ForecastSeries) -> float:
     """The calibration error over ten groups of nearly equal size, in order of confidence.
 
     Decisions of the same confidence may be cut apart by the edge of a group. Each then stands for all of them, with
     their mean outcome, so that no order among them changes the figure.
     """
     order = np.argsort(pairs.stated, kind="stable")
-    stated, outcome = pairs.stated[order], _shared(pairs)[order]
-    groups: list[Places] = np.array_split(np.arange(len(pairs)), min(BINS, len(pairs)))
+    stated, outcome = pairs.stated[order], _group_means(pairs)[order]
+    groups: list[IndexArray] = np.array_split(np.arange(len(pairs)), min(BIN_COUNT, len(pairs)))
     return sum(abs(float((stated[group] - outcome[group]).sum())) for group in groups) / len(pairs)
 
 
-def _shared(pairs: Series) -> Floats:
+def _group_means(pairs: ForecastSeries) -> FloatArray:
     """For each decision the mean outcome of all with exactly its confidence."""
     _, which, counts = np.unique(pairs.stated, return_inverse=True, return_counts=True)
     return (np.bincount(which, weights=pairs.outcome) / counts)[which]

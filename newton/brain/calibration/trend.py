@@ -9,22 +9,22 @@ from typing import Literal
 import numpy as np
 
 from newton.brain.calibration.scores import Z95
-from newton.brain.calibration.series import Floats, Places, Series
-from newton.brain.choice import Judged
+from newton.brain.calibration.series import FloatArray, IndexArray, ForecastSeries
+from newton.brain.choice import ReviewedDecision
 
 # A Brier score of fewer decisions says more about chance than about judgement.
-WINDOW = 20
-MOST_WINDOWS = 12
-RECENT = 50
-BRIER_RISE = 0.02
-ACCURACY_FALL = 0.15
-NOTHING = 1e-9  # rounding: what never changes has no slope
+WINDOW_SIZE = 20
+MAX_WINDOWS = 12
+RECENT_COUNT = 50
+MIN_BRIER_RISE = 0.02
+MIN_ACCURACY_FALL = 0.15
+ROUNDING_TOLERANCE = 1e-9  # rounding: what never changes has no slope
 
 Direction = Literal["rising", "falling", "no clear change"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Window:
+class TrendWindow:
     """Neighbours in time. `start` and `end` are when the first and the last of them was decided."""
 
     start: datetime
@@ -36,7 +36,7 @@ class Window:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Slope:
+class TrendSlope:
     """The change over 100 decisions, with its 95 % interval: least squares over single decisions."""
 
     per_100: float
@@ -45,13 +45,13 @@ class Slope:
     @property
     def direction(self) -> Direction:
         lower, upper = self.interval
-        if lower > NOTHING:
+        if lower > ROUNDING_TOLERANCE:
             return "rising"
-        return "falling" if upper < -NOTHING else "no clear change"
+        return "falling" if upper < -ROUNDING_TOLERANCE else "no clear change"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Drift:
+class CalibrationDrift:
     """The last RECENT decisions beside all before them. `reasons` is empty when there is no drift."""
 
     recent_brier: float
@@ -62,30 +62,30 @@ class Drift:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Trend:
+class CalibrationTrend:
     """`drift` is None until there are twice RECENT decisions."""
 
-    windows: tuple[Window, ...]
-    brier: Slope
-    bias: Slope
-    drift: Drift | None
+    windows: tuple[TrendWindow, ...]
+    brier: TrendSlope
+    bias: TrendSlope
+    drift: CalibrationDrift | None
 
 
-def trend(judged: Sequence[Judged], pairs: Series) -> Trend | None:
+def compute_trend(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries) -> CalibrationTrend | None:
     """The trend of these decisions, which must be in order of time; None below two windows."""
-    if len(pairs) < 2 * WINDOW:
+    if len(pairs) < 2 * WINDOW_SIZE:
         return None
-    count = min(MOST_WINDOWS, len(pairs) // WINDOW)
-    parts: list[Places] = np.array_split(np.arange(len(pairs)), count)
-    return Trend(
-        windows=tuple(_window(judged, pairs, part) for part in parts),
-        brier=slope(pairs.squared),
-        bias=slope(pairs.gap),
+    count = min(MAX_WINDOWS, len(pairs) // WINDOW_SIZE)
+    parts: list[IndexArray] = np.array_split(np.arange(len(pairs)), count)
+    return CalibrationTrend(
+        windows=tuple(_window(decisions, pairs, part) for part in parts),
+        brier=fit_slope(pairs.squared_errors),
+        bias=fit_slope(pairs.gap),
         drift=_drift(pairs),
     )
 
 
-def slope(values: Floats) -> Slope:
+def fit_slope(values: FloatArray) -> TrendSlope:
     """The straight line through values in order of time. Its interval allows for a spread that changes (White's)."""
     time = np.arange(len(values)) / 100
     time -= time.mean()
@@ -93,40 +93,40 @@ def slope(values: Floats) -> Slope:
     steep = float(time @ values) / spread
     left = values - values.mean() - steep * time
     reach = Z95 * sqrt(float(time**2 @ left**2)) / spread
-    return Slope(per_100=steep, interval=(steep - reach, steep + reach))
+    return TrendSlope(per_100=steep, interval=(steep - reach, steep + reach))
 
 
-def _window(judged: Sequence[Judged], pairs: Series, part: Places) -> Window:
-    own = pairs.at(part)
-    return Window(
-        start=judged[int(part[0])].decided_at,
-        end=judged[int(part[-1])].decided_at,
+def _window(decisions: Sequence[ReviewedDecision], pairs: ForecastSeries, part: IndexArray) -> TrendWindow:
+    own = pairs.select(part)
+    return TrendWindow(
+        start=decisions[int(part[0])].decided_at,
+        end=decisions[int(part[-1])].decided_at,
         n=len(own),
         base_rate=float(own.outcome.mean()),
-        brier=float(own.squared.mean()),
+        brier=float(own.squared_errors.mean()),
         bias=float(own.gap.mean()),
     )
 
 
-def _drift(pairs: Series) -> Drift | None:
-    if len(pairs) < 2 * RECENT:
+def _drift(pairs: ForecastSeries) -> CalibrationDrift | None:
+    if len(pairs) < 2 * RECENT_COUNT:
         return None
-    recent, before = pairs.at(slice(-RECENT, None)), pairs.at(slice(None, -RECENT))
+    recent, before = pairs.select(slice(-RECENT_COUNT, None)), pairs.select(slice(None, -RECENT_COUNT))
     reasons: list[str] = []
-    if _beyond(recent.squared, before.squared, least=BRIER_RISE):
+    if _rises_beyond(recent.squared_errors, before.squared_errors, min_rise=MIN_BRIER_RISE):
         reasons.append("Brier score rises")
-    if _beyond(-recent.outcome, -before.outcome, least=ACCURACY_FALL):
+    if _rises_beyond(-recent.outcome, -before.outcome, min_rise=MIN_ACCURACY_FALL):
         reasons.append("accuracy falls")
-    return Drift(
-        recent_brier=float(recent.squared.mean()),
-        earlier_brier=float(before.squared.mean()),
+    return CalibrationDrift(
+        recent_brier=float(recent.squared_errors.mean()),
+        earlier_brier=float(before.squared_errors.mean()),
         recent_accuracy=float(recent.outcome.mean()),
         earlier_accuracy=float(before.outcome.mean()),
         reasons=tuple(reasons),
     )
 
 
-def _beyond(recent: Floats, before: Floats, *, least: float) -> bool:
+def _rises_beyond(recent: FloatArray, before: FloatArray, *, min_rise: float) -> bool:
     """Whether the mean rises by more than `least`, and by more than chance explains (95 %)."""
     rise = float(recent.mean() - before.mean())
-    return rise > least and rise > Z95 * sqrt(recent.var() / len(recent) + before.var() / len(before))
+    return rise > min_rise and rise > Z95 * sqrt(recent.var() / len(recent) + before.var() / len(before))

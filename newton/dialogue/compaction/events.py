@@ -6,7 +6,7 @@ from datetime import datetime
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Started:
+class CompactionStarted:
     """A strategy begins: the tokens of the view, and the most that it may cost."""
 
     strategy: str
@@ -16,7 +16,7 @@ class Started:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progressed:
+class CompactionProgressed:
     """So many of its blocks are told shorter, which saved so many tokens until now."""
 
     strategy: str
@@ -27,7 +27,7 @@ class Progressed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Completed:
+class CompactionCompleted:
     """It has ended. `exhausted`: the view is still as full as what made it run, and nothing in it can be shortened."""
 
     strategy: str
@@ -39,7 +39,7 @@ class Completed:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Failed:
+class CompactionFailed:
     """It did not come to its end, and why; or its model failed, so that it goes on without, which is told once."""
 
     strategy: str
@@ -47,17 +47,17 @@ class Failed:
     time: datetime
 
 
-Event = Started | Progressed | Completed | Failed
+CompactionEvent = CompactionStarted | CompactionProgressed | CompactionCompleted | CompactionFailed
 
-NAMES: Mapping[type[Event], str] = {
-    Started: "context_summarization_start",
-    Progressed: "context_summarization_progress",
-    Completed: "context_summarization_complete",
-    Failed: "context_summarization_error",
+EVENT_NAMES: Mapping[type[CompactionEvent], str] = {
+    CompactionStarted: "context_summarization_start",
+    CompactionProgressed: "context_summarization_progress",
+    CompactionCompleted: "context_summarization_complete",
+    CompactionFailed: "context_summarization_error",
 }
-KINDS: Mapping[str, type[Event]] = {name: kind for kind, name in NAMES.items()}
+EVENT_TYPES: Mapping[str, type[CompactionEvent]] = {name: kind for kind, name in EVENT_NAMES.items()}
 
 
-def payload(event: Event) -> dict[str, object]:
+def to_payload(event: CompactionEvent) -> dict[str, object]:
     """The event with its name, as programs read it."""
-    return {"event": NAMES[type(event)], **asdict(event), "time": event.time.isoformat()}
+    return {"event": EVENT_NAMES[type(event)], **asdict(event), "time": event.time.isoformat()}

@@ -4,63 +4,63 @@ import functools
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 
-from newton.dialogue.compaction.strategies import Block, Sight, allowed
-from newton.dialogue.compaction.telling import clipped
-from newton.dialogue.stack import Task, Tree
-from newton.dialogue.view import Turn, turns
-from newton.memory.memory import Count
+from newton.dialogue.compaction.strategies import CompactionBlock, ViewState, refusal_reason
+from newton.dialogue.compaction.telling import truncate
+from newton.dialogue.stack import Task, TaskTree
+from newton.dialogue.view import DialogueTurn, split_turns
+from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
 
-MOST = 300  # tokens of what is left of a task in the view
+MAX_TOKENS = 300  # tokens of what is left of a task in the view
 
-STRATEGY, RULES = "task", "fold/1"
+STRATEGY, RULES_VERSION = "task", "fold/1"
 
 
-def folds(sight: Sight, tree: Tree, *, count: Count) -> Iterator[tuple[Block, str]]:
+def fold_tasks(state: ViewState, tree: TaskTree, *, count_tokens: TokenCounter) -> Iterator[tuple[CompactionBlock, str]]:
     """What is to be folded now, with the words in its place: the traces of ended tasks, an outer one's for all in it.
 
     Of each the longest stretch of whole turns; the turn that is being taken waits for the next time.
     """
-    held = turns(sight.view)[:-1]
+    held = split_turns(state.view)[:-1]
     firsts = [turn.first for turn in held]
-    for task in outermost(tree):
+    for task in outermost_ended(tree):
         assert task.last is not None, "it has ended"
         inside = held[bisect_left(firsts, task.first) : bisect_right(firsts, task.last)]
-        turned = _longest([turn for turn in inside if turn.last <= task.last and turn.complete])
+        turned = _longest_run([turn for turn in inside if turn.last <= task.last and turn.is_complete])
         if not turned:
             continue
         items = tuple(item for turn in turned for item in turn.items)
-        block, text = Block("task", items, most=MOST), told(task, tree, count=count)
-        if not (len(items) == 1 and items[0].text == text) and allowed(block, sight) is None:
+        block, text = CompactionBlock("task", items, max_tokens=MAX_TOKENS), fold_line(task, tree, count_tokens=count_tokens)
+        if not (len(items) == 1 and items[0].text == text) and refusal_reason(block, state) is None:
             yield block, text
 
 
-def outermost(tree: Tree) -> list[Task]:
+def outermost_ended(tree: TaskTree) -> list[Task]:
     """The tasks that have ended, in none that has."""
-    ended = {task.task_id for task in tree.tasks if task.ended}
-    return [task for task in tree.tasks if task.ended and task.parent_id not in ended]
+    ended = {task.task_id for task in tree.tasks if task.is_ended}
+    return [task for task in tree.tasks if task.is_ended and task.parent_id not in ended]
 
 
-def told(task: Task, tree: Tree, *, count: Count) -> str:
+def fold_line(task: Task, tree: TaskTree, *, count_tokens: TokenCounter) -> str:
     """What stays visible: what it was for, what came of it, and what did not work on the way."""
     failed = "failed: " if task.status == "failed" else ""
-    ends = [one for one in tree.within(task.task_id) if one.status == "failed"]
+    ends = [one for one in tree.descendants(task.task_id) if one.status == "failed"]
     dead = "; ".join(f"{end.goal} ({end.words})" for end in ends)
-    return _fitted(f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead}" if dead else "", count)
+    return _fit_line(f"Task: {task.goal}", f" -> {failed}{task.words}", f" Dead ends: {dead}" if dead else "", count_tokens)
 
 
 @functools.lru_cache(maxsize=1_024)
-def _fitted(goal: str, result: str, ends: str, count: Count) -> str:
+def _fit_line(goal: str, result: str, dead_ends: str, count_tokens: TokenCounter) -> str:
     """Remembered, because it is asked at every turn of a session whether all that has ended is folded."""
-    parts = ((goal, MOST // 4), (result, MOST // 2), (ends, MOST // 4))
-    cut = [clipped(" " * (text[:1] == " ") + one_line(text), most=most, count=count) for text, most in parts if text]
-    return clipped("".join(cut), most=MOST, count=count)
+    parts = ((goal, MAX_TOKENS // 4), (result, MAX_TOKENS // 2), (dead_ends, MAX_TOKENS // 4))
+    cut = [truncate(" " * (text[:1] == " ") + one_line(text), max_tokens=most, count_tokens=count_tokens) for text, most in parts if text]
+    return truncate("".join(cut), max_tokens=MAX_TOKENS, count_tokens=count_tokens)
 
 
-def _longest(held: Sequence[Turn]) -> Sequence[Turn]:
+def _longest_run(candidates: Sequence[DialogueTurn]) -> Sequence[DialogueTurn]:
     """Of turns those that follow each other in the log, and cost most."""
-    runs: list[list[Turn]] = []
-    for turn in held:
+    runs: list[list[DialogueTurn]] = []
+    for turn in candidates:
         if runs and turn.first == runs[-1][-1].last + 1:
             runs[-1].append(turn)
         else:

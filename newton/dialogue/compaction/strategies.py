@@ -11,31 +11,31 @@ from dataclasses import asdict, dataclass
 from itertools import pairwise
 from typing import Any, NamedTuple, Protocol
 
-from newton.dialogue.view import EntryKind, Shown, Turn, cost, groups, turns
+from newton.dialogue.view import EntryKind, ViewMessage, DialogueTurn, count_tokens, iter_tool_groups, split_turns
 from newton.errors import InputError
 
-LEAST_GAIN = 80  # tokens; what costs hardly more than the words in its place stays as it is
-WORTH = 0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
+MIN_GAIN_TOKENS = 80  # tokens; what costs hardly more than the words in its place stays as it is
+MIN_GAIN_SHARE = 0.05  # of the most that a view may cost: for less a full one is not touched, else it would be at every turn
 
 
-class Sight(NamedTuple):
+class ViewState(NamedTuple):
     """What a strategy looks at: the view, the tokens it may cost at most, and the lines that a person has restored."""
 
-    view: Sequence[Shown]
-    most: int
+    view: Sequence[ViewMessage]
+    max_tokens: int
     pinned: Set[int] = frozenset()
 
     @property
     def tokens(self) -> int:
-        return cost(self.view)
+        return count_tokens(self.view)
 
 
-class Block(NamedTuple):
+class CompactionBlock(NamedTuple):
     """A part of a view that is to be told in at most so many tokens."""
 
     kind: EntryKind
-    items: tuple[Shown, ...]
-    most: int
+    items: tuple[ViewMessage, ...]
+    max_tokens: int
 
     @property
     def first(self) -> int:
@@ -50,18 +50,18 @@ class Block(NamedTuple):
         return sum(item.tokens for item in self.items)
 
     @property
-    def worth(self) -> bool:
+    def is_worthwhile(self) -> bool:
         """Whether it comes out so much shorter that it need not be tried again."""
-        return self.tokens >= self.most + LEAST_GAIN
+        return self.tokens >= self.max_tokens + MIN_GAIN_TOKENS
 
 
-class Strategy(Protocol):
+class CompactionStrategy(Protocol):
     @property
     def name(self) -> str:
         """What events and entries call it."""
         ...
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
         """What it would tell shorter now, the oldest first; nothing when it should not run."""
         ...
 
@@ -75,23 +75,23 @@ class MaskOutputs:
     turns: int = 3
     least: int = 200
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        if sight.tokens < self.share * sight.most:
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        if state.tokens < self.share * state.max_tokens:
             return ()
         blocks = [
             block
-            for turn in _older(turns(sight.view), self.turns)
+            for turn in _older_turns(split_turns(state.view), self.turns)
             for item in turn.items
             if item.role == "tool"
             and item.tokens >= self.least
-            and (block := Block("mask", (item,), most=_part((item,), 3, 100))).worth
-            and _free((item,), sight)
+            and (block := CompactionBlock("mask", (item,), max_tokens=_target_tokens((item,), 3, 100))).is_worthwhile
+            and _is_unpinned((item,), state)
         ]
-        return blocks if _gain(blocks) >= WORTH * sight.most else ()
+        return blocks if _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ToolCalls:
+class SummarizeToolCalls:
     """Tells of work with tools that is some turns old. It reaches half as far back as it waits, so that it runs only
     every few turns."""
 
@@ -99,23 +99,23 @@ class ToolCalls:
     age: int = 10
     most: int = 300
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        held = turns(sight.view)
-        if not any(self._blocks(turn, sight) for turn in _older(held, self.age)):
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        held = split_turns(state.view)
+        if not any(self._blocks(turn, state) for turn in _older_turns(held, self.age)):
             return ()
         reach = max(1, self.age // 2)
-        return [block for turn in _older(held, reach) for block in self._blocks(turn, sight)]
+        return [block for turn in _older_turns(held, reach) for block in self._blocks(turn, state)]
 
-    def _blocks(self, turn: Turn, sight: Sight) -> list[Block]:
+    def _blocks(self, turn: DialogueTurn, state: ViewState) -> list[CompactionBlock]:
         return [
             block
-            for group in groups(turn)
-            if (block := Block("tools", group, most=_part(group, 4, self.most))).worth and _free(group, sight)
+            for group in iter_tool_groups(turn)
+            if (block := CompactionBlock("tools", group, max_tokens=_target_tokens(group, 4, self.most))).is_worthwhile and _is_unpinned(group, state)
         ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Threshold:
+class SummarizeOldest:
     """When the view is nearly full, tells of its oldest turns, one by one, until it is about half full."""
 
     name: str = "threshold"
@@ -124,23 +124,23 @@ class Threshold:
     recent: int = 4
     most: int = 400
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        left = sight.tokens
-        if left < self.share * sight.most:
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        left = state.tokens
+        if left < self.share * state.max_tokens:
             return ()
-        blocks: list[Block] = []
-        for turn in _older(turns(sight.view), self.recent):
-            if left <= self.target * sight.most:
+        blocks: list[CompactionBlock] = []
+        for turn in _older_turns(split_turns(state.view), self.recent):
+            if left <= self.target * state.max_tokens:
                 break
-            block = Block("turn", turn.items, most=_part(turn.items, 5, self.most))
-            if _tells(turn) and block.worth and _free(turn.items, sight):
+            block = CompactionBlock("turn", turn.items, max_tokens=_target_tokens(turn.items, 5, self.most))
+            if _has_detail(turn) and block.is_worthwhile and _is_unpinned(turn.items, state):
                 blocks.append(block)
-                left -= block.tokens - block.most
-        return blocks if left < self.share * sight.most or _gain(blocks) >= WORTH * sight.most else ()
+                left -= block.tokens - block.max_tokens
+        return blocks if left < self.share * state.max_tokens or _token_gain(blocks) >= MIN_GAIN_SHARE * state.max_tokens else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoalBatch:
+class BatchTurns:
     """Tells of several turns at once that are done and have been told shorter already. It goes by their age and number,
     never by how full the view is: else a floor of small blocks would grow without end."""
 
@@ -150,22 +150,22 @@ class GoalBatch:
     most_turns: int = 6
     most: int = 700
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        old = sight.view[: max(len(sight.view) - self.back, 0)]
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        old = state.view[: max(len(state.view) - self.back, 0)]
         end = old[-1].last if old else -1
-        runs = _runs(_older(turns(sight.view), 1), lambda turn: turn.last <= end and _done(turn), sight)
+        runs = _consecutive_runs(_older_turns(split_turns(state.view), 1), lambda turn: turn.last <= end and _is_batchable(turn), state)
         return [
             block
             for run in runs
-            for part in _parts(run, max(self.most_turns, 1))
-            if sum(_shortened(turn) for turn in part) >= self.fewest
+            for part in _split_run(run, max(self.most_turns, 1))
+            if sum(_is_summarized(turn) for turn in part) >= self.fewest
             for items in [tuple(item for turn in part for item in turn.items)]
-            if (block := Block("goals", items, most=_part(items, 2, self.most))).worth
+            if (block := CompactionBlock("goals", items, max_tokens=_target_tokens(items, 2, self.most))).is_worthwhile
         ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class GoalMerge:
+class MergeSummaries:
     """Makes one account of several older ones, so that they too are bounded: by a part of what a view may cost."""
 
     name: str = "goal_merge"
@@ -173,49 +173,49 @@ class GoalMerge:
     keep: int = 3
     share: float = 0.1
 
-    def plan(self, sight: Sight) -> Sequence[Block]:
-        accounts = _runs(turns(sight.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), sight)
+    def plan(self, state: ViewState) -> Sequence[CompactionBlock]:
+        accounts = _consecutive_runs(split_turns(state.view), lambda turn: turn.items[0].kind in ("goals", "merged", "task"), state)
         run = next((run for run in accounts if len(run) >= max(self.held, self.keep + 2)), None)
         if run is None:
             return ()
         items = tuple(item for turn in run[: len(run) - self.keep] for item in turn.items)
         tokens = sum(item.tokens for item in items)
-        block = Block("merged", items, most=max(40, min(int(self.share * sight.most), tokens * 9 // 10)))
-        return [block] if block.worth else ()
+        block = CompactionBlock("merged", items, max_tokens=max(40, min(int(self.share * state.max_tokens), tokens * 9 // 10)))
+        return [block] if block.is_worthwhile else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Preset:
+class CompactionPreset:
     """Strategies in the order in which they are asked, and how much of a window a conversation may take."""
 
-    strategies: tuple[Strategy, ...]
-    most: int = 100_000
+    strategies: tuple[CompactionStrategy, ...]
+    max_tokens: int = 100_000
 
 
 # Specific ones come first, broad ones last.
-PRESETS: Mapping[str, Preset] = {
-    "default": Preset(strategies=(MaskOutputs(), ToolCalls(), Threshold(), GoalBatch(), GoalMerge())),
-    "long": Preset(
-        strategies=(MaskOutputs(), ToolCalls(age=5), Threshold(share=0.75), GoalBatch(), GoalMerge()), most=150_000
+PRESETS: Mapping[str, CompactionPreset] = {
+    "default": CompactionPreset(strategies=(MaskOutputs(), SummarizeToolCalls(), SummarizeOldest(), BatchTurns(), MergeSummaries())),
+    "long": CompactionPreset(
+        strategies=(MaskOutputs(), SummarizeToolCalls(age=5), SummarizeOldest(share=0.75), BatchTurns(), MergeSummaries()), max_tokens=150_000
     ),
-    "conservative": Preset(
-        strategies=(MaskOutputs(share=0.8), ToolCalls(age=20), Threshold(share=0.9), GoalBatch(), GoalMerge())
+    "conservative": CompactionPreset(
+        strategies=(MaskOutputs(share=0.8), SummarizeToolCalls(age=20), SummarizeOldest(share=0.9), BatchTurns(), MergeSummaries())
     ),
-    "none": Preset(strategies=()),
+    "none": CompactionPreset(strategies=()),
 }
 
 
-KINDS: Mapping[str, type[MaskOutputs | ToolCalls | Threshold | GoalBatch | GoalMerge]] = {
+STRATEGIES: Mapping[str, type[MaskOutputs | SummarizeToolCalls | SummarizeOldest | BatchTurns | MergeSummaries]] = {
     "mask_outputs": MaskOutputs,
-    "tool_calls": ToolCalls,
-    "threshold": Threshold,
-    "goal_batch": GoalBatch,
-    "goal_merge": GoalMerge,
+    "tool_calls": SummarizeToolCalls,
+    "threshold": SummarizeOldest,
+    "goal_batch": BatchTurns,
+    "goal_merge": MergeSummaries,
 }
-_NAMED = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
+_STRATEGY_PATTERN = re.compile(r"\s*(\w+)\s*(?:\(([^)]*)\))?\s*")
 
 
-def preset(text: str) -> Preset:
+def parse_preset(text: str) -> CompactionPreset:
     """The preset of that name, or strategies in the order given: `tool_calls(age=5), threshold(share=0.7)`.
 
     Raises InputError for what is neither.
@@ -223,101 +223,101 @@ def preset(text: str) -> Preset:
     if text in PRESETS:
         return PRESETS[text]
     parts = re.split(r",(?![^(]*\))", text)
-    return Preset(strategies=tuple(_strategy(part) for part in parts))
+    return CompactionPreset(strategies=tuple(_parse_strategy(part) for part in parts))
 
 
-def _strategy(text: str) -> Strategy:
-    named = _NAMED.fullmatch(text)
-    kind = KINDS.get(named[1]) if named else None
+def _parse_strategy(text: str) -> CompactionStrategy:
+    named = _STRATEGY_PATTERN.fullmatch(text)
+    kind = STRATEGIES.get(named[1]) if named else None
     if named and named[1] in PRESETS:
         raise InputError(
             f"{named[1]!r} is a preset: it stands alone, without strategies beside it or settings of its own.",
-            hint=f"There are: {', '.join(KINDS)}; or give the preset alone.",
+            hint=f"There are: {', '.join(STRATEGIES)}; or give the preset alone.",
         )
     if named is None or kind is None:
-        known = ", ".join((*PRESETS, *KINDS))
+        known = ", ".join((*PRESETS, *STRATEGIES))
         raise InputError(f"{text.strip()!r} is no way to make conversations shorter.", hint=f"There are: {known}.")
     usual: dict[str, float] = {key: value for key, value in asdict(kind()).items() if key != "name"}
     given: dict[str, Any] = {}
     for setting in filter(None, (part.strip() for part in (named[2] or "").split(","))):
         name, _, value = setting.partition("=")
         try:
-            given[name.strip()] = _number(value, type(usual[name.strip()]))
+            given[name.strip()] = _parse_number(value, type(usual[name.strip()]))
         except (KeyError, ValueError):
             hint = f"It takes {', '.join(f'{key}={usual[key]}' for key in usual)}."
             raise InputError(f"{named[1]} takes no {setting!r}.", hint=hint) from None
     return kind(**given)
 
 
-def _number(text: str, kind: type[float]) -> float:
+def _parse_number(text: str, kind: type[float]) -> float:
     number = kind(text)
     if not 0 <= number < math.inf:
         raise ValueError(text)
     return number
 
 
-def allowed(block: Block, sight: Sight) -> str | None:
+def refusal_reason(block: CompactionBlock, state: ViewState) -> str | None:
     """Why a block may not be told shorter, whichever strategy named it; None when it may."""
-    held = turns(sight.view)
+    held = split_turns(state.view)
     gaps = any(item.last + 1 != following.first for item, following in pairwise(block.items))
     if gaps or any(item.role == "system" for item in block.items):
         return "it holds a system message"
     if held and block.last >= held[-1].first:
         return "it reaches into the current turn"
-    if not _free(block.items, sight):
+    if not _is_unpinned(block.items, state):
         return "a person has restored a part of it"
     if block.kind == "mask":
         masks = [item.role for item in block.items] == ["tool"]
         return None if masks else "it masks more than what one tool gave"
-    if not _whole(block, held):
+    if not _is_whole(block, held):
         return "it cuts a turn, or a call from its answer"
     return None
 
 
-def _whole(block: Block, held: Sequence[Turn]) -> bool:
+def _is_whole(block: CompactionBlock, candidates: Sequence[DialogueTurn]) -> bool:
     if block.kind == "tools":
-        return any(block.items == group for turn in held for group in groups(turn))
-    inside = [turn for turn in held if block.first <= turn.first and turn.last <= block.last]
+        return any(block.items == group for turn in candidates for group in iter_tool_groups(turn))
+    inside = [turn for turn in candidates if block.first <= turn.first and turn.last <= block.last]
     items = tuple(item for turn in inside for item in turn.items)
-    return items == block.items and all(turn.complete for turn in inside)
+    return items == block.items and all(turn.is_complete for turn in inside)
 
 
-def _older(held: Sequence[Turn], age: int) -> Sequence[Turn]:
+def _older_turns(candidates: Sequence[DialogueTurn], age: int) -> Sequence[DialogueTurn]:
     """The turns that at least so many came after; the one that is being taken is never among them."""
-    return held[: max(len(held) - max(age, 1), 0)]
+    return candidates[: max(len(candidates) - max(age, 1), 0)]
 
 
-def _tells(turn: Turn) -> bool:
+def _has_detail(turn: DialogueTurn) -> bool:
     """Whether there is more in it to tell of than a block: one that tells of whole turns is short already."""
-    return turn.complete and not any(item.kind in ("turn", "goals", "merged", "task") for item in turn.items)
+    return turn.is_complete and not any(item.kind in ("turn", "goals", "merged", "task") for item in turn.items)
 
 
-def _done(turn: Turn) -> bool:
+def _is_batchable(turn: DialogueTurn) -> bool:
     """Whether it may stand in an account of several; one that is only talk may stand between others."""
-    return turn.complete and not any(item.kind in ("goals", "merged", "task") for item in turn.items)
+    return turn.is_complete and not any(item.kind in ("goals", "merged", "task") for item in turn.items)
 
 
-def _shortened(turn: Turn) -> bool:
+def _is_summarized(turn: DialogueTurn) -> bool:
     return any(item.kind in ("tools", "turn") for item in turn.items)
 
 
-def _free(items: Iterable[Shown], sight: Sight) -> bool:
-    return not any(place in sight.pinned for item in items for place in range(item.first, item.last + 1))
+def _is_unpinned(items: Iterable[ViewMessage], state: ViewState) -> bool:
+    return not any(place in state.pinned for item in items for place in range(item.first, item.last + 1))
 
 
-def _gain(blocks: Sequence[Block]) -> int:
-    return sum(block.tokens - block.most for block in blocks)
+def _token_gain(blocks: Sequence[CompactionBlock]) -> int:
+    return sum(block.tokens - block.max_tokens for block in blocks)
 
 
-def _part(items: Sequence[Shown], parts: int, most: int) -> int:
-    return max(40, min(most, sum(item.tokens for item in items) // parts))
+def _target_tokens(items: Sequence[ViewMessage], divisor: int, max_tokens: int) -> int:
+    return max(40, min(max_tokens, sum(item.tokens for item in items) // divisor))
 
 
-def _runs(held: Sequence[Turn], fits: Callable[[Turn], bool], sight: Sight) -> list[list[Turn]]:
+def _consecutive_runs(candidates: Sequence[DialogueTurn], fits: Callable[[DialogueTurn], bool], state: ViewState) -> list[list[DialogueTurn]]:
     """The longest stretches of turns that fit and follow each other in the log."""
-    runs: list[list[Turn]] = [[]]
-    for turn in held:
-        if not (fits(turn) and _free(turn.items, sight)):
+    runs: list[list[DialogueTurn]] = [[]]
+    for turn in candidates:
+        if not (fits(turn) and _is_unpinned(turn.items, state)):
             runs.append([])
         elif runs[-1] and turn.first != runs[-1][-1].last + 1:
             runs.append([turn])
@@ -326,5 +326,5 @@ def _runs(held: Sequence[Turn], fits: Callable[[Turn], bool], sight: Sight) -> l
     return [run for run in runs if run]
 
 
-def _parts(run: Sequence[Turn], size: int) -> list[Sequence[Turn]]:
+def _split_run(run: Sequence[DialogueTurn], size: int) -> list[Sequence[DialogueTurn]]:
     return [run[start : start + size] for start in range(0, len(run), size)]

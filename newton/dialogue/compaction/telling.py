@@ -6,19 +6,19 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal, get_args
 
-from newton.dialogue.recognising import ERROR, MOST_NAME, MOST_SENTENCE, Sense, asks, names, recognised
-from newton.dialogue.view import EntryKind, Shown
-from newton.memory.memory import Count
+from newton.dialogue.recognising import ERROR_PATTERN, MAX_NAME_CHARS, MAX_SENTENCE_CHARS, CueKind, is_request, find_names, classify_sentence
+from newton.dialogue.view import EntryKind, ViewMessage
+from newton.memory.memory import TokenCounter
 from newton.memory.representations import one_line
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 
-Part = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
-RULES = "extract/2"  # the version of the rules by which an account is put together without a model
+SummaryPart = Literal["asked", "did", "decided", "found", "failed", "worked", "rule", "thing", "open", "state"]
+RULES_VERSION = "extract/2"  # the version of the rules by which an account is put together without a model
 
-PARTS: tuple[Part, ...] = get_args(Part)
+PARTS: tuple[SummaryPart, ...] = get_args(SummaryPart)
 
 # What each part is called in the account of each sort of block, in the order in which they stand there.
-SECTIONS: Mapping[EntryKind, Mapping[Part, str]] = {
+SECTIONS: Mapping[EntryKind, Mapping[SummaryPart, str]] = {
     "tools": {
         "decided": "Strategy",
         "did": "Operations",
@@ -51,7 +51,7 @@ SECTIONS: Mapping[EntryKind, Mapping[Part, str]] = {
         "open": "Open Items",
     },
 }
-HEADS: Mapping[EntryKind, str] = {
+HEADINGS: Mapping[EntryKind, str] = {
     "tools": "[SUMMARIZED] What I did with tools here:",
     "turn": "[SUMMARIZED] Earlier in this conversation:",
     "goals": "[GOAL BATCH] Earlier in this conversation:",
@@ -59,7 +59,7 @@ HEADS: Mapping[EntryKind, str] = {
 }
 # What is kept when there is no room for all: so many of each part in a round. What would be done wrong, or again,
 # without it comes first, and names and addresses are short.
-_SHARES: Mapping[Part, int] = {
+_ITEMS_PER_ROUND: Mapping[SummaryPart, int] = {
     "decided": 2,
     "failed": 2,
     "rule": 2,
@@ -71,25 +71,25 @@ _SHARES: Mapping[Part, int] = {
     "state": 1,
     "did": 1,
 }
-_NAMES: Mapping[str, Part] = {
+_PART_BY_HEADING: Mapping[str, SummaryPart] = {
     **{name: part for sections in SECTIONS.values() for part, name in sections.items()},
     "Strategy": "decided",
     "Operations": "did",
 }
-MOST_CHARACTERS = 220  # of one item
-MOST_ERROR = 400  # characters of an error, which is kept letter by letter or not at all
-MOST_THINGS = 12
-MOST_ERRORS, LAST_LINES = 4, 12  # of what one tool gave
-MOST_TOOL = 40  # characters of what it is called
-FEWEST_WORDS = 3
-MOST_READ = 200_000  # characters of one message; the middle of a longer one is passed over
-MOST_TOLD = 8_000  # the same, of what a model is given to tell of
-DECIDED = 0.5  # of the room for an account: so much of it decisions may take before anything else
+MAX_ITEM_CHARS = 220  # of one item
+MAX_ERROR_CHARS = 400  # characters of an error, which is kept letter by letter or not at all
+MAX_PATHS = 12
+MAX_ERRORS, LAST_LINES = 4, 12  # of what one tool gave
+MAX_TOOL_NAME_CHARS = 40  # characters of what it is called
+MIN_WORDS = 3
+MAX_INPUT_CHARS = 200_000  # characters of one message; the middle of a longer one is passed over
+MAX_PROMPT_CHARS = 8_000  # the same, of what a model is given to tell of
+DECISION_SHARE = 0.5  # of the room for an account: so much of it decisions may take before anything else
 
 _PLAIN = re.compile(r"(?<![\w./])[A-Za-z]{2,}(?![\w./(])")  # a word as people write it
 _SENTENCE = re.compile(r"(?<=[.!?…])\s+|\n+")
-_PART_OF: Mapping[Sense, Part] = {"error": "failed", "decision": "decided", "constraint": "rule", "task": "open"}
-_SAID: Sequence[tuple[Part, str]] = (
+_PART_BY_CUE: Mapping[CueKind, SummaryPart] = {"error": "failed", "decision": "decided", "constraint": "rule", "task": "open"}
+_CUE_SOURCES: Sequence[tuple[SummaryPart, str]] = (
     (
         "worked",
         r"\b(?:works? now|worked|fixed|solved|resolved|pass(?:es|ed|ing)?|done|finished|merged|deployed|released|"
@@ -101,40 +101,40 @@ _SAID: Sequence[tuple[Part, str]] = (
         r"shows?|reports?|returns?|measured|it is|there (?:is|are)|learn(?:ed|t))\b",
     ),
 )
-_CUES: Sequence[tuple[Part, re.Pattern[str]]] = [(part, re.compile(words, re.IGNORECASE)) for part, words in _SAID]
+_CUES: Sequence[tuple[SummaryPart, re.Pattern[str]]] = [(part, re.compile(words, re.IGNORECASE)) for part, words in _CUE_SOURCES]
 
 
 @dataclass(slots=True)
-class Account:
+class BlockSummary:
     """The parts of what happened, each item once, in the order in which it came up."""
 
-    parts: dict[Part, dict[str, None]] = field(default_factory=dict[Part, "dict[str, None]"])
+    parts: dict[SummaryPart, dict[str, None]] = field(default_factory=dict[SummaryPart, "dict[str, None]"])
 
-    def note(self, part: Part, words: str) -> None:
-        words = one_line(words)
-        words = shortened(words) if part != "thing" else words if len(words) <= MOST_NAME else ""
-        if words:
-            self.parts.setdefault(part, {})[words] = None
+    def add(self, part: SummaryPart, text: str) -> None:
+        text = one_line(text)
+        text = shorten_item(text) if part != "thing" else text if len(text) <= MAX_NAME_CHARS else ""
+        if text:
+            self.parts.setdefault(part, {})[text] = None
 
-    def items(self, part: Part) -> list[str]:
+    def items(self, part: SummaryPart) -> list[str]:
         return list(self.parts.get(part, ()))
 
 
-def account(items: Sequence[Shown]) -> Account:
+def summarize_block(items: Sequence[ViewMessage]) -> BlockSummary:
     """What these come to. Blocks among them are taken by their parts, so each item of theirs is kept."""
-    told = Account()
+    told = BlockSummary()
     for item in items:
-        _take(told, item)
+        _add_message(told, item)
     return told
 
 
-def written(kind: EntryKind, told: Account, items: Sequence[Shown], *, most: int, count: Count) -> str:
+def render_summary(kind: EntryKind, summary: BlockSummary, items: Sequence[ViewMessage], *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """The account in at most so many tokens, under the headings of such a block."""
     if kind == "tools":
-        told.parts["state"] = {_status(items): None}
+        summary.parts["state"] = {_tool_status(items): None}
     sections = SECTIONS["goals" if kind == "merged" else kind]
-    head = HEADS[kind]
-    kept = _chosen(told, sections, most=most - count(head + "\n"), count=count, latest=kind == "merged")
+    head = HEADINGS[kind]
+    kept = _select_items(summary, sections, max_tokens=max_tokens - count_tokens(head + "\n"), count_tokens=count_tokens, latest=kind == "merged")
     lines = [head]
     for part, name in sections.items():
         if kept.get(part):
@@ -142,71 +142,71 @@ def written(kind: EntryKind, told: Account, items: Sequence[Shown], *, most: int
     return "\n".join(lines)
 
 
-def told_as(item: Shown) -> str:
+def render_message(item: ViewMessage) -> str:
     """A message as it is read by whoever is to tell of it."""
-    called = "".join(f"\n  {_called(call)}" for call in item.calls)
-    return f"{item.name or item.role}: {_sample(item.text, most=MOST_TOLD)}{called}"
+    called = "".join(f"\n  {_render_call(call)}" for call in item.calls)
+    return f"{item.name or item.role}: {_sample_text(item.text, max_chars=MAX_PROMPT_CHARS)}{called}"
 
 
-def masked(item: Shown, *, most: int, count: Count) -> str:
+def mask_output(item: ViewMessage, *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """What is left of a tool's words: how much there was, and of its lines the first and those that tell most."""
-    whole = _lines(item.text)
-    lines = [shortened(one_line(line)) for line in (*whole[:1], *whole[-1:])]
+    whole = _split_nonblank(item.text)
+    lines = [shorten_item(one_line(line)) for line in (*whole[:1], *whole[-1:])]
     head = f"[output left out: {item.tokens:,} tokens in {len(whole):,} lines]\n"
-    left = most - count(head)
+    left = max_tokens - count_tokens(head)
     kept: list[str] = []
-    for line in dict.fromkeys((*lines[:1], *map(shortened, _errors(_sample(item.text), most=6)), *lines[-1:])):
-        left -= count(line + "\n")
+    for line in dict.fromkeys((*lines[:1], *map(shorten_item, _find_error_lines(_sample_text(item.text), limit=6)), *lines[-1:])):
+        left -= count_tokens(line + "\n")
         if left < 0:
             break
         kept.append(line)
     return head + "\n".join(kept)
 
 
-def trimmed(text: str, *, most: int, count: Count, lines: int = 50) -> str:
+def truncate_middle(text: str, *, max_tokens: int, count_tokens: TokenCounter, max_lines: int = 50) -> str:
     """The beginning and the end of a text, up to so many lines of each, in at most so many tokens; or nothing."""
-    if len(text) <= 8 * most and count(text) <= most:
+    if len(text) <= 8 * max_tokens and count_tokens(text) <= max_tokens:
         return text
     told, head, tail = text.splitlines(), text, text
-    if len(told) > 2 * lines:
-        head, tail = "\n".join(told[:lines]), "\n".join(told[-lines:])
+    if len(told) > 2 * max_lines:
+        head, tail = "\n".join(told[:max_lines]), "\n".join(told[-max_lines:])
     note = f"\n[… the middle of {len(text):,} characters is left out …]\n"
-    room = (most - count(note)) // 2
+    room = (max_tokens - count_tokens(note)) // 2
     if room < 1:
-        return clipped(text, most=most, count=count)
-    begin = clipped(head, most=room, count=count)
-    rest = clipped(tail[::-1], most=max(room - 4, 1), count=lambda words: count(words[::-1]))[::-1]
+        return truncate(text, max_tokens=max_tokens, count_tokens=count_tokens)
+    begin = truncate(head, max_tokens=room, count_tokens=count_tokens)
+    rest = truncate(tail[::-1], max_tokens=max(room - 4, 1), count_tokens=lambda words: count_tokens(words[::-1]))[::-1]
     joined = begin + note + rest
-    return joined if count(joined) <= most else clipped(text, most=most, count=count)
+    return joined if count_tokens(joined) <= max_tokens else truncate(text, max_tokens=max_tokens, count_tokens=count_tokens)
 
 
-def clipped(text: str, *, most: int, count: Count) -> str:
+def truncate(text: str, *, max_tokens: int, count_tokens: TokenCounter) -> str:
     """The longest beginning of a text, to within a few characters, that costs at most so many tokens."""
-    low, high = 0, min(len(text), most * 8)
-    if count(text[:high]) <= most:
+    low, high = 0, min(len(text), max_tokens * 8)
+    if count_tokens(text[:high]) <= max_tokens:
         return text[:high]
     while high - low > max(1, low // 50):
         middle = (low + high) // 2
-        low, high = (middle, high) if count(text[:middle]) <= most else (low, middle)
+        low, high = (middle, high) if count_tokens(text[:middle]) <= max_tokens else (low, middle)
     return text[:low]
 
 
-def shortened(words: str) -> str:
+def shorten_item(text: str) -> str:
     """An item of at most MOST_CHARACTERS, cut between words. A name is never cut, and an error is kept to its last
     letter or left out."""
-    if len(words) <= MOST_CHARACTERS:
-        return words
-    error = ERROR.search(words[:MOST_SENTENCE])
-    if error and len(words) <= MOST_ERROR:
-        return words
-    end = min(MOST_CHARACTERS, error.start() if error else MOST_CHARACTERS)
-    head, space, _ = words[:end].rpartition(" ")
-    if not space and not (words[:end].isascii() or names(words[:MOST_SENTENCE])):
-        head = words[:end]  # some languages are written without spaces
+    if len(text) <= MAX_ITEM_CHARS:
+        return text
+    error = ERROR_PATTERN.search(text[:MAX_SENTENCE_CHARS])
+    if error and len(text) <= MAX_ERROR_CHARS:
+        return text
+    end = min(MAX_ITEM_CHARS, error.start() if error else MAX_ITEM_CHARS)
+    head, space, _ = text[:end].rpartition(" ")
+    if not space and not (text[:end].isascii() or find_names(text[:MAX_SENTENCE_CHARS])):
+        head = text[:end]  # some languages are written without spaces
     return f"{head} …" if head else ""
 
 
-def things(texts: Iterable[str]) -> list[str]:
+def find_paths(texts: Iterable[str]) -> list[str]:
     """The paths and addresses that texts name, exactly as they are written: those that lead furthest first.
 
     >>> things(["see src/app.py, then https://example.org/a.", "src/app.py again"])
@@ -214,169 +214,169 @@ def things(texts: Iterable[str]) -> list[str]:
     """
     seen: dict[str, None] = {}
     for text in texts:
-        seen |= dict.fromkeys(names(text))
-    return sorted(seen, key=_depth, reverse=True)
+        seen |= dict.fromkeys(find_names(text))
+    return sorted(seen, key=_path_depth, reverse=True)
 
 
-def _depth(name: str) -> int:
+def _path_depth(name: str) -> int:
     """How far a path leads: its parts, and more for the file at its end and for a path from the root."""
     return len(re.findall(r"[/\\]", name)) + 2 * bool(re.search(r"\.\w+$", name)) + name.startswith(("/", "~", "http"))
 
 
-def parsed(text: str) -> Iterator[tuple[Part, str]]:
+def parse_summary(text: str) -> Iterator[tuple[SummaryPart, str]]:
     """The items of an account, by part."""
-    part: Part | None = None
+    part: SummaryPart | None = None
     for line in text.splitlines():
         if line.startswith("- "):
             if part:
                 yield part, line[2:]
         else:
             name, _, rest = line.partition(":")
-            part = _NAMES.get(name)
+            part = _PART_BY_HEADING.get(name)
             if part and rest.strip():
                 yield part, rest.strip()
 
 
-def _take(told: Account, item: Shown) -> None:
+def _add_message(summary: BlockSummary, item: ViewMessage) -> None:
     if item.kind not in ("line", "mask"):
-        for part, words in parsed(item.text):
-            told.note(part, words)
+        for part, words in parse_summary(item.text):
+            summary.add(part, words)
         return
     for call in item.calls:
-        told.note("did", _called(call))
-    named = [*things(call.arguments for call in item.calls), *things([_sample(item.text)])]
-    for name in named[: MOST_ERRORS if item.role == "tool" else MOST_THINGS]:
-        told.note("thing", name)
+        summary.add("did", _render_call(call))
+    named = [*find_paths(call.arguments for call in item.calls), *find_paths([_sample_text(item.text)])]
+    for name in named[: MAX_ERRORS if item.role == "tool" else MAX_PATHS]:
+        summary.add("thing", name)
     if item.role == "tool":
-        _tool(told, item)
+        _add_tool_output(summary, item)
     else:
-        _talk(told, item)
+        _add_dialogue(summary, item)
 
 
-def _talk(told: Account, item: Shown) -> None:
+def _add_dialogue(summary: BlockSummary, item: ViewMessage) -> None:
     """What was said, sentence by sentence: each goes to the first part whose words it has. What a person asks for is
     asked, whatever words are in it."""
-    sentences = [one_line(s) for s in _SENTENCE.split(_sample(item.text)) if len(s.split()) > 2]
+    sentences = [one_line(s) for s in _SENTENCE.split(_sample_text(item.text)) if len(s.split()) > 2]
     person = item.role == "user"
     if person and sentences:
-        told.note("asked", sentences[0])
+        summary.add("asked", sentences[0])
     for sentence in sentences:
-        part = _part_of(sentence)
-        if person and asks(sentence) and part not in ("decided", "rule", "open"):
+        part = _classify(sentence)
+        if person and is_request(sentence) and part not in ("decided", "rule", "open"):
             part = "asked"
         elif sentence.endswith("?"):
             part = "asked" if person else None
         elif part is None and person and sentence != sentences[0]:
             part = "found"  # what a person states is news
         if part:
-            told.note(part, sentence)
+            summary.add(part, sentence)
     if item.role == "assistant" and sentences:
-        told.parts["state"] = {shortened(sentences[-1]): None}
+        summary.parts["state"] = {shorten_item(sentences[-1]): None}
 
 
-def _tool(told: Account, item: Shown) -> None:
+def _add_tool_output(summary: BlockSummary, item: ViewMessage) -> None:
     """Its errors, and of its last lines those that say something in words. Each says that a tool put it out."""
-    text = _sample(item.text)
-    by = f"[{one_line(item.name or 'tool')[:MOST_TOOL]}]"
-    errors = _errors(text, most=MOST_ERRORS)
+    text = _sample_text(item.text)
+    by = f"[{one_line(item.name or 'tool')[:MAX_TOOL_NAME_CHARS]}]"
+    errors = _find_error_lines(text, limit=MAX_ERRORS)
     for line in errors:
-        told.note("failed", f"{by} {line}")
-    for line in _lines(text)[-LAST_LINES:]:
-        if len(_PLAIN.findall(line)) >= FEWEST_WORDS and line not in errors and _part_of(line):
-            told.note("found", f"{by} {line}")
+        summary.add("failed", f"{by} {line}")
+    for line in _split_nonblank(text)[-LAST_LINES:]:
+        if len(_PLAIN.findall(line)) >= MIN_WORDS and line not in errors and _classify(line):
+            summary.add("found", f"{by} {line}")
 
 
-def _errors(text: str, *, most: int) -> list[str]:
+def _find_error_lines(text: str, *, limit: int) -> list[str]:
     """The first lines that tell of an error; of those that say nothing else, such as an exit status, one if need be."""
     lines: dict[str, None] = {}
     end = 0
-    for hit in ERROR.finditer(text):
+    for hit in ERROR_PATTERN.finditer(text):
         if hit.start() < end:
             continue  # one line is read once, whatever it tells
-        if len(lines) == most:
+        if len(lines) == limit:
             break
         begin = text.rfind("\n", 0, hit.start()) + 1
         end = text.find("\n", hit.end())
         end = len(text) if end < 0 else end
-        lines[_error(one_line(text[begin:end]), by=hit[0])] = None
-    telling = [line for line in lines if len(line.split()) > FEWEST_WORDS]
+        lines[_shorten_error_line(one_line(text[begin:end]), matched=hit[0])] = None
+    telling = [line for line in lines if len(line.split()) > MIN_WORDS]
     return telling or list(lines)[:1]
 
 
-def _error(line: str, *, by: str) -> str:
+def _shorten_error_line(line: str, *, matched: str) -> str:
     """A line that tells of an error; of one that is too long to be kept, the sentence that tells of it."""
-    if len(line) <= MOST_ERROR:
+    if len(line) <= MAX_ERROR_CHARS:
         return line
-    return next((part for part in _SENTENCE.split(line) if by in part and len(part) <= MOST_ERROR), line)
+    return next((part for part in _SENTENCE.split(line) if matched in part and len(part) <= MAX_ERROR_CHARS), line)
 
 
-def _part_of(sentence: str) -> Part | None:
-    sentence = sentence[:MOST_SENTENCE]
-    if part := _PART_OF.get(recognised(sentence) or "path"):
+def _classify(sentence: str) -> SummaryPart | None:
+    sentence = sentence[:MAX_SENTENCE_CHARS]
+    if part := _PART_BY_CUE.get(classify_sentence(sentence) or "path"):
         return part
     return next((part for part, cue in _CUES if cue.search(sentence)), None)
 
 
-def _called(call: Call) -> str:
+def _render_call(call: ToolCall) -> str:
     return f"I called {call.name} {one_line(call.arguments)}"
 
 
-def _status(items: Sequence[Shown]) -> str:
+def _tool_status(items: Sequence[ViewMessage]) -> str:
     last = next((item for item in reversed(items) if item.role == "tool"), None)
     if last is None:
         return "BLOCKED"
-    return "PARTIAL" if ERROR.search(_sample(last.text)) else "COMPLETE"
+    return "PARTIAL" if ERROR_PATTERN.search(_sample_text(last.text)) else "COMPLETE"
 
 
-def _lines(text: str) -> list[str]:
+def _split_nonblank(text: str) -> list[str]:
     return [line for line in text.splitlines() if line.strip()]
 
 
-def _sample(text: str, *, most: int = MOST_READ) -> str:
-    return text if len(text) <= most else f"{text[: most // 2]}\n…\n{text[-most // 2 :]}"
+def _sample_text(text: str, *, max_chars: int = MAX_INPUT_CHARS) -> str:
+    return text if len(text) <= max_chars else f"{text[: max_chars // 2]}\n…\n{text[-max_chars // 2 :]}"
 
 
 @dataclass(slots=True, kw_only=True)
-class _Choice:
+class _ItemSelection:
     """What is kept of an account: what waits for its turn by part, the first ones or the latest first."""
 
-    waiting: Mapping[Part, list[str]]
-    sections: Mapping[Part, str]
-    left: int  # tokens
-    count: Count
-    kept: dict[Part, list[str]] = field(default_factory=dict[Part, "list[str]"])
+    waiting: Mapping[SummaryPart, list[str]]
+    sections: Mapping[SummaryPart, str]
+    tokens_left: int  # tokens
+    count_tokens: TokenCounter
+    selected: dict[SummaryPart, list[str]] = field(default_factory=dict[SummaryPart, "list[str]"])
 
-    def take(self, part: Part, *, leaving: int = 0) -> bool:
+    def take(self, part: SummaryPart, *, leaving: int = 0) -> bool:
         """Whether there was room for the next one, with so many tokens left over."""
-        heading = "" if part in self.kept else f"{self.sections[part]}:\n"
-        tokens = self.count(f"{heading}- {self.waiting[part][0]}\n")
-        fits = self.left - tokens >= leaving
+        heading = "" if part in self.selected else f"{self.sections[part]}:\n"
+        tokens = self.count_tokens(f"{heading}- {self.waiting[part][0]}\n")
+        fits = self.tokens_left - tokens >= leaving
         if fits:
-            self.kept.setdefault(part, []).append(self.waiting[part].pop(0))
-            self.left -= tokens
+            self.selected.setdefault(part, []).append(self.waiting[part].pop(0))
+            self.tokens_left -= tokens
         return fits
 
     def take_all(self) -> None:
         """Decisions first, and then of each part in turn its share."""
-        leaving = int(self.left * (1 - DECIDED))
+        leaving = int(self.tokens_left * (1 - DECISION_SHARE))
         while self.waiting.get("decided") and self.take("decided", leaving=leaving):
             pass
         while any(self.waiting.values()):
             for part, queue in self.waiting.items():
-                for _ in range(min(_SHARES[part], len(queue))):
+                for _ in range(min(_ITEMS_PER_ROUND[part], len(queue))):
                     if not self.take(part):
                         queue.pop(0)
 
 
-def _chosen(
-    told: Account, sections: Mapping[Part, str], *, most: int, count: Count, latest: bool
-) -> Mapping[Part, Sequence[str]]:
+def _select_items(
+    summary: BlockSummary, sections: Mapping[SummaryPart, str], *, max_tokens: int, count_tokens: TokenCounter, latest: bool
+) -> Mapping[SummaryPart, Sequence[str]]:
     """As many items as there is room for, in their order: of each part the first ones or the latest, of names those
     that lead furthest."""
-    items: dict[Part, list[str]] = {part: told.items(part) for part in _SHARES if part in sections}
+    items: dict[SummaryPart, list[str]] = {part: summary.items(part) for part in _ITEMS_PER_ROUND if part in sections}
     if not latest and "thing" in items:
-        items["thing"] = sorted(items["thing"], key=_depth, reverse=True)[:MOST_THINGS]
-    waiting: dict[Part, list[str]] = {part: words[::-1] if latest else words[:] for part, words in items.items()}
-    choice = _Choice(waiting=waiting, sections=sections, left=most, count=count)
+        items["thing"] = sorted(items["thing"], key=_path_depth, reverse=True)[:MAX_PATHS]
+    waiting: dict[SummaryPart, list[str]] = {part: words[::-1] if latest else words[:] for part, words in items.items()}
+    choice = _ItemSelection(waiting=waiting, sections=sections, tokens_left=max_tokens, count_tokens=count_tokens)
     choice.take_all()
-    return {part: [words for words in items[part] if words in set(kept)] for part, kept in choice.kept.items()}
+    return {part: [words for words in items[part] if words in set(kept)] for part, kept in choice.selected.items()}

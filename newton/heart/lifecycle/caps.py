@@ -4,33 +4,33 @@ from collections.abc import Mapping
 
 from newton.db.pool import Tx
 from newton.db.queries import load
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.heart.naming import ENOUGH, HALF_LIFE_DAYS
-from newton.memory.memory import ARCHIVED, Kind, Teller
-from newton.memory.transitions import Step
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.heart.naming import SALIENCE_PRIOR, HALF_LIFE_DAYS
+from newton.memory.memory import ARCHIVED, Kind, WriteContext
+from newton.memory.transitions import PlannedTransition
 
 SQL = load("newton.heart.lifecycle", "caps.sql")
 
 
-def caps(thresholds: Thresholds) -> Mapping[Kind, int]:
+def caps_by_kind(thresholds: LifecycleThresholds) -> Mapping[Kind, int]:
     """The most of each kind. Relations come before entities: who is archived may still be bound."""
     return {
-        "event": thresholds.most_events,
-        "relation": thresholds.most_relations,
-        "entity": thresholds.most_entities,
-        "procedure": thresholds.most_procedures,
-        "passage": thresholds.most_passages,
+        "event": thresholds.max_events,
+        "relation": thresholds.max_relations,
+        "entity": thresholds.max_entities,
+        "procedure": thresholds.max_procedures,
+        "passage": thresholds.max_passages,
     }
 
 
-async def crossing(tx: Tx, kind: Kind, most: int, *, ctx: Teller) -> list[Step]:
+async def plan_cap_transitions(tx: Tx, kind: Kind, limit: int, *, ctx: WriteContext) -> list[PlannedTransition]:
     """The steps that are due so that the best of the kind are in force, so many at most, and no other."""
-    rows = await SQL["list_over_cap"].all(
-        tx, agent_id=ctx.agent_id, kind=kind, cap=most, enough=ENOUGH, now=ctx.now, half_life=HALF_LIFE_DAYS
+    rows = await SQL["list_over_cap"].fetch_all(
+        tx, agent_id=ctx.agent_id, kind=kind, cap=limit, enough=SALIENCE_PRIOR, now=ctx.now, half_life=HALF_LIFE_DAYS
     )
-    steps: list[Step] = []
+    steps: list[PlannedTransition] = []
     for row in rows:
         event, after = ("restored", "ACTIVE") if row["within"] else ("archived", ARCHIVED)
-        because = "there is room for it again" if row["within"] else f"{most:,} others of its kind are worth more"
-        steps.append(Step(memory_id=row["memory_id"], event=event, before=row["state"], after=after, because=because))
+        because = "there is room for it again" if row["within"] else f"{limit:,} others of its kind are worth more"
+        steps.append(PlannedTransition(memory_id=row["memory_id"], event=event, from_state=row["state"], to_state=after, reason=because))
     return steps

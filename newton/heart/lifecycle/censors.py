@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.transitions import Step
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.transitions import PlannedTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class CensorRecord:
     """A censor with its record. `retired` is whether a person took it out of force."""
 
     memory_id: UUID
@@ -20,25 +20,25 @@ class Life:
     false_positives: int
 
 
-def plan(lives: Sequence[Life], thresholds: Thresholds) -> list[Step]:
+def plan(records: Sequence[CensorRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
     """The steps that are due, at most one for each censor."""
-    return [step for life in lives if (step := _due(life, thresholds))]
+    return [step for life in records if (step := _plan_transition(life, thresholds))]
 
 
-def _due(life: Life, thresholds: Thresholds) -> Step | None:
-    if life.state == "RETIRED":
+def _plan_transition(record: CensorRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
+    if record.state == "RETIRED":
         return None
-    if life.retired:
-        return _step(life, "retired", "RETIRED", "a person took it out of force")
-    wrong, met = life.false_positives, life.activations
-    if met >= thresholds.censor_trials and wrong / met > thresholds.false_positives_above:
-        return _step(life, "retired", "RETIRED", f"{wrong} of {met} activations were false")
-    if life.state != "ESCALATED" and met - wrong >= life.threshold:
-        return _step(life, "escalated", "ESCALATED", f"met {met - wrong} times in earnest; it blocks from now on")
-    if life.state == "CREATED" and met:
-        return _step(life, "triggered", "ACTIVE", "it was met")
+    if record.retired:
+        return _make_transition(record, "retired", "RETIRED", "a person took it out of force")
+    wrong, met = record.false_positives, record.activations
+    if met >= thresholds.censor_min_uses and wrong / met > thresholds.max_false_positive_rate:
+        return _make_transition(record, "retired", "RETIRED", f"{wrong} of {met} activations were false")
+    if record.state != "ESCALATED" and met - wrong >= record.threshold:
+        return _make_transition(record, "escalated", "ESCALATED", f"met {met - wrong} times in earnest; it blocks from now on")
+    if record.state == "CREATED" and met:
+        return _make_transition(record, "triggered", "ACTIVE", "it was met")
     return None
 
 
-def _step(life: Life, event: str, after: str, because: str) -> Step:
-    return Step(memory_id=life.memory_id, event=event, before=life.state, after=after, because=because)
+def _make_transition(record: CensorRecord, event: str, to_state: str, reason: str) -> PlannedTransition:
+    return PlannedTransition(memory_id=record.memory_id, event=event, from_state=record.state, to_state=to_state, reason=reason)

@@ -12,98 +12,98 @@ from asyncpg import Record
 from newton.db.pool import Database, Tx
 from newton.db.queries import load
 from newton.heart.lifecycle import censors, episodes, facts, procedures
-from newton.heart.lifecycle.caps import caps, crossing
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import Kind, Teller
-from newton.memory.transitions import Step, move
+from newton.heart.lifecycle.caps import caps_by_kind, plan_cap_transitions
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.memory import Kind, WriteContext
+from newton.memory.transitions import PlannedTransition, apply_transitions
 
 SQL = load("newton.heart.lifecycle", "lives.sql")
 
 BATCH = 2_000
-KEPT_CHARACTERS = 2_000  # of the full text of a summarized episode
+MAX_SUMMARIZED_CHARACTERS = 2_000  # of the full text of a summarized episode
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ground(Teller):
+class LifecycleContext(WriteContext):
     """A write context with the thresholds by which memories change their state."""
 
-    thresholds: Thresholds
+    thresholds: LifecycleThresholds
 
 
 # Subject and attribute as they are compared.
-Key = tuple[str, str]
+AttributeKey = tuple[str, str]
 
-Living = Literal["fact", "episode", "procedure", "censor", "caps"]
+LifecycleScope = Literal["fact", "episode", "procedure", "censor", "caps"]
 
-Plan = Callable[[Tx, Ground, Sequence[UUID]], Awaitable[list[Step]]]
-Follow = Callable[[Tx, Ground, Sequence[UUID], Sequence[Step]], Awaitable[None]]
+PlanFunction = Callable[[Tx, LifecycleContext, Sequence[UUID]], Awaitable[list[PlannedTransition]]]
+FollowUpFunction = Callable[[Tx, LifecycleContext, Sequence[UUID], Sequence[PlannedTransition]], Awaitable[None]]
 
 
-async def live(db: Database, ctx: Ground, *, dry: bool = False, only: Living | None = None) -> list[Step]:
+async def run_lifecycle(db: Database, ctx: LifecycleContext, *, dry_run: bool = False, only: LifecycleScope | None = None) -> list[PlannedTransition]:
     """Takes every step that is due for this agent and returns them; with `dry` they are only returned. `only` those of
     one kind, or those that keep kinds within their caps.
 
     Each batch commits whole. Run again, or after a crash at any point, it does what is left and nothing twice.
     """
-    return [step async for step in _steps(db, ctx, dry=dry, only=only)]
+    return [step async for step in _iter_transitions(db, ctx, dry_run=dry_run, only=only)]
 
 
-async def review(tx: Tx, ctx: Ground, kind: Kind, memory_ids: Sequence[UUID]) -> list[Step]:
+async def review(tx: Tx, ctx: LifecycleContext, kind: Kind, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
     """The same for a few memories whose evidence has just changed, in the unit of work that changed it."""
     if kind == "fact":
-        rows = await SQL["find_affected_facts"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+        rows = await SQL["find_affected_facts"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
         memory_ids = [row["memory_id"] for row in rows]
-        await lock(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
+        await lock_attributes(tx, [(row["subject_key"], row["attribute"]) for row in rows if row["single"]], ctx=ctx)
     plan, follow = RULES[kind]
     due = await plan(tx, ctx, memory_ids)
-    taken = await move(tx, due, ctx=ctx)
+    taken = await apply_transitions(tx, due, ctx=ctx)
     steps = [step for step in due if step.memory_id in taken]
     await follow(tx, ctx, memory_ids, steps)
     return steps
 
 
-async def lock(tx: Tx, keys: Sequence[Key], *, ctx: Teller) -> None:
+async def lock_attributes(tx: Tx, keys: Sequence[AttributeKey], *, ctx: WriteContext) -> None:
     """Until the end of the unit of work nobody else writes values of these attributes."""
     if keys:
-        await SQL["lock_keys"].run(
+        await SQL["lock_keys"].execute(
             tx, agent_id=ctx.agent_id, keys=[f"{subject}\n{attribute}" for subject, attribute in keys]
         )
 
 
-async def _steps(db: Database, ctx: Ground, *, dry: bool, only: Living | None) -> AsyncIterator[Step]:
+async def _iter_transitions(db: Database, ctx: LifecycleContext, *, dry_run: bool, only: LifecycleScope | None) -> AsyncIterator[PlannedTransition]:
     for kind, (plan, _) in RULES.items():
         if only not in (None, kind):
             continue
-        async with db.work(ctx.agent_id) as tx:
-            rows = await SQL["list_ids"].all(tx, agent_id=ctx.agent_id, kind=kind)
-        for memory_ids in batches(rows):
-            async with db.work(ctx.agent_id) as tx:
+        async with db.transaction(ctx.agent_id) as tx:
+            rows = await SQL["list_ids"].fetch_all(tx, agent_id=ctx.agent_id, kind=kind)
+        for memory_ids in split_batches(rows):
+            async with db.transaction(ctx.agent_id) as tx:
                 steps = await plan(tx, ctx, memory_ids)
-                if steps and not dry:
+                if steps and not dry_run:
                     steps = await review(tx, ctx, kind, [step.memory_id for step in steps])
             for step in steps:
                 yield step
-    for kind, most in caps(ctx.thresholds).items() if only in (None, "caps") else ():
-        for step in await _capped(db, ctx, kind, most, dry=dry):
+    for kind, most in caps_by_kind(ctx.thresholds).items() if only in (None, "caps") else ():
+        for step in await _apply_caps(db, ctx, kind, most, dry_run=dry_run):
             yield step
 
 
-async def _capped(db: Database, ctx: Ground, kind: Kind, most: int, *, dry: bool) -> list[Step]:
-    async with db.work(ctx.agent_id) as tx:
-        due = await crossing(tx, kind, most, ctx=ctx)
-    if dry:
+async def _apply_caps(db: Database, ctx: LifecycleContext, kind: Kind, limit: int, *, dry_run: bool) -> list[PlannedTransition]:
+    async with db.transaction(ctx.agent_id) as tx:
+        due = await plan_cap_transitions(tx, kind, limit, ctx=ctx)
+    if dry_run:
         return due
     taken = set[UUID]()
     for start in range(0, len(due), BATCH):
-        async with db.work(ctx.agent_id) as tx:
-            taken |= await move(tx, due[start : start + BATCH], ctx=ctx)
+        async with db.transaction(ctx.agent_id) as tx:
+            taken |= await apply_transitions(tx, due[start : start + BATCH], ctx=ctx)
     return [step for step in due if step.memory_id in taken]
 
 
-def batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
+def split_batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
     """The ids in portions; the values of one single-valued attribute are never parted."""
     batch: list[UUID] = []
-    for _, together in groupby(rows, key=_whole):
+    for _, together in groupby(rows, key=_batch_key):
         batch += [row["memory_id"] for row in together]
         if len(batch) >= BATCH:
             yield batch
@@ -112,68 +112,68 @@ def batches(rows: Sequence[Record]) -> Iterator[list[UUID]]:
         yield batch
 
 
-def _whole(row: Record) -> object:
+def _batch_key(row: Record) -> object:
     return (row["subject_key"], row["attribute"]) if row["single"] else row["memory_id"]
 
 
-async def _plan_facts(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["get_fact_evidence"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return facts.plan([facts.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
+async def _plan_facts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
+    rows = await SQL["get_fact_evidence"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return facts.plan([facts.FactEvidence(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _hold(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _update_holds(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
     """Of all of them: a new fact takes no step, and holds from now on."""
     moved = [step.memory_id for step in steps]
-    await SQL["update_current"].run(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
+    await SQL["update_current"].execute(tx, agent_id=ctx.agent_id, memory_ids=[*memory_ids, *moved])
 
 
-async def _plan_episodes(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["get_episode_ages"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return episodes.plan([episodes.Life(**row) for row in rows], ctx.thresholds, now=ctx.now)
+async def _plan_episodes(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
+    rows = await SQL["get_episode_ages"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return episodes.plan([episodes.EpisodeAge(**row) for row in rows], ctx.thresholds, now=ctx.now)
 
 
-async def _shorten(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _archive_texts(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
     """Full texts go to cold storage; a summarized episode keeps the beginning of its own, an archived one none."""
-    agent_id, after = ctx.agent_id, {step.memory_id: step.after for step in steps}
-    rows = await SQL["list_full_texts"].all(tx, agent_id=agent_id, memory_ids=list(after))
+    agent_id, after = ctx.agent_id, {step.memory_id: step.to_state for step in steps}
+    rows = await SQL["list_full_texts"].fetch_all(tx, agent_id=agent_id, memory_ids=list(after))
     texts = {
         row["memory_id"]: row["full_text"]
         for row in rows
-        if after[row["memory_id"]] == "ARCHIVED" or len(row["full_text"]) > KEPT_CHARACTERS
+        if after[row["memory_id"]] == "ARCHIVED" or len(row["full_text"]) > MAX_SUMMARIZED_CHARACTERS
     }
     if not texts:
         return
     packed = [zlib.compress(text.encode()) for text in texts.values()]
-    await SQL["archive_texts"].run(tx, agent_id=agent_id, memory_ids=list(texts), compressed_texts=packed)
-    kept = [beginning(text) if after[memory_id] == "SUMMARIZED" else None for memory_id, text in texts.items()]
-    await SQL["shorten_texts"].run(tx, agent_id=agent_id, memory_ids=list(texts), texts=kept)
+    await SQL["archive_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), compressed_texts=packed)
+    kept = [truncate_text(text) if after[memory_id] == "SUMMARIZED" else None for memory_id, text in texts.items()]
+    await SQL["shorten_texts"].execute(tx, agent_id=agent_id, memory_ids=list(texts), texts=kept)
 
 
-def beginning(text: str) -> str:
+def truncate_text(text: str) -> str:
     """The first whole words of it. Pure."""
-    if len(text) <= KEPT_CHARACTERS:
+    if len(text) <= MAX_SUMMARIZED_CHARACTERS:
         return text
-    words = text[:KEPT_CHARACTERS].rsplit(maxsplit=1)
+    words = text[:MAX_SUMMARIZED_CHARACTERS].rsplit(maxsplit=1)
     return f"{words[0]} …" if words else "…"
 
 
-async def _plan_procedures(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["get_procedure_records"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return procedures.plan([procedures.Life(**row) for row in rows], ctx.thresholds)
+async def _plan_procedures(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
+    rows = await SQL["get_procedure_records"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return procedures.plan([procedures.ProcedureRecord(**row) for row in rows], ctx.thresholds)
 
 
-async def _plan_censors(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID]) -> list[Step]:
-    rows = await SQL["get_censor_records"].all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
-    return censors.plan([censors.Life(**row) for row in rows], ctx.thresholds)
+async def _plan_censors(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID]) -> list[PlannedTransition]:
+    rows = await SQL["get_censor_records"].fetch_all(tx, agent_id=ctx.agent_id, memory_ids=memory_ids)
+    return censors.plan([censors.CensorRecord(**row) for row in rows], ctx.thresholds)
 
 
-async def _nothing(tx: Tx, ctx: Ground, memory_ids: Sequence[UUID], steps: Sequence[Step]) -> None:
+async def _do_nothing(tx: Tx, ctx: LifecycleContext, memory_ids: Sequence[UUID], steps: Sequence[PlannedTransition]) -> None:
     """The state is all that changes."""
 
 
-RULES: Mapping[Kind, tuple[Plan, Follow]] = {
-    "fact": (_plan_facts, _hold),
-    "episode": (_plan_episodes, _shorten),
-    "procedure": (_plan_procedures, _nothing),
-    "censor": (_plan_censors, _nothing),
+RULES: Mapping[Kind, tuple[PlanFunction, FollowUpFunction]] = {
+    "fact": (_plan_facts, _update_holds),
+    "episode": (_plan_episodes, _archive_texts),
+    "procedure": (_plan_procedures, _do_nothing),
+    "censor": (_plan_censors, _do_nothing),
 }

@@ -5,30 +5,30 @@ from dataclasses import dataclass
 from datetime import datetime
 from uuid import UUID
 
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.transitions import Step
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.transitions import PlannedTransition
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class EpisodeAge:
     memory_id: UUID
     state: str
     ended_at: datetime
 
 
-def plan(lives: Sequence[Life], thresholds: Thresholds, *, now: datetime) -> list[Step]:
+def plan(episodes: Sequence[EpisodeAge], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
     """The steps that are due: an episode is as old as its end."""
-    return [step for life in lives if (step := _due(life, thresholds, now))]
+    return [step for life in episodes if (step := _plan_transition(life, thresholds, now))]
 
 
-def _due(life: Life, thresholds: Thresholds, now: datetime) -> Step | None:
-    age = now - life.ended_at
-    if age >= thresholds.archived_after and life.state != "ARCHIVED":
-        return _step(life, "archived", "ARCHIVED", f"it ended {age.days} days ago; its summary stays")
-    if age >= thresholds.summarized_after and life.state == "ACTIVE":
-        return _step(life, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays")
+def _plan_transition(episode: EpisodeAge, thresholds: LifecycleThresholds, now: datetime) -> PlannedTransition | None:
+    age = now - episode.ended_at
+    if age >= thresholds.archive_after and episode.state != "ARCHIVED":
+        return _make_transition(episode, "archived", "ARCHIVED", f"it ended {age.days} days ago; its summary stays")
+    if age >= thresholds.summarize_after and episode.state == "ACTIVE":
+        return _make_transition(episode, "summarized", "SUMMARIZED", f"it ended {age.days} days ago; its beginning stays")
     return None
 
 
-def _step(life: Life, event: str, after: str, because: str) -> Step:
-    return Step(memory_id=life.memory_id, event=event, before=life.state, after=after, because=because)
+def _make_transition(episode: EpisodeAge, event: str, to_state: str, reason: str) -> PlannedTransition:
+    return PlannedTransition(memory_id=episode.memory_id, event=event, from_state=episode.state, to_state=to_state, reason=reason)

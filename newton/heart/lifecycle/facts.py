@@ -8,15 +8,15 @@ from itertools import pairwise
 from typing import NamedTuple
 from uuid import UUID
 
-from newton.heart.lifecycle.thresholds import Thresholds
-from newton.memory.memory import PAST
-from newton.memory.transitions import Step
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
+from newton.memory.memory import PAST_STATES
+from newton.memory.transitions import PlannedTransition
 
-INDEPENDENT = 2  # so many outside origins beside its own corroborate what is quarantined
+MIN_INDEPENDENT_ORIGINS = 2  # so many outside origins beside its own corroborate what is quarantined
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class FactEvidence:
     """A fact with its evidence.
 
     `confirmations` counts the tellings after the first, for a fact that is not from outside only those that are not
@@ -46,105 +46,105 @@ class Life:
     vouched: bool
 
     @property
-    def released(self) -> bool:
+    def is_released(self) -> bool:
         """Whether it may count as knowledge."""
-        return not self.quarantined or self.vouched or self.outside >= INDEPENDENT
+        return not self.quarantined or self.vouched or self.outside >= MIN_INDEPENDENT_ORIGINS
 
     @property
-    def disproved(self) -> bool:
+    def is_disproved(self) -> bool:
         return self.wrong or self.state == "INACTIVE"
 
-    def over(self, now: datetime) -> bool:
+    def has_expired(self, now: datetime) -> bool:
         return self.valid_to is not None and self.since <= self.valid_to <= now
 
-    def competes(self, now: datetime) -> bool:
+    def is_current_candidate(self, now: datetime) -> bool:
         """Whether it could be the one value of its attribute."""
-        out = self.disproved or self.superseded or self.generalised or self.same_as is not None or self.over(now)
-        return self.single and self.released and not out
+        out = self.is_disproved or self.superseded or self.generalised or self.same_as is not None or self.has_expired(now)
+        return self.single and self.is_released and not out
 
 
-class Fate(NamedTuple):
+class TargetState(NamedTuple):
     """The state the evidence asks for, how it is called to come there, and why."""
 
     state: str
     event: str
-    because: str
+    reason: str
 
 
-def plan(lives: Sequence[Life], thresholds: Thresholds, *, now: datetime) -> list[Step]:
+def plan(facts: Sequence[FactEvidence], thresholds: LifecycleThresholds, *, now: datetime) -> list[PlannedTransition]:
     """The steps that are due, at most one for each fact. Lives of one single-valued attribute must come together."""
-    following = successors(lives, now=now)
-    steps: list[Step] = []
-    for life in lives:
-        fate = _ended(life, following, now) or _standing(life, thresholds)
-        releases = life.quarantined and life.released and fate.state != "INACTIVE"
+    following = find_successors(facts, now=now)
+    steps: list[PlannedTransition] = []
+    for life in facts:
+        fate = _end_state(life, following, now) or _current_state(life, thresholds)
+        releases = life.quarantined and life.is_released and fate.state != "INACTIVE"
         if fate.state == life.state and not releases:
             continue
-        event, because = _named(life, fate, releases=releases)
+        event, because = _describe_transition(life, fate, releases=releases)
         steps.append(
-            Step(
+            PlannedTransition(
                 memory_id=life.memory_id,
                 event=event,
-                before=life.state,
-                after=fate.state,
-                because=because,
+                from_state=life.state,
+                to_state=fate.state,
+                reason=because,
                 releases=releases,
             )
         )
     return steps
 
 
-def successors(lives: Sequence[Life], *, now: datetime) -> dict[UUID, Life]:
+def find_successors(facts: Sequence[FactEvidence], *, now: datetime) -> dict[UUID, FactEvidence]:
     """For each value that a newer one of the same attribute has followed, that newer one."""
-    groups: defaultdict[tuple[str | None, str | None], list[Life]] = defaultdict(list)
-    for life in lives:
-        if life.competes(now):
+    groups: defaultdict[tuple[str | None, str | None], list[FactEvidence]] = defaultdict(list)
+    for life in facts:
+        if life.is_current_candidate(now):
             groups[life.subject_key, life.attribute].append(life)
-    following: dict[UUID, Life] = {}
+    following: dict[UUID, FactEvidence] = {}
     for group in groups.values():
         ordered = sorted(group, key=lambda life: (life.since, life.created_at, life.memory_id))
         following |= {life.memory_id: later for life, later in pairwise(ordered)}
     return following
 
 
-def _ended(life: Life, following: Mapping[UUID, Life], now: datetime) -> Fate | None:
+def _end_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
     """Why it is no current knowledge any more, or None."""
-    if life.disproved:
-        return Fate("INACTIVE", "disproved", "it was said to be wrong")
-    if life.same_as:
-        return Fate("SUPERSEDED", "merged", "another fact says the same")
-    if life.generalised:
-        return Fate("SUPERSEDED", "generalised", "a more general fact tells it")
-    return _followed(life, following, now)
+    if fact.is_disproved:
+        return TargetState("INACTIVE", "disproved", "it was said to be wrong")
+    if fact.same_as:
+        return TargetState("SUPERSEDED", "merged", "another fact says the same")
+    if fact.generalised:
+        return TargetState("SUPERSEDED", "generalised", "a more general fact tells it")
+    return _superseded_state(fact, successors, now)
 
 
-def _followed(life: Life, following: Mapping[UUID, Life], now: datetime) -> Fate | None:
-    if life.superseded:
-        return Fate("SUPERSEDED", "superseded", "another fact takes its place")
-    if later := following.get(life.memory_id):
-        return Fate("SUPERSEDED", "superseded", f"another value holds since {later.since:%Y-%m-%d}")
-    if life.valid_to is not None and life.over(now):
-        return Fate("SUPERSEDED", "expired", f"it held until {life.valid_to:%Y-%m-%d}")
+def _superseded_state(fact: FactEvidence, successors: Mapping[UUID, FactEvidence], now: datetime) -> TargetState | None:
+    if fact.superseded:
+        return TargetState("SUPERSEDED", "superseded", "another fact takes its place")
+    if later := successors.get(fact.memory_id):
+        return TargetState("SUPERSEDED", "superseded", f"another value holds since {later.since:%Y-%m-%d}")
+    if fact.valid_to is not None and fact.has_expired(now):
+        return TargetState("SUPERSEDED", "expired", f"it held until {fact.valid_to:%Y-%m-%d}")
     return None
 
 
-def _standing(life: Life, thresholds: Thresholds) -> Fate:
+def _current_state(fact: FactEvidence, thresholds: LifecycleThresholds) -> TargetState:
     """What it is as current knowledge. Once a core fact, always one, as long as it holds."""
-    if life.state == "CORE" or life.marked:
-        return Fate("CORE", "established", "it was marked as core")
-    if life.sources >= thresholds.core_sources:
-        return Fate("CORE", "established", f"{life.sources} independent sources confirm it")
-    if life.generalises >= thresholds.core_sources:
-        return Fate("CORE", "established", f"it generalises {life.generalises} facts")
-    if life.confirmations or life.state == "CONFIRMED":
-        return Fate("CONFIRMED", "confirmed", f"it was said again, {life.confirmations} times in all")
-    return Fate("NEW", "learnt", "nothing more is known of it")
+    if fact.state == "CORE" or fact.marked:
+        return TargetState("CORE", "established", "it was marked as core")
+    if fact.sources >= thresholds.core_min_sources:
+        return TargetState("CORE", "established", f"{fact.sources} independent sources confirm it")
+    if fact.generalises >= thresholds.core_min_sources:
+        return TargetState("CORE", "established", f"it generalises {fact.generalises} facts")
+    if fact.confirmations or fact.state == "CONFIRMED":
+        return TargetState("CONFIRMED", "confirmed", f"it was said again, {fact.confirmations} times in all")
+    return TargetState("NEW", "learnt", "nothing more is known of it")
 
 
-def _named(life: Life, fate: Fate, *, releases: bool) -> tuple[str, str]:
+def _describe_transition(fact: FactEvidence, target: TargetState, *, releases: bool) -> tuple[str, str]:
     if releases:
-        why = "a person said so too" if life.vouched else f"{life.outside} other origins say so too"
-        return "released", f"{why}; {fate.because}"
-    if life.state == "SUPERSEDED" and fate.state not in PAST:
-        return "restored", f"nothing takes its place any more; {fate.because}"
-    return fate.event, fate.because
+        why = "a person said so too" if fact.vouched else f"{fact.outside} other origins say so too"
+        return "released", f"{why}; {target.reason}"
+    if fact.state == "SUPERSEDED" and target.state not in PAST_STATES:
+        return "restored", f"nothing takes its place any more; {target.reason}"
+    return target.event, target.reason

@@ -5,15 +5,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.heart.lifecycle.thresholds import Thresholds
+from newton.heart.lifecycle.thresholds import LifecycleThresholds
 from newton.memory.memory import ARCHIVED
-from newton.memory.transitions import Step
+from newton.memory.transitions import PlannedTransition
 
-Z = 1.959963984540054  # the two-sided 95 % of a normal distribution
+Z_95 = 1.959963984540054  # the two-sided 95 % of a normal distribution
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Life:
+class ProcedureRecord:
     """A procedure with its record. `retired` is whether it was replaced or taken out of use."""
 
     memory_id: UUID
@@ -34,7 +34,7 @@ def effectiveness(successes: int, failures: int) -> float:
     return successes / judged if judged else 0.0
 
 
-def assured(successes: int, failures: int) -> float:
+def lower_bound(successes: int, failures: int) -> float:
     """The lower bound of Wilson's 95 % interval for that share: what few trials leave certain.
 
     >>> round(assured(5, 0), 3), round(assured(50, 0), 3), assured(0, 0)
@@ -44,33 +44,33 @@ def assured(successes: int, failures: int) -> float:
     if not trials:
         return 0.0
     share = successes / trials
-    middle = share + Z * Z / (2 * trials)
-    spread = Z * math.sqrt(share * (1 - share) / trials + Z * Z / (4 * trials * trials))
-    return max((middle - spread) / (1 + Z * Z / trials), 0.0)
+    middle = share + Z_95 * Z_95 / (2 * trials)
+    spread = Z_95 * math.sqrt(share * (1 - share) / trials + Z_95 * Z_95 / (4 * trials * trials))
+    return max((middle - spread) / (1 + Z_95 * Z_95 / trials), 0.0)
 
 
-def plan(lives: Sequence[Life], thresholds: Thresholds) -> list[Step]:
+def plan(records: Sequence[ProcedureRecord], thresholds: LifecycleThresholds) -> list[PlannedTransition]:
     """The steps that are due, at most one for each procedure."""
-    return [step for life in lives if (step := _due(life, thresholds))]
+    return [step for life in records if (step := _plan_transition(life, thresholds))]
 
 
-def _due(life: Life, thresholds: Thresholds) -> Step | None:
-    after, event, because = _fate(life, thresholds)
-    if after == life.state or (life.state == ARCHIVED and after != "RETIRED"):
+def _plan_transition(record: ProcedureRecord, thresholds: LifecycleThresholds) -> PlannedTransition | None:
+    after, event, because = _target_state(record, thresholds)
+    if after == record.state or (record.state == ARCHIVED and after != "RETIRED"):
         return None
-    if life.state == "RETIRED":
+    if record.state == "RETIRED":
         event = "restored"
-    return Step(memory_id=life.memory_id, event=event, before=life.state, after=after, because=because)
+    return PlannedTransition(memory_id=record.memory_id, event=event, from_state=record.state, to_state=after, reason=because)
 
 
-def _fate(life: Life, thresholds: Thresholds) -> tuple[str, str, str]:
-    if life.retired:
+def _target_state(procedure: ProcedureRecord, thresholds: LifecycleThresholds) -> tuple[str, str, str]:
+    if procedure.retired:
         return "RETIRED", "retired", "another version or nobody uses it any more"
-    share, judged = effectiveness(life.successes, life.failures), life.successes + life.failures
-    record = f"{life.successes} of {judged} judged uses succeeded"
-    if judged and life.activations >= thresholds.procedure_trials:
-        if share > thresholds.effective_above:
+    share, judged = effectiveness(procedure.successes, procedure.failures), procedure.successes + procedure.failures
+    record = f"{procedure.successes} of {judged} judged uses succeeded"
+    if judged and procedure.activations >= thresholds.procedure_min_uses:
+        if share > thresholds.effective_min_rate:
             return "EFFECTIVE", "proved", record
-        if share < thresholds.ineffective_below:
+        if share < thresholds.ineffective_max_rate:
             return "INEFFECTIVE", "failed", record
     return "ACTIVE", "reopened", record

@@ -5,20 +5,20 @@ from datetime import timedelta
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds:
+class LifecycleThresholds:
     """Shares are in [0, 1]."""
 
-    core_sources: int = 3
-    facts_per_attribute: int = 10
-    summarized_after: timedelta = timedelta(days=30)
-    archived_after: timedelta = timedelta(days=90)
-    procedure_trials: int = 5
-    effective_above: float = 0.6
-    ineffective_below: float = 0.4
-    censor_trials: int = 5
-    false_positives_above: float = 0.5
-    most_events: int = 100_000
-    most_entities: int = 10_000
-    most_relations: int = 50_000
-    most_procedures: int = 1_000
-    most_passages: int = 100_000
+    core_min_sources: int = 3
+    max_facts_per_attribute: int = 10
+    summarize_after: timedelta = timedelta(days=30)
+    archive_after: timedelta = timedelta(days=90)
+    procedure_min_uses: int = 5
+    effective_min_rate: float = 0.6
+    ineffective_max_rate: float = 0.4
+    censor_min_uses: int = 5
+    max_false_positive_rate: float = 0.5
+    max_events: int = 100_000
+    max_entities: int = 10_000
+    max_relations: int = 50_000
+    max_procedures: int = 1_000
+    max_passages: int = 100_000

@@ -16,14 +16,14 @@ _PARTS = "morning afternoon evening night today tomorrow yesterday tonight weeke
 CARDINALS = {word: n for n, word in enumerate([*_UNITS.split(), "eighteen", "nineteen"])} | {
     word: 20 + 10 * n for n, word in enumerate(_TENS.split())
 }
-NTH = {word: n for n, word in enumerate(_ORDINALS.split())}
+ORDINALS = {word: n for n, word in enumerate(_ORDINALS.split())}
 SCALES = {"hundred": 100, "thousand": 1_000, "million": 1_000_000, "billion": 1_000_000_000}
 MONTHS = {form: n for n, name in enumerate(_MONTHS.split(), 1) for form in (name, name[:3])} | {"sept": 9}
 DAYS = {name: name[:3] for name in _DAYS.split()}
 PLURAL_DAYS = {f"{name}s": name[:3] for name in _DAYS.split()}
 SHORT_DAYS = {name[:3] for name in _DAYS.split()}
-PARTS = {form: part for part in _PARTS.split() for form in (part, f"{part}s")}
-CLOCKS = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
+DAY_PARTS = {form: part for part in _PARTS.split() for form in (part, f"{part}s")}
+NAMED_TIMES = {"noon": "12:00", "midday": "12:00", "midnight": "0:00"}
 
 _ISO = re.compile(r"(\d{4})-(\d{2})-(\d{2})")
 _CLOCK = re.compile(r"(\d{1,2})(?::(\d{2}))?(am|pm)?")
@@ -35,50 +35,50 @@ _YEAR = re.compile(r"1\d{3}|20\d\d")
 _TIME_WORDS = "in since until of last next by every from to before after and during this"
 _BEFORE_MONTHS = frozenset(_TIME_WORDS.split())
 
-NUMBER, TIME = "#", "@"  # the first letter of what such words become
+NUMBER_PREFIX, TIME_PREFIX = "#", "@"  # the first letter of what such words become
 
 
-class Word(NamedTuple):
+class WordToken(NamedTuple):
     """A word in small letters, and whether it looks like a name; `first` if it may be only the first of a sentence."""
 
     text: str
-    capital: bool = False
-    first: bool = False
+    is_capitalized: bool = False
+    starts_sentence: bool = False
 
 
-def counted(words: Sequence[Word]) -> list[Word]:
+def parse_numbers(words: Sequence[WordToken]) -> list[WordToken]:
     """The words; numbers stand as #3 and #nth3, times as @day5, @month5, @year2024, @mon, @morning and @clock9:30."""
     texts = [word.text for word in words]
-    found: list[Word] = []
+    found: list[WordToken] = []
     place = 0
     while place < len(words):
-        taken, read_as = _at(texts, place, capital=words[place].capital)
-        found += map(Word, read_as) if taken else [words[place]]
+        taken, read_as = _parse_at(texts, place, is_capitalized=words[place].is_capitalized)
+        found += map(WordToken, read_as) if taken else [words[place]]
         place += max(taken, 1)
-    return _dated(found)
+    return _mark_dates(found)
 
 
-def _at(words: Sequence[str], place: int, *, capital: bool) -> tuple[int, list[str]]:
+def _parse_at(words: Sequence[str], position: int, *, is_capitalized: bool) -> tuple[int, list[str]]:
     """How many words a number or time takes from `place` on, and what they become."""
-    word, last = words[place], words[place - 1] if place else ""
-    following = words[place + 1] if place + 1 < len(words) else ""
+    word, last = words[position], words[position - 1] if position else ""
+    following = words[position + 1] if position + 1 < len(words) else ""
     if word in CARDINALS or (word in SCALES and last == "a"):
-        return _spelled(words, place)
-    if word in NTH and not (word == "second" and last[:1].isdigit()):
-        return 1, [f"#nth{NTH[word]}"]
+        return _parse_spelled_number(words, position)
+    if word in ORDINALS and not (word == "second" and last[:1].isdigit()):
+        return 1, [f"#nth{ORDINALS[word]}"]
     if word == "dozen":
         return 1, ["#12"]
     if word in (":30", ":15") and following:
-        return _past_the_hour(following, word)
+        return _parse_past_hour(following, word)
     if any(c.isdigit() for c in word):
-        return _figures(word, following)
-    return _named(word, capital=capital)
+        return _parse_figures(word, following)
+    return _parse_named_time(word, is_capitalized=is_capitalized)
 
 
-def _spelled(words: Sequence[str], place: int) -> tuple[int, list[str]]:
+def _parse_spelled_number(words: Sequence[str], position: int) -> tuple[int, list[str]]:
     total = part = taken = 0
-    for word in words[place : place + 12]:
-        if word in CARDINALS and (taken == 0 or _fits(part, CARDINALS[word])):
+    for word in words[position : position + 12]:
+        if word in CARDINALS and (taken == 0 or _can_append(part, CARDINALS[word])):
             part += CARDINALS[word]
         elif word == "hundred":
             part = max(part, 1) * 100
@@ -90,23 +90,23 @@ def _spelled(words: Sequence[str], place: int) -> tuple[int, list[str]]:
     return taken, [f"#{total + part}"]
 
 
-def _fits(part: int, unit: int) -> bool:
+def _can_append(part: int, unit: int) -> bool:
     """Forty two is one number; four two is two."""
     return part == 0 or (part % 100 == 0 and unit < 100) or (part % 100 >= 20 and part % 10 == 0 and 0 < unit < 10)
 
 
-def _past_the_hour(word: str, minutes: str) -> tuple[int, list[str]]:
+def _parse_past_hour(word: str, minutes: str) -> tuple[int, list[str]]:
     hour = CARDINALS.get(word, int(word) if word.isascii() and word.isdigit() else 99)
     return (2, [f"@clock{hour}{minutes}"]) if hour <= 24 else (0, [])
 
 
-def _figures(word: str, following: str) -> tuple[int, list[str]]:
+def _parse_figures(word: str, following: str) -> tuple[int, list[str]]:
     if iso := _ISO.fullmatch(word):
         return 1, [f"@day{int(iso[3])}", f"@month{int(iso[2])}", f"@year{iso[1]}"]
     half = following if following in ("am", "pm") else ""
     clock = _CLOCK.fullmatch(word + half)
     if clock and (clock[2] or clock[3] or following == ":00"):
-        return (2 if half or following == ":00" else 1), [_clock(int(clock[1]), clock[2] or "00", clock[3])]
+        return (2 if half or following == ":00" else 1), [_format_clock(int(clock[1]), clock[2] or "00", clock[3])]
     if nth := _NTH.fullmatch(word):
         return 1, [f"#nth{int(nth[1])}"]
     if _GROUPED.fullmatch(word):
@@ -116,40 +116,40 @@ def _figures(word: str, following: str) -> tuple[int, list[str]]:
     return 1, [f"@year{word}" if _YEAR.fullmatch(word) else f"#{word}"]
 
 
-def _clock(hour: int, minutes: str, half: str | None) -> str:
+def _format_clock(hour: int, minutes: str, half: str | None) -> str:
     if half:
         hour = hour % 12 + (12 if half == "pm" else 0)
     return f"@clock{hour}:{minutes}"
 
 
-def _named(word: str, *, capital: bool) -> tuple[int, list[str]]:
-    if word in DAYS or (word in SHORT_DAYS and capital):
+def _parse_named_time(word: str, *, is_capitalized: bool) -> tuple[int, list[str]]:
+    if word in DAYS or (word in SHORT_DAYS and is_capitalized):
         return 1, [f"@{word[:3]}"]
     if word in PLURAL_DAYS:
         return 1, ["~all", f"@{PLURAL_DAYS[word]}"]
-    if word in PARTS:
-        return 1, [f"@{PARTS[word]}"]
-    return (1, [f"@clock{CLOCKS[word]}"]) if word in CLOCKS else (0, [])
+    if word in DAY_PARTS:
+        return 1, [f"@{DAY_PARTS[word]}"]
+    return (1, [f"@clock{NAMED_TIMES[word]}"]) if word in NAMED_TIMES else (0, [])
 
 
-def _dated(words: list[Word]) -> list[Word]:
+def _mark_dates(words: list[WordToken]) -> list[WordToken]:
     """Months, and the days of the month beside them: `may` and `march` are months where a word of time says so."""
     dated = list(words)
     for place, word in enumerate(words):
         if word.text in MONTHS:
-            day = _day_beside(words, place)
+            day = _find_day_beside(words, place)
             if day is not None:
-                dated[day] = Word(f"@day{words[day].text.removeprefix('#').removeprefix('nth')}")
+                dated[day] = WordToken(f"@day{words[day].text.removeprefix('#').removeprefix('nth')}")
             if day is not None or _is_month(words, place):
-                dated[place] = Word(f"@month{MONTHS[word.text]}")
+                dated[place] = WordToken(f"@month{MONTHS[word.text]}")
             if day == place - 2:
-                dated[place - 1] = Word("")
+                dated[place - 1] = WordToken("")
     return [word for word in dated if word.text]
 
 
-def _day_beside(words: list[Word], place: int) -> int | None:
+def _find_day_beside(words: list[WordToken], position: int) -> int | None:
     """Where the day is: 5 May, May 5th, the 5th of May."""
-    sides = [place - 1, place + 1, *([place - 2] if place > 1 and words[place - 1].text == "of" else [])]
+    sides = [position - 1, position + 1, *([position - 2] if position > 1 and words[position - 1].text == "of" else [])]
     return next((n for n in sides if 0 <= n < len(words) and _is_day(words[n].text)), None)
 
 
@@ -158,9 +158,9 @@ def _is_day(word: str) -> bool:
     return word.startswith("#") and number.isascii() and number.isdigit() and 1 <= int(number[:3]) <= 31
 
 
-def _is_month(words: list[Word], place: int) -> bool:
-    word = words[place]
-    if place + 1 < len(words) and words[place + 1].text.startswith("@year"):
+def _is_month(words: list[WordToken], position: int) -> bool:
+    word = words[position]
+    if position + 1 < len(words) and words[position + 1].text.startswith("@year"):
         return True
-    last = words[place - 1].text if place else ""
-    return word.capital and (word.text not in ("may", "march") or last in _BEFORE_MONTHS)
+    last = words[position - 1].text if position else ""
+    return word.is_capitalized and (word.text not in ("may", "march") or last in _BEFORE_MONTHS)

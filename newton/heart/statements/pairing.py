@@ -3,68 +3,68 @@
 from collections import Counter
 from typing import NamedTuple
 
-from newton.heart.statements.reading import Item, Reading, read
+from newton.heart.statements.reading import ParsedWord, ParsedStatement, parse_statement
 
-_OF_TIMES = frozenset({"in", "on", "at"})
+_TIME_PREPOSITIONS = frozenset({"in", "on", "at"})
 
 
-class Side:
+class AlignedStatement:
     """One statement beside the other: its words as they are compared. What is a name in either is one in both."""
 
-    def __init__(self, own: Reading, other: Reading) -> None:
-        self.reading = own
+    def __init__(self, own: ParsedStatement, other: ParsedStatement) -> None:
+        self.statement = own
         self.items = [item for item in own.items if not item.is_plain_verb]
         both = (*own.items, *other.items)
         small = {item.surface for item in both if not item.capital}
         self._names = {i.surface for i in both if i.capital and not (i.first and i.surface in small)}
-        self.keys = [self.key(item) for item in self.items]
-        self.said = {feature for feature, _ in own.features}
+        self.keys = [self.comparison_key(item) for item in self.items]
+        self.feature_names = {feature for feature, _ in own.features}
 
-    def key(self, item: Item) -> str:
-        return item.surface if item.is_counted or item.surface in self._names else item.lemma
+    def comparison_key(self, item: ParsedWord) -> str:
+        return item.surface if item.is_number_or_time or item.surface in self._names else item.lemma
 
     def is_name(self, key: str) -> bool:
         return key in self._names
 
-    def role(self, item: Item) -> str:
+    def comparison_role(self, item: ParsedWord) -> str:
         """Where it belongs; on, at and in say one thing of times, at and in of names."""
         clause, _, last = item.role.rpartition(" ")
-        if last in _OF_TIMES and item.is_time:
+        if last in _TIME_PREPOSITIONS and item.is_time:
             last = ""
         elif last == "in" and self.is_name(item.surface):
             last = "at"
         return f"{clause} {last}".strip()
 
-    def roles(self) -> dict[str, list[str]]:
+    def roles_by_word(self) -> dict[str, list[str]]:
         found: dict[str, list[str]] = {}
         for item in self.items:
-            found.setdefault(self.key(item), []).append(self.role(item))
+            found.setdefault(self.comparison_key(item), []).append(self.comparison_role(item))
         return {key: sorted(roles) for key, roles in found.items()}
 
-    def times(self) -> list[str]:
+    def list_times(self) -> list[str]:
         return [item.surface for item in self.items if item.is_time]
 
 
-class Pair(NamedTuple):
-    told: Side
-    known: Side
+class StatementPair(NamedTuple):
+    new: AlignedStatement
+    known: AlignedStatement
 
-    def extra(self) -> tuple[list[str], list[str]]:
+    def unmatched_words(self) -> tuple[list[str], list[str]]:
         """The words that only one of them has, markers among them."""
-        told = Counter([*self.told.keys, *self.told.reading.markers])
-        known = Counter([*self.known.keys, *self.known.reading.markers])
+        told = Counter([*self.new.keys, *self.new.statement.markers])
+        known = Counter([*self.known.keys, *self.known.statement.markers])
         return list((told - known).elements()), list((known - told).elements())
 
-    def shared(self) -> float:
+    def overlap(self) -> float:
         """The part of the words that both have, in [0, 1]."""
-        words = len(self.told.keys) + len(self.known.keys)
-        common = Counter(self.told.keys) & Counter(self.known.keys)
+        words = len(self.new.keys) + len(self.known.keys)
+        common = Counter(self.new.keys) & Counter(self.known.keys)
         return 2 * common.total() / words if words else 1.0
 
-    def said(self, kind: frozenset[str]) -> tuple[set[str], set[str]]:
-        return self.told.said & kind, self.known.said & kind
+    def matching_features(self, names: frozenset[str]) -> tuple[set[str], set[str]]:
+        return self.new.feature_names & names, self.known.feature_names & names
 
 
-def paired(told: str, known: str) -> Pair:
-    one, other = read(told), read(known)
-    return Pair(Side(one, other), Side(other, one))
+def align_statements(new: str, known: str) -> StatementPair:
+    one, other = parse_statement(new), parse_statement(known)
+    return StatementPair(AlignedStatement(one, other), AlignedStatement(other, one))

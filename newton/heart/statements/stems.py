@@ -2,7 +2,7 @@
 
 import re
 
-from newton.heart.statements.vocabulary import EXCLUSIVE, LEMMAS, SYNONYMS, VERBS
+from newton.heart.statements.vocabulary import EXCLUSIVE_GROUPS, LEMMAS, SYNONYM_GROUPS, VERBS
 
 _ENDINGS_BEFORE_E = "at bl iz is as os us ns rs v c u dg rg ag ng ur ir ut"
 _BEFORE_E = tuple(_ENDINGS_BEFORE_E.split())
@@ -11,7 +11,7 @@ _SYLLABLE = re.compile("[aeiouy]+[^aeiouy]+")
 _CLOSED = re.compile("[^aeiou][aeiouy][^aeiouwxy]$")
 
 
-def lemma(word: str) -> str:
+def lemmatize(word: str) -> str:
     """The word without its ending, as one word of those that mean the same.
 
     >>> [lemma(word) for word in ("lives", "resided", "moving", "studies", "wrote", "deployment")]
@@ -45,11 +45,11 @@ def _without_verb_ending(word: str) -> str:
     for ending in ("ing", "ed"):
         rest = word.removesuffix(ending)
         if rest != word and len(rest) >= 2 and _VOWEL.search(rest):
-            return _restored(rest)
+            return _restore_base(rest)
     return word
 
 
-def _restored(rest: str) -> str:
+def _restore_base(rest: str) -> str:
     """What `rest` was before the ending of a verb: stopp -> stop, mov -> move, cach -> cache, rent -> rent."""
     if rest in VERBS or f"{rest}e" in VERBS:
         return rest if rest in VERBS else f"{rest}e"
@@ -59,10 +59,10 @@ def _restored(rest: str) -> str:
     return f"{rest}e" if short or rest.endswith(_BEFORE_E) else rest
 
 
-_MEANINGS = {_stem(other): _stem(row[0]) for row in SYNONYMS for other in row[1:]}
-VERB_LEMMAS = frozenset(lemma(verb) for verb in VERBS)
+_MEANINGS = {_stem(other): _stem(row[0]) for row in SYNONYM_GROUPS for other in row[1:]}
+VERB_LEMMAS = frozenset(lemmatize(verb) for verb in VERBS)
 # Of each word those that cannot be said of a thing of which it is said.
 OPPOSITES: dict[str, set[str]] = {}
-for _row in EXCLUSIVE:
+for _row in EXCLUSIVE_GROUPS:
     for _word in _row:
-        OPPOSITES.setdefault(lemma(_word), set()).update(lemma(other) for other in _row if other != _word)
+        OPPOSITES.setdefault(lemmatize(_word), set()).update(lemmatize(other) for other in _row if other != _word)

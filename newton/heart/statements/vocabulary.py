@@ -6,7 +6,7 @@ A word that stands in no table is compared as it is: a table only ever lets two 
 from collections.abc import Iterator
 
 # Verbs that the stemmer cannot know: base, past, participle.
-_IRREGULAR = """
+_IRREGULAR_VERBS = """
 become became become; begin began begun; bend bent bent; bet bet bet; bind bound bound; bite bit bitten; bleed bled bled
 blow blew blown; break broke broken; breed bred bred; bring brought brought; build built built; burn burnt burnt
 buy bought bought; catch caught caught; choose chose chosen; come came come; cost cost cost; cut cut cut
@@ -24,7 +24,7 @@ take took taken; teach taught taught; tear tore torn; tell told told; think thou
 understand understood understood; use used used; wake woke woken; wear wore worn; win won won; write wrote written
 """
 
-_REGULAR = """
+_REGULAR_VERBS = """
 accept accuse achieve act add adjust admire adopt advise agree aim allow analyse announce answer apply approve argue
 arrange arrive ask assign attack attend automate avoid back bake ban bark base behave believe belong block boil book
 borrow bother brush cache calculate call cancel care carry cause celebrate challenge change charge chase check clean
@@ -287,9 +287,9 @@ _FILLERS = """
 """
 
 DETERMINERS = frozenset({"a", "an", "the", "this", "these", "those", "'s"})
-ONE = frozenset({"a", "an"})
+INDEFINITE_ARTICLES = frozenset({"a", "an"})
 # Stands before a name, year or amount and adds nothing to it: the city of Oslo, the year 2019, version 16.
-TITLES = frozenset({"city", "town", "company", "firm", "year", "version", "language"})
+TYPE_NOUNS = frozenset({"city", "town", "company", "firm", "year", "version", "language"})
 PERSONS = {
     **dict.fromkeys(("i", "me", "my", "mine", "myself"), "I"),
     **dict.fromkeys(("you", "your", "yours", "yourself"), "you"),
@@ -300,7 +300,7 @@ PERSONS = {
     **dict.fromkeys(("it", "its", "itself"), "it"),
 }
 _OWNERS = "my mine your yours his our ours their theirs its hers myself yourself himself herself themselves ourselves"
-OWNERS = frozenset(_OWNERS.split())
+POSSESSIVES = frozenset(_OWNERS.split())
 
 BE_NOW, BE_THEN, BE_BARE = (
     frozenset({"am", "is", "are"}),
@@ -310,45 +310,45 @@ BE_NOW, BE_THEN, BE_BARE = (
 BE = BE_NOW | BE_THEN | BE_BARE
 HAVE, DO = frozenset({"have", "has", "had", "having"}), frozenset({"do", "does", "did"})
 AUXILIARIES = BE | HAVE | DO
-OWNING = frozenset({"own", "owns", "owned", "possess", "possesses", "possessed"})
-THEN = BE_THEN | {"had", "did", "owned", "possessed"}
+OWNERSHIP_VERBS = frozenset({"own", "owns", "owned", "possess", "possesses", "possessed"})
+PAST_AUXILIARIES = BE_THEN | {"had", "did", "owned", "possessed"}
 
 
-def _rows(text: str) -> Iterator[list[str]]:
+def _split_rows(text: str) -> Iterator[list[str]]:
     for row in text.replace("\n", ";").split(";"):
         if row.strip():
             yield row.split()
 
 
-def _pairs(text: str) -> dict[str, str]:
+def _split_pairs(text: str) -> dict[str, str]:
     return {word: meaning for word, _, meaning in (pair.partition("=") for pair in text.split())}
 
 
-_FORMS = [
-    [f"{prefix}{form}" for form in row] for row in _rows(_IRREGULAR) for prefix in ("", "re", "over", "under", "mis")
+_VERB_FORMS = [
+    [f"{prefix}{form}" for form in row] for row in _split_rows(_IRREGULAR_VERBS) for prefix in ("", "re", "over", "under", "mis")
 ]
-LEMMAS = {form: row[0] for row in _FORMS for form in row[1:]}
+LEMMAS = {form: row[0] for row in _VERB_FORMS for form in row[1:]}
 LEMMAS.update({"using": "use", "lying": "lie", "dying": "die", "aged": "age", "caches": "cache", "tying": "tie"})
 LEMMAS.update({many: one for one, many in (pair.split() for pair in _PLURALS.split(","))})
 LEMMAS["lives"] = "live"
-PAST = frozenset(row[1] for row in _FORMS if row[1] != row[0])
-PARTICIPLES = frozenset(row[2] for row in _FORMS)
-VERBS = frozenset(row[0] for row in _FORMS) | frozenset(_REGULAR.split())
+PAST_FORMS = frozenset(row[1] for row in _VERB_FORMS if row[1] != row[0])
+PARTICIPLES = frozenset(row[2] for row in _VERB_FORMS)
+VERBS = frozenset(row[0] for row in _VERB_FORMS) | frozenset(_REGULAR_VERBS.split())
 ALIASES = {other: row[0] for row in (pair.split() for pair in _ALIASES.split(",")) for other in row[1:]}
-STRONG = frozenset(_pairs(_STRONG).values()) | frozenset(_pairs(_CLAUSE).values())
-CLAUSES = frozenset(_pairs(_CLAUSE))
-MARKERS = {**_pairs(_WEAK), **_pairs(_STRONG), **_pairs(_CLAUSE)}
-SYNONYMS = list(_rows(_SYNONYMS))
-EXCLUSIVE = list(_rows(_EXCLUSIVE))
+STRONG_ROLES = frozenset(_split_pairs(_STRONG).values()) | frozenset(_split_pairs(_CLAUSE).values())
+CLAUSE_MARKERS = frozenset(_split_pairs(_CLAUSE))
+MARKERS = {**_split_pairs(_WEAK), **_split_pairs(_STRONG), **_split_pairs(_CLAUSE)}
+SYNONYM_GROUPS = list(_split_rows(_SYNONYMS))
+EXCLUSIVE_GROUPS = list(_split_rows(_EXCLUSIVE))
 
 
-def _phrases() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
+def _iter_phrases() -> Iterator[tuple[tuple[str, ...], tuple[str, ...]]]:
     for row in _PHRASES.replace("\n", ";").split(";"):
         if row.strip():
             phrase, meaning = row.split("=")
             yield tuple(phrase.split()), tuple(meaning.split())
-    for row in _rows(_FILLERS):
+    for row in _split_rows(_FILLERS):
         yield tuple(row), ()
 
 
-PHRASES = dict(_phrases())
+PHRASES = dict(_iter_phrases())

@@ -8,20 +8,20 @@ from pathlib import Path
 from newton.errors import ConfigError
 
 PREFIX = "nwo_"
-FILE = "operator.token"
+TOKEN_FILE = "operator.token"
 
 
-def token_of(home: Path) -> str:
+def load_or_create_token(home: Path) -> str:
     """The operator's token of this installation, made when there is none.
 
     Raises ConfigError when others may read the file, or when it holds no token.
     """
-    path = home / FILE
+    path = home / TOKEN_FILE
     home.mkdir(parents=True, exist_ok=True, mode=0o700)
     try:
         made = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     except FileExistsError:
-        return _read(path)
+        return _read_token(path)
     text = PREFIX + secrets.token_urlsafe(32)
     with os.fdopen(made, "w") as file:
         file.write(text + "\n")
@@ -30,12 +30,12 @@ def token_of(home: Path) -> str:
     return text
 
 
-def same(given: str, token: str) -> bool:
+def is_same_token(candidate: str, token: str) -> bool:
     """Whether they are the same, in a time that says nothing of where they differ."""
-    return hmac.compare_digest(given.encode(), token.encode())
+    return hmac.compare_digest(candidate.encode(), token.encode())
 
 
-def _read(path: Path) -> str:
+def _read_token(path: Path) -> str:
     if path.stat().st_mode & 0o077:
         raise ConfigError(f"Others may read {path}.", hint=f"Run `chmod 600 {path}`, or delete it to get a new token.")
     text = path.read_text(encoding="utf-8").strip()

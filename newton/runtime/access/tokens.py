@@ -15,49 +15,49 @@ from newton.ids import new_id
 
 SQL = load("newton.runtime.access", "tokens.sql")
 
-Scope = Literal["read", "write", "admin"]
-SCOPES: tuple[Scope, ...] = get_args(Scope)  # each may do what those before it may
+TokenScope = Literal["read", "write", "admin"]
+SCOPES: tuple[TokenScope, ...] = get_args(TokenScope)  # each may do what those before it may
 
 PREFIX = "nwt_"
 SECRET_BYTES = 32
 
 
-class Token(NamedTuple):
+class AgentToken(NamedTuple):
     """What is known of a token; never its words."""
 
     token_id: UUID
     name: str
-    scope: Scope
+    scope: TokenScope
     created_at: datetime
     expires_at: datetime | None
     revoked_at: datetime | None
     used_at: datetime | None
 
 
-class Bearer(NamedTuple):
+class TokenClaims(NamedTuple):
     """Whom a token speaks for, and what it may do."""
 
     agent_id: UUID
     agent: str
-    scope: Scope
+    scope: TokenScope
 
 
-async def make(
-    tx: Tx, *, agent_id: UUID, name: str, scope: Scope, now: datetime, expires_at: datetime | None = None
+async def create_token(
+    tx: Tx, *, agent_id: UUID, name: str, scope: TokenScope, now: datetime, expires_at: datetime | None = None
 ) -> str:
     """A new token's words, shown this once: only their hash is kept. Raises InputError for an end in the past,
     and ConflictError for a name that another token in use has."""
     if expires_at is not None and expires_at <= now:
         raise InputError("The token would have expired already.", hint="Give a time to come, or none.")
     token_id = new_id()
-    text = _written(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
-    made = await SQL["insert_token"].one(
+    text = _encode_token(agent_id, token_id, secrets.token_bytes(SECRET_BYTES))
+    made = await SQL["insert_token"].fetch_one(
         tx,
         agent_id=agent_id,
         token_id=token_id,
         name=name,
         scope=scope,
-        hash=hashed(text),
+        hash=hash_token(text),
         now=now,
         expires_at=expires_at,
     )
@@ -68,7 +68,7 @@ async def make(
     return text
 
 
-def agent_of(text: str) -> tuple[UUID, UUID] | None:
+def parse_token_ids(text: str) -> tuple[UUID, UUID] | None:
     """The agent and the id that a token names, or None for what is no token. Nothing is proven by them."""
     if not text.startswith(PREFIX):
         return None
@@ -81,37 +81,37 @@ def agent_of(text: str) -> tuple[UUID, UUID] | None:
     return UUID(bytes=packed[:16]), UUID(bytes=packed[16:32])
 
 
-async def bearer(tx: Tx, text: str, *, now: datetime) -> Bearer | None:
+async def verify_token(tx: Tx, text: str, *, now: datetime) -> TokenClaims | None:
     """Whom the token speaks for; None when it is none, unknown, expired or revoked. Asked in a unit of work of its
     agent, or as a statement of its own."""
-    claimed = agent_of(text)
+    claimed = parse_token_ids(text)
     if claimed is None:
         return None
     agent_id, token_id = claimed
-    row = await SQL["authenticate"].one(tx, agent_id=agent_id, token_id=token_id, hash=hashed(text), now=now)
-    return Bearer(agent_id, *row) if row else None
+    row = await SQL["authenticate"].fetch_one(tx, agent_id=agent_id, token_id=token_id, hash=hash_token(text), now=now)
+    return TokenClaims(agent_id, *row) if row else None
 
 
-async def listed(tx: Tx, *, agent_id: UUID) -> list[Token]:
+async def list_tokens(tx: Tx, *, agent_id: UUID) -> list[AgentToken]:
     """Every token of the agent, the oldest first."""
-    return [Token(*row) for row in await SQL["list_tokens"].all(tx, agent_id=agent_id)]
+    return [AgentToken(*row) for row in await SQL["list_tokens"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def revoke(tx: Tx, given: str, *, agent_id: UUID, now: datetime) -> Token:
+async def revoke_token(tx: Tx, token_ref: str, *, agent_id: UUID, now: datetime) -> AgentToken:
     """Ends a token, named by the beginning of its id or by its name. Raises NotFoundError and InputError."""
-    usable = [one for one in await listed(tx, agent_id=agent_id) if one.revoked_at is None]
-    meant = [one for one in usable if given == one.name or (len(given) >= 4 and one.token_id.hex.endswith(given))]
+    usable = [one for one in await list_tokens(tx, agent_id=agent_id) if one.revoked_at is None]
+    meant = [one for one in usable if token_ref == one.name or (len(token_ref) >= 4 and one.token_id.hex.endswith(token_ref))]
     if not meant:
-        raise NotFoundError(f"There is no token {given!r} in use.", hint="`newton tokens list` shows them.")
+        raise NotFoundError(f"There is no token {token_ref!r} in use.", hint="`newton tokens list` shows them.")
     if len(meant) > 1:
-        raise InputError(f"{given!r} means {len(meant)} tokens.", hint="Give the end of its id instead.")
-    await SQL["revoke_token"].run(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
+        raise InputError(f"{token_ref!r} means {len(meant)} tokens.", hint="Give the end of its id instead.")
+    await SQL["revoke_token"].execute(tx, agent_id=agent_id, token_id=meant[0].token_id, now=now)
     return meant[0]._replace(revoked_at=now)
 
 
-def hashed(text: str) -> bytes:
+def hash_token(text: str) -> bytes:
     return hashlib.sha256(text.encode()).digest()
 
 
-def _written(agent_id: UUID, token_id: UUID, secret: bytes) -> str:
+def _encode_token(agent_id: UUID, token_id: UUID, secret: bytes) -> str:
     return PREFIX + base64.urlsafe_b64encode(agent_id.bytes + token_id.bytes + secret).decode()

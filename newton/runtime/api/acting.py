@@ -11,18 +11,18 @@ from fastapi.responses import Response
 from pydantic import BaseModel
 
 from newton.runtime.answers import kept
-from newton.runtime.answers.kept import Answer, Asked
-from newton.runtime.api.caller import Caller, Needs
+from newton.runtime.answers.kept import StoredResponse, IdempotentRequest
+from newton.runtime.api.caller import AuthenticatedCaller, RequireScope
 from newton.runtime.jobs import queue
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import AgentServices
 
 T = TypeVar("T")
 
 JSON = "application/json"
-AGAIN = "Idempotency-Replayed"
-EMBED = "embed"
+REPLAYED_HEADER = "Idempotency-Replayed"
+EMBED_JOB = "embed"
 
-Key = Annotated[
+IdempotencyKey = Annotated[
     str | None,
     Header(
         alias="Idempotency-Key",
@@ -36,18 +36,18 @@ Key = Annotated[
 ]
 
 
-Work = Callable[[Newton], Awaitable[BaseModel]]  # the answer, which holds no words of a person
+ActionWork = Callable[[AgentServices], Awaitable[BaseModel]]  # the answer, which holds no words of a person
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Acting:
+class IdempotentAction:
     """One request that changes something, for its caller."""
 
-    caller: Caller
-    asked: Asked | None
+    caller: AuthenticatedCaller
+    request: IdempotentRequest | None
     status: int
 
-    async def once(self, work: Work) -> Response:
+    async def run_once(self, work: ActionWork) -> Response:
         """Does it in one unit of work, with its events and the answer. The work may ask no model.
 
         Raises what the work raises, and for a key that came before, ConflictError or AtWorkError.
@@ -55,55 +55,55 @@ class Acting:
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
             now = newton.scope.now()
-            if self.asked and (known := await kept.claim(tx, self.asked, now=now)):
-                return _given(known, again=True)
+            if self.request and (known := await kept.claim(tx, self.request, now=now)):
+                return _to_http_response(known, replayed=True)
             done = await work(newton.within(tx))
-            answer = Answer(self.status, done.model_dump_json())
-            if self.asked:
-                await kept.keep(tx, self.asked, answer, now=now)
-            await queue.wake(tx, EMBED, agent_id=newton.scope.agent_id)  # it is found by words at once, by meaning soon
-        return _given(answer)
+            answer = StoredResponse(self.status, done.model_dump_json())
+            if self.request:
+                await kept.save_response(tx, self.request, answer, now=now)
+            await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)  # it is found by words at once, by meaning soon
+        return _to_http_response(answer)
 
-    async def after(
-        self, think: Callable[[Newton], Awaitable[T]], work: Callable[[Newton, T], Awaitable[BaseModel]]
+    async def run_after(
+        self, prepare: Callable[[AgentServices], Awaitable[T]], work: Callable[[AgentServices, T], Awaitable[BaseModel]]
     ) -> Response:
         """The same for work that wants to know what may take a model to find out: that is thought of before, unless the
         answer is known already."""
         newton = self.caller.newton
-        if self.asked and (known := await self._known(self.asked)):
-            return _given(known, again=True)
-        thought = await think(newton)
-        return await self.once(lambda within: work(within, thought))
+        if self.request and (known := await self._find_response(self.request)):
+            return _to_http_response(known, replayed=True)
+        thought = await prepare(newton)
+        return await self.run_once(lambda within: work(within, thought))
 
-    async def _known(self, asked: Asked) -> Answer | None:
+    async def _find_response(self, request: IdempotentRequest) -> StoredResponse | None:
         newton = self.caller.newton
         async with newton.scope.transaction() as tx:
-            return await kept.find(tx, asked, now=newton.scope.now())
+            return await kept.find_response(tx, request, now=newton.scope.now())
 
 
-def _given(answer: Answer, *, again: bool = False) -> Response:
-    return Response(answer.text, answer.status, headers={AGAIN: "true"} if again else None, media_type=JSON)
+def _to_http_response(stored: StoredResponse, *, replayed: bool = False) -> Response:
+    return Response(stored.text, stored.status, headers={REPLAYED_HEADER: "true"} if replayed else None, media_type=JSON)
 
 
-async def _asked(request: Request, agent_id: UUID, key: str | None) -> Asked | None:
+async def _idempotent_request(request: Request, agent_id: UUID, key: str | None) -> IdempotentRequest | None:
     if key is None:
         return None
     where = f"{request.method} {request.url.path}?{request.url.query}\n".encode()
-    return Asked(agent_id, key, hashlib.sha256(where + await request.body()).digest())
+    return IdempotentRequest(agent_id, key, hashlib.sha256(where + await request.body()).digest())
 
 
-async def _writing(request: Request, caller: Annotated[Caller, Depends(Needs("write"))], key: Key = None) -> Acting:
-    return await _acting(request, caller, key)
+async def _write_action(request: Request, caller: Annotated[AuthenticatedCaller, Depends(RequireScope("write"))], key: IdempotencyKey = None) -> IdempotentAction:
+    return await _build_action(request, caller, key)
 
 
-async def _ruling(request: Request, caller: Annotated[Caller, Depends(Needs("admin"))], key: Key = None) -> Acting:
-    return await _acting(request, caller, key)
+async def _admin_action(request: Request, caller: Annotated[AuthenticatedCaller, Depends(RequireScope("admin"))], key: IdempotencyKey = None) -> IdempotentAction:
+    return await _build_action(request, caller, key)
 
 
-async def _acting(request: Request, caller: Caller, key: str | None) -> Acting:
-    asked = await _asked(request, caller.newton.scope.agent_id, key)
-    return Acting(caller=caller, asked=asked, status=request.scope["route"].status_code or 200)
+async def _build_action(request: Request, caller: AuthenticatedCaller, key: str | None) -> IdempotentAction:
+    asked = await _idempotent_request(request, caller.newton.scope.agent_id, key)
+    return IdempotentAction(caller=caller, request=asked, status=request.scope["route"].status_code or 200)
 
 
-Writing = Annotated[Acting, Depends(_writing)]
-Ruling = Annotated[Acting, Depends(_ruling)]
+WriteAction = Annotated[IdempotentAction, Depends(_write_action)]
+AdminAction = Annotated[IdempotentAction, Depends(_admin_action)]

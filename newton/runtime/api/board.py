@@ -7,61 +7,61 @@ from contextlib import contextmanager, suppress
 from uuid import UUID
 
 from newton.agent.telling import CHANNEL
-from newton.concurrency import within
+from newton.concurrency import with_timeout
 from newton.db.pool import Database
 from newton.errors import DatabaseError
 
-PAUSE_SECONDS = 2  # before a lost connection is made anew
+RECONNECT_SECONDS = 2  # before a lost connection is made anew
 
 
-class Board:
+class EventBroadcaster:
     """One for a process. What is told while it does not `hear` is found by looking again."""
 
     def __init__(self) -> None:
-        self._waiting: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
-        self.closed = False
+        self._subscribers: defaultdict[UUID, set[asyncio.Future[None]]] = defaultdict(set)
+        self.is_closed = False
 
-    async def hear(self, db: Database) -> None:
+    async def listen(self, db: Database) -> None:
         """Pokes whoever PostgreSQL says there is something for, in whatever process it was told, until it is
         cancelled. A connection that is lost is made anew."""
         while True:
             with suppress(DatabaseError):
-                await db.listen(CHANNEL, self._heard)
-            await asyncio.sleep(PAUSE_SECONDS)
+                await db.listen(CHANNEL, self._on_notification)
+            await asyncio.sleep(RECONNECT_SECONDS)
 
-    def _heard(self, agent: str) -> None:
-        for agent_id in [UUID(agent)] if agent else list(self._waiting):
-            self.poke(agent_id)
+    def _on_notification(self, agent: str) -> None:
+        for agent_id in [UUID(agent)] if agent else list(self._subscribers):
+            self.notify(agent_id)
 
-    def poke(self, agent_id: UUID) -> None:
+    def notify(self, agent_id: UUID) -> None:
         """Something was told: whoever waits for that agent looks again."""
-        for waiting in self._waiting.pop(agent_id, ()):
+        for waiting in self._subscribers.pop(agent_id, ()):
             if not waiting.done():
                 waiting.set_result(None)
 
     def close(self) -> None:
         """Everybody leaves."""
-        self.closed = True
-        for agent_id in list(self._waiting):
-            self.poke(agent_id)
+        self.is_closed = True
+        for agent_id in list(self._subscribers):
+            self.notify(agent_id)
 
     @contextmanager
-    def listening(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
+    def subscribe(self, agent_id: UUID) -> "Generator[asyncio.Future[None]]":
         """Waits, as long as it lasts. What is told from here on wakes the one who waits, so look for events within."""
         waiting = asyncio.get_running_loop().create_future()
-        self._waiting[agent_id].add(waiting)
+        self._subscribers[agent_id].add(waiting)
         try:
             yield waiting
         finally:
-            left = self._waiting.get(agent_id, set())
+            left = self._subscribers.get(agent_id, set())
             left.discard(waiting)
             if not left:
-                self._waiting.pop(agent_id, None)
+                self._subscribers.pop(agent_id, None)
 
-    async def woken(self, waiting: "asyncio.Future[None]", *, seconds: float) -> bool:
+    async def wait_for_event(self, subscription: "asyncio.Future[None]", *, seconds: float) -> bool:
         """Whether something was told in that time."""
         try:
-            await within(waiting, seconds=seconds)
+            await with_timeout(subscription, seconds=seconds)
         except TimeoutError:
             return False
         return True

@@ -12,32 +12,32 @@ from starlette.datastructures import Headers
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from newton.concurrency import within
-from newton.errors import BusyError, DeadlineError, ElsewhereError, InputError, NewtonError, TooLargeError
-from newton.runtime.api.caller import BEARER, proven
-from newton.runtime.api.problems import answer
-from newton.runtime.api.turns import who
+from newton.concurrency import with_timeout
+from newton.errors import OverloadedError, TimeoutExceededError, OriginNotAllowedError, InputError, NewtonError, TooLargeError
+from newton.runtime.api.caller import BEARER, authenticate
+from newton.runtime.api.problems import error_response
+from newton.runtime.api.turns import caller_key
 
-MOST_BYTES = 10 * 1024 * 1024
+MAX_BODY_BYTES = 10 * 1024 * 1024
 # Bytes of bodies that are being read or worked on: of all, of a caller, and of a request and of all together as long as
 # nobody has proven a token.
-MOST_HELD, MOST_EACH = 128 * 1024 * 1024, 32 * 1024 * 1024
-UNPROVEN_EACH, MOST_UNPROVEN = 64 * 1024, 16 * 1024 * 1024
-MOST_DEPTH = 64
-MOST_FILED = 4 * 1024**3  # of a body that is written down as it comes
-SECONDS = 30  # to send a body, or the next piece of one that is written down
-MOST_NAME = 100  # characters of a foreign name that are told back
-LARGE = 256 * 1024  # from here on a body is looked through beside the others
+MAX_TOTAL_BYTES, MAX_BYTES_PER_CALLER = 128 * 1024 * 1024, 32 * 1024 * 1024
+MAX_UNAUTHENTICATED_REQUEST_BYTES, MAX_UNAUTHENTICATED_BYTES = 64 * 1024, 16 * 1024 * 1024
+MAX_JSON_DEPTH = 64
+MAX_FILE_BYTES = 4 * 1024**3  # of a body that is written down as it comes
+READ_TIMEOUT_SECONDS = 30  # to send a body, or the next piece of one that is written down
+MAX_QUOTED_HOST_CHARS = 100  # characters of a foreign name that are told back
+THREAD_CHECK_BYTES = 256 * 1024  # from here on a body is looked through beside the others
 
-LINES = frozenset({"application/x-ndjson", "application/ndjson"})
-FILED = frozenset({"/v1/import"})  # read by the endpoint, which has asked for a token by then
+NDJSON_MEDIA_TYPES = frozenset({"application/x-ndjson", "application/ndjson"})
+STREAMED_PATHS = frozenset({"/v1/import"})  # read by the endpoint, which has asked for a token by then
 
-_MARK = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
+_STRING_OR_BRACKET = re.compile(rb'"(?:[^"\\]|\\.)*+"|[\[{]|[\]}]', re.DOTALL)
 _NUL = re.compile(rb"(?<!\\)(?:\\\\)*\\u0000")
-_HALF = re.compile(rb"\\u[dD][89a-fA-F]")
+_SURROGATE_ESCAPE = re.compile(rb"\\u[dD][89a-fA-F]")
 
 
-class Addressed:
+class OriginCheckMiddleware:
     """Refuses what a page of somebody else's sends, and what comes under a name that is not ours: a browser that was
     led to a foreign name with our address would be one of them."""
 
@@ -45,91 +45,91 @@ class Addressed:
         self.app, self.hosts = app, hosts
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and (fault := self._fault(Headers(scope=scope))):
-            await answer(fault, scope["path"])(scope, receive, send)
+        if scope["type"] == "http" and (fault := self._find_error(Headers(scope=scope))):
+            await error_response(fault, scope["path"])(scope, receive, send)
         else:
             await self.app(scope, receive, send)
 
-    def _fault(self, headers: Headers) -> NewtonError | None:
+    def _find_error(self, headers: Headers) -> NewtonError | None:
         host, origin = headers.get("host", ""), headers.get("origin")
-        if _name(f"//{host}") not in self.hosts:
-            return _foreign(f"The daemon does not go by the name {host[:MOST_NAME]!r}.")
-        if origin is not None and _name(origin) not in self.hosts:
-            return _foreign(f"Pages of {origin[:MOST_NAME]!r} may not call the daemon.")
+        if _host_name(f"//{host}") not in self.hosts:
+            return _origin_error(f"The daemon does not go by the name {host[:MAX_QUOTED_HOST_CHARS]!r}.")
+        if origin is not None and _host_name(origin) not in self.hosts:
+            return _origin_error(f"Pages of {origin[:MAX_QUOTED_HOST_CHARS]!r} may not call the daemon.")
         return None
 
 
-class Held:
+class BodyMemory:
     """How much of a body is held, and on whose account: nobody's until a token is proven."""
 
-    def __init__(self, accounts: Counter[str]) -> None:
-        self._accounts, self._who, self._size = accounts, "", 0
+    def __init__(self, bytes_by_caller: Counter[str]) -> None:
+        self._bytes_by_caller, self._caller_key, self._size = bytes_by_caller, "", 0
 
-    def fits(self, size: int) -> bool:
-        most = MOST_EACH if self._who else MOST_UNPROVEN
-        return self._accounts[self._who] + size <= most and self._accounts.total() + size <= MOST_HELD
+    def has_room(self, size: int) -> bool:
+        most = MAX_BYTES_PER_CALLER if self._caller_key else MAX_UNAUTHENTICATED_BYTES
+        return self._bytes_by_caller[self._caller_key] + size <= most and self._bytes_by_caller.total() + size <= MAX_TOTAL_BYTES
 
-    def unproven(self, size: int) -> bool:
+    def needs_authentication(self, size: int) -> bool:
         """Whether nobody's account is too small for so many bytes more."""
-        return not self._who and (self._size + size > UNPROVEN_EACH or not self.fits(size))
+        return not self._caller_key and (self._size + size > MAX_UNAUTHENTICATED_REQUEST_BYTES or not self.has_room(size))
 
-    def take(self, size: int) -> None:
-        self._accounts[self._who] += size
+    def reserve(self, size: int) -> None:
+        self._bytes_by_caller[self._caller_key] += size
         self._size += size
 
-    def charge(self, who: str) -> None:
+    def assign_to(self, caller_key: str) -> None:
         """From now on it is on that account."""
         size = self._size
-        self.drop()
-        self._who = who
-        self.take(size)
+        self.release()
+        self._caller_key = caller_key
+        self.reserve(size)
 
-    def drop(self) -> None:
-        self.take(-self._size)
-        if not self._accounts[self._who]:
-            del self._accounts[self._who]
+    def release(self) -> None:
+        self.reserve(-self._size)
+        if not self._bytes_by_caller[self._caller_key]:
+            del self._bytes_by_caller[self._caller_key]
 
 
-class Read:
+class BodyMiddleware:
     """Reads a body before anything is done with it: a slow sender keeps nobody from working. A large one is read on
     only for who shows a valid token. What is sent to be written down is read by its endpoint."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
-        self.accounts = Counter[str]()
+        self.bytes_by_caller = Counter[str]()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or scope["path"] in FILED:
+        if scope["type"] != "http" or scope["path"] in STREAMED_PATHS:
             await self.app(scope, receive, send)
             return
-        held = Held(self.accounts)
+        held = BodyMemory(self.bytes_by_caller)
         try:
             try:
-                whole = await self._checked(scope, receive, held)
+                whole = await self._read_checked_body(scope, receive, held)
             except NewtonError as fault:
-                await answer(fault, scope["path"])(scope, receive, send)
+                await error_response(fault, scope["path"])(scope, receive, send)
                 return
             if whole is not None:
-                await self.app(scope, _once(whole, receive), send)
+                await self.app(scope, _replay_body(whole, receive), send)
         finally:
-            held.drop()
+            held.release()
 
-    async def _checked(self, scope: Scope, receive: Receive, held: Held) -> bytes | None:
+    async def _read_checked_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
         """The body; None when the sender has left. Raises what is wrong with it."""
         headers = Headers(scope=scope)
         if "\0" in scope["path"] or b"%00" in scope["query_string"]:
-            raise _nul()
-        if int(given if (given := headers.get("content-length", "0")).isdecimal() else "0") > MOST_BYTES:
-            raise _large()
+            raise _nul_byte_error()
+        if int(given if (given := headers.get("content-length", "0")).isdecimal() else "0") > MAX_BODY_BYTES:
+            raise _too_large_error()
         try:
-            whole = await within(self._read(scope, receive, held), seconds=SECONDS)
+            whole = await with_timeout(self._receive_body(scope, receive, memory), seconds=READ_TIMEOUT_SECONDS)
         except TimeoutError:
-            raise DeadlineError(f"The body did not arrive within {SECONDS} seconds.", hint="Send it faster.") from None
+            raise TimeoutExceededError(f"The body did not arrive within {READ_TIMEOUT_SECONDS} seconds.", hint="Send it faster.") from None
         if whole:
-            await _looked_through(whole, lines=_media(headers) in LINES)
+            await _check_in_thread_if_large(whole, is_ndjson=_media_type(headers) in NDJSON_MEDIA_TYPES)
         return whole
 
-    async def _read(self, scope: Scope, receive: Receive, held: Held) -> bytes | None:
+    async def _receive_body(self, scope: Scope, receive: Receive, memory: BodyMemory) -> bytes | None:
         pieces, size, more = list[bytes](), 0, True
         while more:
             message = await receive()
@@ -137,31 +137,31 @@ class Read:
                 return None
             chunk = message.get("body", b"")
             size, more = size + len(chunk), message.get("more_body", False)
-            if size > MOST_BYTES:
-                raise _large()
-            if held.unproven(len(chunk)):
+            if size > MAX_BODY_BYTES:
+                raise _too_large_error()
+            if memory.needs_authentication(len(chunk)):
                 request = Request(scope)
-                await proven(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
-                held.charge(who(scope))
-            if not held.fits(len(chunk)):
-                raise BusyError("Too many large bodies are being sent.", hint="Send it again in a moment.")
-            held.take(len(chunk))
+                await authenticate(request, await BEARER(request), request.headers.get("X-Newton-Agent"))
+                memory.assign_to(caller_key(scope))
+            if not memory.has_room(len(chunk)):
+                raise OverloadedError("Too many large bodies are being sent.", hint="Send it again in a moment.")
+            memory.reserve(len(chunk))
             pieces.append(chunk)
         return b"".join(pieces)
 
 
-async def file(request: Request, into: IO[bytes]) -> None:
+async def save_to_file(request: Request, target: IO[bytes]) -> None:
     """Writes a body down as it comes, however long that takes as long as it comes."""
     pieces, size = request.stream(), 0
     try:
-        while piece := await within(anext(pieces, b""), seconds=SECONDS):
+        while piece := await with_timeout(anext(pieces, b""), seconds=READ_TIMEOUT_SECONDS):
             size += len(piece)
-            if size > MOST_FILED:
-                raise TooLargeError(f"A file has at most {MOST_FILED:,} bytes.", hint="Send it in parts.")
-            await asyncio.to_thread(into.write, piece)
-        await asyncio.to_thread(into.flush)
+            if size > MAX_FILE_BYTES:
+                raise TooLargeError(f"A file has at most {MAX_FILE_BYTES:,} bytes.", hint="Send it in parts.")
+            await asyncio.to_thread(target.write, piece)
+        await asyncio.to_thread(target.flush)
     except TimeoutError:
-        raise DeadlineError(f"Nothing more of it came for {SECONDS} seconds.", hint="Send it again.") from None
+        raise TimeoutExceededError(f"Nothing more of it came for {READ_TIMEOUT_SECONDS} seconds.", hint="Send it again.") from None
     except ClientDisconnect:
         raise InputError("The sender has left before its end.", hint="Send it again.") from None
     except OSError as error:
@@ -170,7 +170,7 @@ async def file(request: Request, into: IO[bytes]) -> None:
         ) from None
 
 
-def deeper(body: bytes, most: int) -> bool:
+def is_nested_deeper(body: bytes, max_depth: int) -> bool:
     """Whether JSON text is nested deeper than that; brackets within its strings do not count.
 
     >>> body = b'{"a": [1, {"b": "[[["}]}'
@@ -178,29 +178,29 @@ def deeper(body: bytes, most: int) -> bool:
     (True, False)
     """
     now = 0
-    for mark in _MARK.finditer(body):
+    for mark in _STRING_OR_BRACKET.finditer(body):
         first = mark[0][:1]
         if first != b'"':
             now += 1 if first in b"[{" else -1
-            if now > most:
+            if now > max_depth:
                 return True
     return False
 
 
-def check(body: bytes, *, lines: bool = False) -> None:
+def check_body(body: bytes, *, is_ndjson: bool = False) -> None:
     """Raises InputError for what PostgreSQL cannot keep, and for what nobody would nest so deep.
 
     Lines are looked at one by one later; each that cannot be taken is refused by its number.
     """
-    if lines:
+    if is_ndjson:
         return
-    if body.count(b"[") + body.count(b"{") > MOST_DEPTH and deeper(body, MOST_DEPTH):
-        raise InputError(f"The body is nested deeper than {MOST_DEPTH}.", hint="Send something flatter.")
+    if body.count(b"[") + body.count(b"{") > MAX_JSON_DEPTH and is_nested_deeper(body, MAX_JSON_DEPTH):
+        raise InputError(f"The body is nested deeper than {MAX_JSON_DEPTH}.", hint="Send something flatter.")
     if b"\0" in body or (b"\\u0000" in body and _NUL.search(body)):
-        raise _nul()
+        raise _nul_byte_error()
     try:
         body.decode()
-        if _HALF.search(body):
+        if _SURROGATE_ESCAPE.search(body):
             json.dumps(json.loads(body), ensure_ascii=False).encode()
     except UnicodeError:
         raise InputError("The body holds half a character.", hint="Send it as valid UTF-8.") from None
@@ -208,14 +208,14 @@ def check(body: bytes, *, lines: bool = False) -> None:
         raise InputError("The body is no JSON.", hint="`/openapi.json` says what the endpoint takes.") from None
 
 
-async def _looked_through(body: bytes, *, lines: bool) -> None:
-    if len(body) < LARGE:
-        check(body, lines=lines)
+async def _check_in_thread_if_large(body: bytes, *, is_ndjson: bool) -> None:
+    if len(body) < THREAD_CHECK_BYTES:
+        check_body(body, is_ndjson=is_ndjson)
     else:
-        await asyncio.to_thread(check, body, lines=lines)
+        await asyncio.to_thread(check_body, body, lines=is_ndjson)
 
 
-def _once(body: bytes, receive: Receive) -> Receive:
+def _replay_body(body: bytes, receive: Receive) -> Receive:
     """The body in one piece; then what the server says, such as that the caller has left."""
     given = False
 
@@ -229,12 +229,12 @@ def _once(body: bytes, receive: Receive) -> Receive:
     return received
 
 
-def _media(headers: Headers) -> str:
+def _media_type(headers: Headers) -> str:
     """The type that is named alone: what stands behind it may say anything."""
     return headers.get("content-type", "").partition(";")[0].strip().lower()
 
 
-def _name(url: str) -> str | None:
+def _host_name(url: str) -> str | None:
     """
     >>> _name("http://localhost:3000"), _name("//[::1]:8700"), _name("null"), _name("//[")
     ('localhost', '::1', None, None)
@@ -245,15 +245,15 @@ def _name(url: str) -> str | None:
         return None
 
 
-def _foreign(what: str) -> ElsewhereError:
-    return ElsewhereError(what, hint="If it is a name of yours: `newton serve --allow-host NAME` lets it.")
+def _origin_error(what: str) -> OriginNotAllowedError:
+    return OriginNotAllowedError(what, hint="If it is a name of yours: `newton serve --allow-host NAME` lets it.")
 
 
-def _large() -> TooLargeError:
+def _too_large_error() -> TooLargeError:
     return TooLargeError(
-        f"A body has at most {MOST_BYTES:,} bytes.", hint="Send it in parts; files go in by `newton import` too."
+        f"A body has at most {MAX_BODY_BYTES:,} bytes.", hint="Send it in parts; files go in by `newton import` too."
     )
 
 
-def _nul() -> InputError:
+def _nul_byte_error() -> InputError:
     return InputError("There is a NUL byte in it.", hint="Remove it: PostgreSQL cannot keep one in a text.")

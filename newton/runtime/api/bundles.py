@@ -6,16 +6,16 @@ from uuid import UUID
 
 from fastapi import APIRouter
 
-from newton.cognition.bundles import Listed
-from newton.cognition.replay import Replay
+from newton.cognition.bundles import BundleSummary
+from newton.cognition.replay import ReplayResult
 from newton.runtime.api import pages
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.shapes import Answer, Cursor, Limit, Page
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.shapes import ResponseModel, Cursor, Limit, CursorPage
 
 router = APIRouter(prefix="/v1/bundles", tags=["context"])
 
 
-class Bundle(Answer):
+class BundleInfo(ResponseModel):
     """A context as a list shows it."""
 
     bundle_id: UUID
@@ -28,14 +28,14 @@ class Bundle(Answer):
     input: str
 
 
-class Differs(Answer):
+class ReplayDifference(ResponseModel):
     """What did not come out as it is stored."""
 
     what: str
     why: str
 
 
-class Replayed(Answer):
+class ReplayResponse(ResponseModel):
     """A context made once more. `since` is what has changed since and does not matter to it."""
 
     bundle_id: UUID
@@ -44,37 +44,37 @@ class Replayed(Answer):
     tokens: int
     items: int
     identical: bool
-    differences: list[Differs]
+    differences: list[ReplayDifference]
     since: list[str]
     text: str
 
 
 @router.get("")
-async def listed(caller: Reader, limit: Limit = 20, cursor: Cursor = None) -> Page[Bundle]:
+async def list_bundles(caller: ReadAccess, limit: Limit = 20, cursor: Cursor = None) -> CursorPage[BundleInfo]:
     """The contexts that were made, the last first."""
-    before = pages.read_id(cursor)
-    found = await caller.newton.hindsight().recent(limit + 1, before=before)
-    return pages.page(found, limit, _shown, lambda one: one.bundle_id)
+    before = pages.decode_id_cursor(cursor)
+    found = await caller.newton.bundles().list_recent(limit + 1, before=before)
+    return pages.build_page(found, limit, _to_bundle_info, lambda one: one.bundle_id)
 
 
 @router.get("/{bundle_id}")
-async def why(bundle_id: UUID, caller: Reader) -> dict[str, Any]:
+async def get_bundle(bundle_id: UUID, caller: ReadAccess) -> dict[str, Any]:
     """A context with all its candidates as they were then, and why each is in or out."""
-    account = await caller.newton.hindsight().why(bundle_id.hex)
+    account = await caller.newton.bundles().explain(bundle_id.hex)
     return account.as_json()
 
 
 @router.post("/{bundle_id}/replay")
-async def replay(bundle_id: UUID, caller: Reader) -> Replayed:
+async def replay_bundle(bundle_id: UUID, caller: ReadAccess) -> ReplayResponse:
     """Make a context once more from what is stored of it, and compare. Nothing is kept of this."""
-    return _replayed(await caller.newton.hindsight().replay(bundle_id.hex))
+    return _to_replay_response(await caller.newton.bundles().replay(bundle_id.hex))
 
 
-def _shown(one: Listed) -> Bundle:
-    return Bundle(**{name: getattr(one, name) for name in Bundle.model_fields})
+def _to_bundle_info(summary: BundleSummary) -> BundleInfo:
+    return BundleInfo(**{name: getattr(summary, name) for name in BundleInfo.model_fields})
 
 
-def _replayed(made: Replay) -> Replayed:
-    own = {name: getattr(made, name) for name in Replayed.model_fields if name not in ("differences", "since")}
-    differences = [Differs(what=one.what, why=one.why) for one in made.differences]
-    return Replayed(**own, differences=differences, since=list(made.since))
+def _to_replay_response(replayed: ReplayResult) -> ReplayResponse:
+    own = {name: getattr(replayed, name) for name in ReplayResponse.model_fields if name not in ("differences", "since")}
+    differences = [ReplayDifference(what=one.what, why=one.why) for one in replayed.differences]
+    return ReplayResponse(**own, differences=differences, since=list(replayed.since))

@@ -9,46 +9,46 @@ from fastapi import APIRouter
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.cognition.budget import MOST_TOKENS
-from newton.cognition.filters import Filters
-from newton.cognition.request import Request
+from newton.cognition.budget import MAX_CONTEXT_TOKENS
+from newton.cognition.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest
 from newton.dialogue import sessions
 from newton.errors import InputError
 from newton.memory.memory import Kind
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.transfer.given import Name, Ref, Time, Words
-from newton.runtime.wiring import Newton
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, RequestModel
+from newton.runtime.transfer.given import Name, Ref, Timestamp, CleanText
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["context"])
 
 
-class ToKnow(Given):
+class ContextRequest(RequestModel):
     """An input that wants a context."""
 
-    input: Words = Field(examples=["The staging server does not answer, what is wrong?"])
+    input: CleanText = Field(examples=["The staging server does not answer, what is wrong?"])
     tokens: int | None = Field(
         None,
         ge=1,
-        le=MOST_TOKENS,
+        le=MAX_CONTEXT_TOKENS,
         description="The most; all that fits comes in then. Without it an input is allotted what it needs of the usual"
         " number, and what is far from it stays out.",
     )
     session: Ref | None = Field(None, description="The session that it is asked in.", examples=["planning"])
     frame: Name | None = Field(None, description="The frame to look at it in; without it, it is chosen.")
     profile: Name | None = Field(None, description="The profile to score memories by.")
-    as_of: Time | None = Field(None, description="The context as it would have been then, with a zone.")
-    since: Time | None = None
-    until: Time | None = None
+    as_of: Timestamp | None = Field(None, description="The context as it would have been then, with a zone.")
+    since: Timestamp | None = None
+    until: Timestamp | None = None
     kinds: list[Kind] = Field([], description="Only these.", examples=[["fact", "decision"]])
     event_types: list[Name] = Field([])
     entity_types: list[Name] = Field([])
     exclude: list[UUID] = Field([])
-    additional: Words | None = Field(None, description="Words of yours that stand in it too.")
+    additional: CleanText | None = Field(None, description="Words of yours that stand in it too.")
 
 
-class FrameChosen(Answer):
+class FrameSelection(ResponseModel):
     """How the input was looked at, how surely, and why."""
 
     name: str = Field(examples=["debug"])
@@ -60,14 +60,14 @@ class FrameChosen(Answer):
     evidence: dict[str, dict[str, float]]
 
 
-class Layer(Answer):
+class LayerTokens(ResponseModel):
     """Tokens that a layer was given, and those that it used."""
 
     budget: int
     used: int
 
 
-class Dropped(Answer):
+class DroppedCandidate(ResponseModel):
     """A candidate that was looked at and left out, and why."""
 
     memory_id: UUID
@@ -77,7 +77,7 @@ class Dropped(Answer):
     reason: str
 
 
-class Item(Dropped):
+class ContextItemInfo(DroppedCandidate):
     """A memory that stands in the context."""
 
     kind: Kind
@@ -89,7 +89,7 @@ class Item(Dropped):
     features: dict[str, float]
 
 
-class Context(Answer):
+class ContextResponse(ResponseModel):
     """A context with the reason for each memory that is in it, or is not."""
 
     bundle_id: UUID
@@ -99,10 +99,10 @@ class Context(Answer):
     tokens: int
     truncated: bool
     budget: int
-    frame: FrameChosen
+    frame: FrameSelection
     profile: dict[str, Any]
     identity: dict[str, Any]
-    layers: dict[str, Layer]
+    layers: dict[str, LayerTokens]
     filters: dict[str, Any] | None = None
     left_nothing: dict[str, Any] | None = None
     times: dict[str, Any]
@@ -110,56 +110,56 @@ class Context(Answer):
     update: dict[str, Any] | None
     timings_ms: dict[str, float]
     considered: dict[str, int]
-    items: list[Item]
-    dropped: list[Dropped]
+    items: list[ContextItemInfo]
+    dropped: list[DroppedCandidate]
 
 
-@router.post("/context", response_model=Context)
-async def context(asked: ToKnow, caller: Reader) -> Response:
+@router.post("/context", response_model=ContextResponse)
+async def build_context(body: ContextRequest, caller: ReadAccess) -> Response:
     """The context for an input, within its tokens. It is kept as a bundle; the input is not remembered."""
     newton = caller.newton
-    bundle = await newton.contexts.build(await _request(newton, asked))
-    if asked.as_of is None:  # a look at the past is no use of what it shows
-        await newton.verbs(DOOR).read([item.memory_id for item in bundle.items])
+    bundle = await newton.context_builder.build(await _to_context_query(newton, body))
+    if body.as_of is None:  # a look at the past is no use of what it shows
+        await newton.memories(ORIGIN).record_access([item.memory_id for item in bundle.items])
     # it is made by us, and to check hundreds of candidates once more takes longer than to choose among them
     return Response(json.dumps(bundle.as_json(), ensure_ascii=False), media_type="application/json")
 
 
-async def _request(newton: Newton, asked: ToKnow) -> Request:
+async def _to_context_query(newton: AgentServices, body: ContextRequest) -> ContextBuildRequest:
     settings = newton.settings
-    return Request(
+    return ContextBuildRequest(
         agent_id=newton.scope.agent_id,
-        input=asked.input,
-        tokens=settings.context_tokens if asked.tokens is None else asked.tokens,
-        adapt=asked.tokens is None,
-        frame=asked.frame,
-        profile=asked.profile or settings.profile,
-        session_id=await _session(newton, asked.session),
-        as_of=_past(newton, asked.as_of),
-        filters=_filters(asked),
-        additional=asked.additional,
+        input=body.input,
+        tokens=settings.context_tokens if body.tokens is None else body.tokens,
+        adaptive_budget=body.tokens is None,
+        frame=body.frame,
+        profile=body.profile or settings.profile,
+        session_id=await _find_session(newton, body.session),
+        as_of=_require_past(newton, body.as_of),
+        filters=_to_filters(body),
+        additional=body.additional,
     )
 
 
-def _filters(asked: ToKnow) -> Filters:
-    return Filters(
-        since=asked.since,
-        until=asked.until,
-        kinds=frozenset(asked.kinds),
-        event_types=frozenset(asked.event_types),
-        entity_types=frozenset(asked.entity_types),
-        exclude=frozenset(asked.exclude),
+def _to_filters(body: ContextRequest) -> ContextFilters:
+    return ContextFilters(
+        since=body.since,
+        until=body.until,
+        kinds=frozenset(body.kinds),
+        event_types=frozenset(body.event_types),
+        entity_types=frozenset(body.entity_types),
+        exclude=frozenset(body.exclude),
     )
 
 
-def _past(newton: Newton, at: datetime | None) -> datetime | None:
-    if at is not None and at > newton.scope.now():
-        raise InputError(f"{at.isoformat()} has not been yet.", hint="Leave as_of out for the present.")
-    return at
+def _require_past(newton: AgentServices, moment: datetime | None) -> datetime | None:
+    if moment is not None and moment > newton.scope.now():
+        raise InputError(f"{moment.isoformat()} has not been yet.", hint="Leave as_of out for the present.")
+    return moment
 
 
-async def _session(newton: Newton, name: str | None) -> UUID | None:
+async def _find_session(newton: AgentServices, name: str | None) -> UUID | None:
     if name is None:
         return None
     async with newton.scope.transaction() as tx:
-        return await sessions.known(tx, agent_id=newton.scope.agent_id, ref=name)
+        return await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name)

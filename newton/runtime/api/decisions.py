@@ -8,55 +8,55 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.deciding import Outlook
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
-from newton.brain.quality import score
-from newton.brain.reading import Filter, Listed
-from newton.content.frames import frame_named
+from newton.agent.deciding import DecisionPreview
+from newton.brain.choice import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.brain.quality import total_score
+from newton.brain.reading import DecisionFilter, DecisionSummary
+from newton.content.frames import get_frame
 from newton.runtime.api import pages
-from newton.runtime.api.acting import Writing
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Cursor, Given, Limit, Page
-from newton.runtime.transfer.given import Name, Ref, Time, Words
-from newton.runtime.wiring import Newton
+from newton.runtime.api.acting import WriteAction
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, Cursor, RequestModel, Limit, CursorPage
+from newton.runtime.transfer.given import Name, Ref, Timestamp, CleanText
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/decisions", tags=["decisions"])
 
 
-class GivenReason(Given):
+class ReasonRequest(RequestModel):
     """Why, and by which kind of reasoning."""
 
     kind: ReasonKind
-    text: Words
+    text: CleanText
 
 
-class ToDecide(Given):
+class DecisionRequest(RequestModel):
     """A decision before it is carried out."""
 
-    description: Words = Field(examples=["Use Redis for the cache"])
+    description: CleanText = Field(examples=["Use Redis for the cache"])
     confidence: float = Field(ge=0, le=1, description="How sure you are that it will succeed.", examples=[0.8])
-    reasons: list[GivenReason] = Field([], examples=[[{"kind": "analysis", "text": "reads outnumber writes"}]])
-    alternatives: list[Words] = Field([], examples=[["Memcached"]])
+    reasons: list[ReasonRequest] = Field([], examples=[[{"kind": "analysis", "text": "reads outnumber writes"}]])
+    alternatives: list[CleanText] = Field([], examples=[["Memcached"]])
     stakes: Stakes | None = None
     category: Name | None = Field(None, examples=["architecture"])
-    tags: list[Words] = Field([], examples=[["cache"]])
-    context: Words | None = Field(None, description="The situation in which it is made.")
-    expected: Words | None = Field(None, description="What should come of it.")
-    look_again_at: Time | None = Field(None, description="When that should be known, with a zone.")
+    tags: list[CleanText] = Field([], examples=[["cache"]])
+    context: CleanText | None = Field(None, description="The situation in which it is made.")
+    expected: CleanText | None = Field(None, description="What should come of it.")
+    look_again_at: Timestamp | None = Field(None, description="When that should be known, with a zone.")
     reviewed_by: Name | None = None
     frame: Name | None = Field(None, description="Take stakes and category from this frame.")
     ref: Ref | None = Field(None, description="Your own id of it: under the same one it is recorded once.")
     supersedes: list[UUID] = Field([], max_length=20, description="The decisions whose place it takes.")
 
-    def choice(self, newton: Newton) -> Choice:
+    def to_draft(self, newton: AgentServices) -> DecisionDraft:
         """It as a choice of this moment. Raises NotFoundError for an unknown frame."""
-        usual = frame_named(newton.frames, self.frame) if self.frame else None
+        usual = get_frame(newton.frames, self.frame) if self.frame else None
         own = self.model_dump(include={"description", "confidence", "context", "expected", "look_again_at"})
-        return Choice(
+        return DecisionDraft(
             **own,
             at=newton.scope.now(),
-            reasons=tuple(Reason(one.kind, one.text) for one in self.reasons),
+            reasons=tuple(DecisionReason(one.kind, one.text) for one in self.reasons),
             alternatives=tuple(self.alternatives),
             tags=tuple(self.tags),
             stakes=self.stakes or (usual.default_stakes if usual else "medium"),
@@ -67,7 +67,7 @@ class ToDecide(Given):
         )
 
 
-class Precedent(Answer):
+class SimilarDecision(ResponseModel):
     """A decision of the past that is like it."""
 
     decision_id: UUID
@@ -75,7 +75,7 @@ class Precedent(Answer):
     cosine: float
 
 
-class BaseRate(Answer):
+class BaseRate(ResponseModel):
     """How decisions of the category went; the rate is null while none was judged."""
 
     category: str
@@ -83,7 +83,7 @@ class BaseRate(Answer):
     success_rate: float | None
 
 
-class Ruled(Answer):
+class GuardrailVerdict(ResponseModel):
     """What a guardrail says of it."""
 
     name: str
@@ -91,34 +91,34 @@ class Ruled(Answer):
     words: str
 
 
-class Met(Answer):
+class CensorMatch(ResponseModel):
     """A censor that it met."""
 
     memory_id: UUID
     blocks: bool
 
 
-class Looked(Answer):
+class DecisionPreviewResponse(ResponseModel):
     """What speaks for and against it."""
 
     blocked: bool
     quality: float
     parts: dict[str, float] = Field(description="What each part of it gives to its quality.")
-    precedents: list[Precedent]
+    precedents: list[SimilarDecision]
     base_rate: BaseRate
-    censors: list[Met]
-    guardrails: list[Ruled]
+    censors: list[CensorMatch]
+    guardrails: list[GuardrailVerdict]
     missing: dict[str, str]
 
 
-class Recorded(Looked):
+class RecordDecisionResponse(DecisionPreviewResponse):
     """The decision that is in the ledger; one that was there already is not new."""
 
     decision_id: UUID
     new: bool
 
 
-class Decision(Answer):
+class DecisionInfo(ResponseModel):
     """A decision in a list; its description is null when its words were erased."""
 
     decision_id: UUID
@@ -136,7 +136,7 @@ class Decision(Answer):
     how: str | None
 
 
-class Wanted(Given):
+class DecisionQuery(RequestModel):
     """Which decisions are asked for. `due`: open, and the date to look again has passed."""
 
     due: bool = False
@@ -149,87 +149,87 @@ class Wanted(Given):
     cursor: Cursor = None
 
 
-class ToReview(Given):
+class ReviewRequest(RequestModel):
     """What became of it."""
 
     outcome: Verdict
-    lesson: Words | None = Field(None, examples=["Measure the hit rate before, not after."])
-    at: Time | None = Field(None, description="When that was known, with a zone; without it, now.")
+    lesson: CleanText | None = Field(None, examples=["Measure the hit rate before, not after."])
+    at: Timestamp | None = Field(None, description="When that was known, with a zone; without it, now.")
 
 
-class Reviewed(Answer):
+class ReviewResponse(ResponseModel):
     decision_id: UUID
     outcome: Verdict
 
 
 @router.post("/look")
-async def look(asked: ToDecide, caller: Reader) -> Looked:
+async def preview_decision(body: DecisionRequest, caller: ReadAccess) -> DecisionPreviewResponse:
     """Similar decisions, censors, guardrails and the base rate of a choice. Nothing is recorded."""
-    return Looked(**_seen(await caller.newton.deciding(DOOR).look(asked.choice(caller.newton))))
+    return DecisionPreviewResponse(**_preview_fields(await caller.newton.decisions(ORIGIN).preview(body.to_draft(caller.newton))))
 
 
-@router.post("", status_code=201, response_model=Recorded)
-async def decide(asked: ToDecide, act: Writing) -> Response:
+@router.post("", status_code=201, response_model=RecordDecisionResponse)
+async def record_decision(body: DecisionRequest, act: WriteAction) -> Response:
     """Record a decision before it is carried out. What a censor or a guardrail forbids is not recorded."""
 
-    async def weigh(newton: Newton) -> Outlook:
-        return await newton.deciding(DOOR).weigh(asked.choice(newton))
+    async def weigh(newton: AgentServices) -> DecisionPreview:
+        return await newton.decisions(ORIGIN).evaluate(body.to_draft(newton))
 
-    async def record(newton: Newton, outlook: Outlook) -> Recorded:
-        made = await newton.deciding(DOOR).record(outlook, supersedes=[one.hex for one in asked.supersedes])
-        return Recorded(decision_id=made.decision_id, new=made.new, **_seen(made.outlook))
+    async def record(newton: AgentServices, outlook: DecisionPreview) -> RecordDecisionResponse:
+        made = await newton.decisions(ORIGIN).record(outlook, supersedes=[one.hex for one in body.supersedes])
+        return RecordDecisionResponse(decision_id=made.decision_id, new=made.is_new, **_preview_fields(made.preview))
 
-    return await act.after(weigh, record)
+    return await act.run_after(weigh, record)
 
 
 @router.get("")
-async def listed(caller: Reader, wanted: Annotated[Wanted, Query()]) -> Page[Decision]:
+async def list_decisions(caller: ReadAccess, query: Annotated[DecisionQuery, Query()]) -> CursorPage[DecisionInfo]:
     """Decisions, the latest first; those that are due by their dates, all on one page."""
-    before = None if wanted.due else pages.read_id(wanted.cursor)
-    most = wanted.limit if wanted.due else wanted.limit + 1
-    chosen = wanted.model_dump(exclude={"limit", "cursor"})
-    found = await caller.newton.deciding(DOOR).listed(Filter(**chosen, before=before, most=most))
-    return pages.page(found, wanted.limit, _shown, lambda one: one.decision_id)
+    before = None if query.due else pages.decode_id_cursor(query.cursor)
+    most = query.limit if query.due else query.limit + 1
+    chosen = query.model_dump(exclude={"limit", "cursor"})
+    found = await caller.newton.decisions(ORIGIN).list_decisions(DecisionFilter(**chosen, before=before, limit=most))
+    return pages.build_page(found, query.limit, _to_decision_info, lambda one: one.decision_id)
 
 
 @router.get("/{decision_id}")
-async def whole(decision_id: UUID, caller: Reader) -> dict[str, Any]:
+async def get_decision(decision_id: UUID, caller: ReadAccess) -> dict[str, Any]:
     """A decision with everything that belongs to it."""
-    return (await caller.newton.deciding(DOOR).whole(decision_id.hex)).as_json()
+    return (await caller.newton.decisions(ORIGIN).get(decision_id.hex)).as_json()
 
 
-@router.post("/{decision_id}/review", response_model=Reviewed)
-async def review(decision_id: UUID, given: ToReview, act: Writing) -> Response:
+@router.post("/{decision_id}/review", response_model=ReviewResponse)
+async def review_decision(decision_id: UUID, body: ReviewRequest, act: WriteAction) -> Response:
     """Give a decision its outcome, once."""
 
-    async def work(newton: Newton) -> Reviewed:
-        deciding = newton.deciding(DOOR)
-        await deciding.review(decision_id.hex, given.outcome, lesson=given.lesson, at=given.at, how="api")
-        return Reviewed(decision_id=decision_id, outcome=given.outcome)
+    async def work(newton: AgentServices) -> ReviewResponse:
+        deciding = newton.decisions(ORIGIN)
+        await deciding.review(decision_id.hex, body.outcome, lesson=body.lesson, reviewed_at=body.at, how="api")
+        return ReviewResponse(decision_id=decision_id, outcome=body.outcome)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-def _seen(outlook: Outlook) -> dict[str, Any]:
-    stands = outlook.standing
+def _preview_fields(preview: DecisionPreview) -> dict[str, Any]:
+    stands = preview.track_record
     return {
-        "blocked": outlook.blocked,
-        "quality": score(outlook.quality),
-        "parts": outlook.quality,
+        "blocked": preview.blocks,
+        "quality": total_score(preview.quality),
+        "parts": preview.quality,
         "precedents": [
-            Precedent(decision_id=found.memory_id, outcome=found.outcome, cosine=round(found.similarity, 6))
-            for found in outlook.precedents
+            SimilarDecision(decision_id=found.memory_id, outcome=found.outcome, cosine=round(found.similarity, 6))
+            for found in preview.precedents
         ],
         "base_rate": BaseRate(
-            category=outlook.choice.category,
+            category=preview.draft.category,
             judged=stands.category_judged,
             success_rate=stands.category_success_rate,
         ),
-        "censors": [Met(memory_id=one.memory_id, blocks=one.blocks) for one in outlook.censors.met],
-        "guardrails": [Ruled(name=one.rule.name, verdict=one.verdict, words=one.words) for one in outlook.rulings],
-        "missing": outlook.missing,
+        "censors": [CensorMatch(memory_id=one.memory_id, blocks=one.is_blocking) for one in preview.censor_check.matches],
+        "guardrails": [GuardrailVerdict(name=one.rule.name, verdict=one.verdict, words=one.message) for one in preview.guardrail_results],
+        "missing": preview.missing,
     }
 
 
-def _shown(one: Listed) -> Decision:
-    return Decision(**{name: getattr(one, name) for name in Decision.model_fields})
+def _to_decision_info(summary: DecisionSummary) -> DecisionInfo:
+    return DecisionInfo(**{name: getattr(summary, name) for name in DecisionInfo.model_fields})

@@ -7,18 +7,18 @@ from pydantic import BaseModel
 router = APIRouter(prefix="/health", tags=["health"])
 
 
-class Health(BaseModel):
+class HealthResponse(BaseModel):
     status: str
 
 
 @router.get("/live")
-async def live() -> Health:
+async def get_liveness() -> HealthResponse:
     """The process answers."""
-    return Health(status="live")
+    return HealthResponse(status="live")
 
 
-@router.get("/ready", responses={503: {"model": Health}})
-async def ready(request: Request) -> JSONResponse:
+@router.get("/ready", responses={503: {"model": HealthResponse}})
+async def get_readiness(request: Request) -> JSONResponse:
     """The database answers too, and nobody is waiting for the end."""
     up = await request.app.state.minds.ready()
     return JSONResponse({"status": "ready" if up else "not ready"}, 200 if up else 503)

@@ -7,13 +7,13 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import BaseModel, Field, JsonValue
 
-from newton.runtime.api.caller import Admin, Reader
-from newton.runtime.jobs.standing import Standing, ask, standings
+from newton.runtime.api.caller import AdminAccess, ReadAccess
+from newton.runtime.jobs.standing import JobStatus, request_run, list_job_statuses
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 
-class Listed(BaseModel):
+class JobInfo(BaseModel):
     """A job, and its last run; `because` says why it did what it did, `next_at` when it is due again."""
 
     name: str = Field(examples=["embed"])
@@ -28,33 +28,33 @@ class Listed(BaseModel):
     error: str | None
 
 
-class Jobs(BaseModel):
-    jobs: Sequence[Listed]
+class JobListResponse(BaseModel):
+    jobs: Sequence[JobInfo]
 
 
-class Asked(BaseModel):
+class JobRunResponse(BaseModel):
     """The run that was asked for, or that was waiting or at work already."""
 
     job_id: UUID
 
 
 @router.get("")
-async def jobs(caller: Reader) -> Jobs:
+async def list_jobs(caller: ReadAccess) -> JobListResponse:
     """Every job with its schedule and its last run."""
-    return Jobs(jobs=[_listed(one) for one in await standings(caller.newton)])
+    return JobListResponse(jobs=[_to_job_info(one) for one in await list_job_statuses(caller.newton)])
 
 
 @router.post("/{name}/run", status_code=202)
-async def run(name: str, caller: Admin) -> Asked:
+async def run_job(name: str, caller: AdminAccess) -> JobRunResponse:
     """Have a job done now. It is queued; `GET /v1/jobs` says what came of it."""
-    return Asked(job_id=await ask(caller.newton, name))
+    return JobRunResponse(job_id=await request_run(caller.newton, name))
 
 
-def _listed(one: Standing) -> Listed:
-    return Listed(
-        name=one.job.name,
-        does=one.job.does,
-        schedule=one.job.schedule.said,
-        next_at=one.next_at,
-        **one.told,
+def _to_job_info(status: JobStatus) -> JobInfo:
+    return JobInfo(
+        name=status.job.name,
+        does=status.job.description,
+        schedule=status.job.schedule.description,
+        next_at=status.next_at,
+        **status.last_run_fields,
     )

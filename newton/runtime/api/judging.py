@@ -5,22 +5,22 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
-from newton.brain.calibration.narrowing import narrowed
-from newton.brain.calibration.plain import plain
-from newton.brain.calibration.report import calibration as computed
-from newton.brain.guardrails import Listed
-from newton.brain.stating import checked_choice
+from newton.brain.calibration.narrowing import filter_decisions
+from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.report import build_calibration as computed
+from newton.brain.guardrails import GuardrailStatus
+from newton.brain.stating import validate_draft
 from newton.content.frames import Frame
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.decisions import Ruled, ToDecide
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.decisions import GuardrailVerdict, DecisionRequest
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel
 
 router = APIRouter(prefix="/v1", tags=["decisions"])
 frames_router = APIRouter(prefix="/v1", tags=["context"])
 
 
-class Guardrail(Answer):
+class GuardrailInfo(ResponseModel):
     """A rule on decisions: a CEL expression that is true when a choice breaks it. Only a person changes them."""
 
     name: str
@@ -32,46 +32,46 @@ class Guardrail(Answer):
     source: str
 
 
-class Checked(Answer):
+class GuardrailCheckResponse(ResponseModel):
     """What every guardrail in force says of a choice."""
 
     blocked: bool
-    guardrails: list[Ruled]
+    guardrails: list[GuardrailVerdict]
 
 
 @router.get("/calibration")
-async def calibration(
-    caller: Reader,
+async def get_calibration(
+    caller: ReadAccess,
     category: Annotated[str | None, Query(max_length=200)] = None,
     since: Annotated[datetime | None, Query(description="Only decisions made from then on, with a zone.")] = None,
 ) -> dict[str, Any]:
     """Brier score, reliability, bias, trend and correction of the stated confidence; null where there is too little."""
-    judged = await caller.newton.deciding(DOOR).judged()
+    judged = await caller.newton.decisions(ORIGIN).list_reviewed_decisions()
     start = since.replace(tzinfo=since.tzinfo or UTC) if since else None
-    return plain(computed(narrowed(judged, category=category, start=start)))
+    return to_json(computed(filter_decisions(judged, category=category, since=start)))
 
 
 @router.get("/guardrails")
-async def guardrails(caller: Reader) -> list[Guardrail]:
+async def list_guardrails(caller: ReadAccess) -> list[GuardrailInfo]:
     """The guardrails in force, and those that a person took out of force."""
-    return [_guardrail(listed) for listed in await caller.newton.guarding(DOOR).listed()]
+    return [_to_guardrail_info(listed) for listed in await caller.newton.guardrails(ORIGIN).list_guardrails()]
 
 
 @router.post("/guardrails/check")
-async def check(asked: ToDecide, caller: Reader) -> Checked:
+async def check_guardrails(body: DecisionRequest, caller: ReadAccess) -> GuardrailCheckResponse:
     """Ask the guardrails about a choice. Nothing is recorded."""
-    choice = checked_choice(asked.choice(caller.newton))
-    _, rulings = await caller.newton.deciding(DOOR).rulings(choice)
-    said = [Ruled(name=one.rule.name, verdict=one.verdict, words=one.words) for one in rulings]
-    return Checked(blocked=any(one.blocks for one in rulings), guardrails=said)
+    choice = validate_draft(body.to_draft(caller.newton))
+    _, rulings = await caller.newton.decisions(ORIGIN).check_guardrails(choice)
+    said = [GuardrailVerdict(name=one.rule.name, verdict=one.verdict, words=one.message) for one in rulings]
+    return GuardrailCheckResponse(blocked=any(one.blocks for one in rulings), guardrails=said)
 
 
 @frames_router.get("/frames")
-async def frames(caller: Reader) -> list[Frame]:
+async def list_frames(caller: ReadAccess) -> list[Frame]:
     """How inputs may be looked at: what each frame asks, what matters in it, and how much room it gives."""
     return list(caller.newton.frames.values())
 
 
-def _guardrail(listed: Listed) -> Guardrail:
-    own = {name: getattr(listed.rule, name) for name in Guardrail.model_fields if name != "in_force"}
-    return Guardrail(**own, in_force=listed.in_force)
+def _to_guardrail_info(status: GuardrailStatus) -> GuardrailInfo:
+    own = {name: getattr(status.rule, name) for name in GuardrailInfo.model_fields if name != "in_force"}
+    return GuardrailInfo(**own, in_force=status.in_force)

@@ -9,15 +9,15 @@ from fastapi import APIRouter, Header, Query, Request
 from fastapi.responses import StreamingResponse
 
 from newton.agent import telling
-from newton.agent.telling import Told
+from newton.agent.telling import AgentEvent
 from newton.errors import ConflictError
-from newton.runtime.api.board import Board
-from newton.runtime.api.caller import Caller, Reader
+from newton.runtime.api.board import EventBroadcaster
+from newton.runtime.api.caller import AuthenticatedCaller, ReadAccess
 
 router = APIRouter(prefix="/v1", tags=["events"])
 
-BEAT_SECONDS = 5  # who has left is noticed by it; and what was told while nobody heard the database
-STREAM: dict[int | str, dict[str, Any]] = {
+HEARTBEAT_SECONDS = 5  # who has left is noticed by it; and what was told while nobody heard the database
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `id` counts up, `event` is the type, `data` is JSON.",
         "content": {
@@ -34,20 +34,20 @@ STREAM: dict[int | str, dict[str, Any]] = {
     }
 }
 
-After = Annotated[
+LastEventId = Annotated[
     int | None,
     Header(alias="Last-Event-ID", ge=0, lt=2**63, description="The last event that was read; without it, from now on."),
 ]
-From = Annotated[int | None, Query(alias="from", ge=0, lt=2**63, description="The same, for who cannot send a header.")]
+AfterQuery = Annotated[int | None, Query(alias="from", ge=0, lt=2**63, description="The same, for who cannot send a header.")]
 
 
-@router.get("/events", response_class=StreamingResponse, responses=STREAM)
-async def events(request: Request, caller: Reader, last: After = None, start: From = None) -> StreamingResponse:
+@router.get("/events", response_class=StreamingResponse, responses=STREAM_RESPONSES)
+async def stream_events(request: Request, caller: ReadAccess, last_event_id: LastEventId = None, after: AfterQuery = None) -> StreamingResponse:
     """What happens to the agent, for as long as the connection stands. Events are kept for seven days."""
     newton, board = caller.newton, request.app.state.board
-    number = last if last is not None else start
+    number = last_event_id if last_event_id is not None else after
     async with newton.scope.transaction() as tx:
-        latest = await telling.latest(tx, agent_id=newton.scope.agent_id)
+        latest = await telling.get_last_number(tx, agent_id=newton.scope.agent_id)
     if number is None:
         number = latest
     if number > latest:
@@ -58,32 +58,32 @@ async def events(request: Request, caller: Reader, last: After = None, start: Fr
     return StreamingResponse(_stream(caller, board, number), media_type="text/event-stream")
 
 
-async def _stream(caller: Caller, board: Board, number: int) -> AsyncGenerator[str]:
+async def _stream(caller: AuthenticatedCaller, broadcaster: EventBroadcaster, number: int) -> AsyncGenerator[str]:
     agent_id = caller.newton.scope.agent_id
     yield ": newton\n\n"
-    while not board.closed:
-        with board.listening(agent_id) as waiting:
+    while not broadcaster.is_closed:
+        with broadcaster.subscribe(agent_id) as waiting:
             # a reader may leave at any moment, and a unit of work is not to be left in the middle
-            found = await asyncio.shield(asyncio.ensure_future(_since(caller, number)))
-            woken = bool(found) or found is None or await board.woken(waiting, seconds=BEAT_SECONDS)
+            found = await asyncio.shield(asyncio.ensure_future(_read_events_after(caller, number)))
+            woken = bool(found) or found is None or await broadcaster.wait_for_event(waiting, seconds=HEARTBEAT_SECONDS)
         if found is None:
             return
         for told in found:
-            yield _written(told)
+            yield _format_event(told)
             number = told.number
         if not woken:
             yield ": beat\n\n"
 
 
-async def _since(caller: Caller, number: int) -> list[Told] | None:
+async def _read_events_after(caller: AuthenticatedCaller, number: int) -> list[AgentEvent] | None:
     """What was told behind that number; None when the token is valid no more."""
     newton = caller.newton
     async with newton.scope.transaction() as tx:
-        if not await caller.stands(tx):
+        if not await caller.is_token_valid(tx):
             return None
-        return await telling.since(tx, number, agent_id=newton.scope.agent_id)
+        return await telling.read_after(tx, number, agent_id=newton.scope.agent_id)
 
 
-def _written(told: Told) -> str:
-    said = json.dumps({"at": told.at.isoformat(), **told.payload}, ensure_ascii=False)
-    return f"id: {told.number}\nevent: {told.type}\ndata: {said}\n\n"
+def _format_event(event: AgentEvent) -> str:
+    said = json.dumps({"at": event.created_at.isoformat(), **event.payload}, ensure_ascii=False)
+    return f"id: {event.number}\nevent: {event.type}\ndata: {said}\n\n"

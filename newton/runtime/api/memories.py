@@ -8,34 +8,34 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.verbs import Remark
-from newton.memory.lookup import Record, Relative
+from newton.agent.verbs import FactDraft
+from newton.memory.lookup import MemoryDetail, RelatedMemory
 from newton.memory.memory import Kind, Outcome, Trust
-from newton.memory.transitions import Transition
-from newton.runtime.api.acting import Ruling, Writing
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.transfer.given import Name, Time, Words
-from newton.runtime.wiring import Newton
+from newton.memory.transitions import TransitionRecord
+from newton.runtime.api.acting import AdminAction, WriteAction
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.shapes import ResponseModel, RequestModel
+from newton.runtime.transfer.given import Name, Timestamp, CleanText
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/memories", tags=["memories"])
 
-DOOR = "http"
+ORIGIN = "http"
 
 
-class ToRemember(Given):
+class RememberRequest(RequestModel):
     """A fact as it is told."""
 
-    content: Words = Field(examples=["Ana lives in Porto."])
+    content: CleanText = Field(examples=["Ana lives in Porto."])
     subject: Name | None = Field(None, examples=["Ana"])
     attribute: Name | None = Field(None, description="What of the subject it tells.", examples=["lives in"])
     confidence: float | None = Field(None, ge=0, le=1, examples=[0.9])
     importance: float | None = Field(None, ge=0, le=10, examples=[7])
-    at: Time | None = Field(None, description="When it became true, with a zone; without it, now.")
-    until: Time | None = Field(None, description="When it ends, if that is known.")
+    at: Timestamp | None = Field(None, description="When it became true, with a zone; without it, now.")
+    until: Timestamp | None = Field(None, description="When it ends, if that is known.")
 
 
-class Remembered(Answer):
+class RememberResponse(ResponseModel):
     """What became of it, and the memory that has it."""
 
     memory_id: UUID
@@ -43,7 +43,7 @@ class Remembered(Answer):
     at: datetime = Field(description="When it was begun with.")
 
 
-class Link(Answer):
+class MemoryLinkInfo(ResponseModel):
     """What a memory is to another one."""
 
     link: str = Field(examples=["supersedes"])
@@ -53,7 +53,7 @@ class Link(Answer):
     micro: str
 
 
-class Change(Answer):
+class StateChangeInfo(ResponseModel):
     """A change of a memory's state."""
 
     at: datetime
@@ -64,7 +64,7 @@ class Change(Answer):
     origin: str
 
 
-class Memory(Answer):
+class MemoryResponse(ResponseModel):
     """A memory in full: its words, where it comes from, what it is to others, and what became of it."""
 
     memory_id: UUID
@@ -86,66 +86,66 @@ class Memory(Answer):
     quarantined: bool
     ref: str | None
     told: dict[str, str] = Field(description="What else a fact tells: subject, attribute, when it is true.")
-    links: list[Link]
-    changes: list[Change]
+    links: list[MemoryLinkInfo]
+    changes: list[StateChangeInfo]
 
 
-class ToSupersede(Given):
+class SupersedeRequest(RequestModel):
     """What is true instead."""
 
-    content: Words = Field(examples=["Ana lives in Bergen."])
-    at: Time | None = Field(None, description="When it became true, with a zone; without it, now.")
+    content: CleanText = Field(examples=["Ana lives in Bergen."])
+    at: Timestamp | None = Field(None, description="When it became true, with a zone; without it, now.")
 
 
-class Confirmed(Answer):
+class ConfirmResponse(ResponseModel):
     """Whether it counted: the same door confirms a fact once a day."""
 
     memory_id: UUID
     counted: bool
 
 
-class Superseded(Answer):
+class SupersedeResponse(ResponseModel):
     """The fact that stands in its place."""
 
     memory_id: UUID
     superseded_by: UUID
 
 
-class Retracted(Answer):
+class RetractResponse(ResponseModel):
     """The fact that was never so."""
 
     memory_id: UUID
 
 
-class Forgotten(Answer):
+class ForgetResponse(ResponseModel):
     """All that went."""
 
     forgotten: list[UUID]
 
 
-@router.post("", status_code=201, response_model=Remembered)
-async def remember(told: ToRemember, act: Writing) -> Response:
+@router.post("", status_code=201, response_model=RememberResponse)
+async def remember_fact(body: RememberRequest, act: WriteAction) -> Response:
     """Keep a fact, or confirm it when it is known. Its vector follows; until then it is found by its words."""
 
-    async def work(newton: Newton) -> Remembered:
+    async def work(newton: AgentServices) -> RememberResponse:
         began = newton.scope.now()
-        kept = await newton.verbs(DOOR).remember(Remark(**told.model_dump()))
-        return Remembered(memory_id=kept.memory_id, learnt=kept.learnt, at=began)
+        kept = await newton.memories(ORIGIN).remember(FactDraft(**body.model_dump()))
+        return RememberResponse(memory_id=kept.memory_id, learnt=kept.status, at=began)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
 @router.get("/{memory_id}")
-async def look(memory_id: UUID, caller: Reader) -> Memory:
+async def get_memory(memory_id: UUID, caller: ReadAccess) -> MemoryResponse:
     """The whole memory, wherever its full text is kept: what a context shows in short is expanded by this."""
-    record, changes, told = await caller.newton.curation(DOOR).look(memory_id.hex)
-    return _memory(record, changes, told)
+    record, changes, told = await caller.newton.curation(ORIGIN).get(memory_id.hex)
+    return _to_memory_response(record, changes, told)
 
 
-@router.delete("/{memory_id}", response_model=Forgotten)
-async def forget(
+@router.delete("/{memory_id}", response_model=ForgetResponse)
+async def forget_memory(
     memory_id: UUID,
-    act: Ruling,
+    act: AdminAction,
     *,
     confirm: Annotated[Literal["forget"], Query(description="There is no way back: say `forget`.")],
     derived: Annotated[bool, Query(description="Also what was made from it.")] = False,
@@ -153,59 +153,59 @@ async def forget(
 ) -> Response:
     """Forget a memory for good: its words go, a note of when and why stays."""
 
-    async def work(newton: Newton) -> Forgotten:
-        gone = await newton.curation(DOOR).forget([memory_id.hex], derived=derived, because=because)
-        return Forgotten(forgotten=gone)
+    async def work(newton: AgentServices) -> ForgetResponse:
+        gone = await newton.curation(ORIGIN).forget([memory_id.hex], include_derived=derived, reason=because)
+        return ForgetResponse(forgotten=gone)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/{memory_id}/confirm", response_model=Confirmed)
-async def confirm(memory_id: UUID, act: Writing) -> Response:
+@router.post("/{memory_id}/confirm", response_model=ConfirmResponse)
+async def confirm_memory(memory_id: UUID, act: WriteAction) -> Response:
     """Say that a fact is so."""
 
-    async def work(newton: Newton) -> Confirmed:
-        counted = await newton.curation(DOOR).confirm(memory_id.hex)
-        return Confirmed(memory_id=memory_id, counted=counted)
+    async def work(newton: AgentServices) -> ConfirmResponse:
+        counted = await newton.curation(ORIGIN).confirm(memory_id.hex)
+        return ConfirmResponse(memory_id=memory_id, counted=counted)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/{memory_id}/supersede", status_code=201, response_model=Superseded)
-async def supersede(memory_id: UUID, told: ToSupersede, act: Writing) -> Response:
+@router.post("/{memory_id}/supersede", status_code=201, response_model=SupersedeResponse)
+async def supersede_memory(memory_id: UUID, body: SupersedeRequest, act: WriteAction) -> Response:
     """Put a new statement in the place of a fact that was true until now."""
 
-    async def work(newton: Newton) -> Superseded:
-        new = await newton.curation(DOOR).supersede(memory_id.hex, told.content, at=told.at)
-        return Superseded(memory_id=memory_id, superseded_by=new)
+    async def work(newton: AgentServices) -> SupersedeResponse:
+        new = await newton.curation(ORIGIN).supersede(memory_id.hex, body.content, at=body.at)
+        return SupersedeResponse(memory_id=memory_id, superseded_by=new)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/{memory_id}/retract", response_model=Retracted)
-async def retract(memory_id: UUID, act: Writing) -> Response:
+@router.post("/{memory_id}/retract", response_model=RetractResponse)
+async def retract_memory(memory_id: UUID, act: WriteAction) -> Response:
     """Say that a fact was never so. What it had superseded holds again."""
 
-    async def work(newton: Newton) -> Retracted:
-        await newton.curation(DOOR).retract(memory_id.hex)
-        return Retracted(memory_id=memory_id)
+    async def work(newton: AgentServices) -> RetractResponse:
+        await newton.curation(ORIGIN).retract(memory_id.hex)
+        return RetractResponse(memory_id=memory_id)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-def _memory(record: Record, changes: list[Transition], told: dict[str, str]) -> Memory:
-    own = {name: getattr(record, name) for name in Memory.model_fields if hasattr(record, name)}
-    return Memory(
+def _to_memory_response(record: MemoryDetail, changes: list[TransitionRecord], fact_fields: dict[str, str]) -> MemoryResponse:
+    own = {name: getattr(record, name) for name in MemoryResponse.model_fields if hasattr(record, name)}
+    return MemoryResponse(
         **own,
-        told=told,
-        links=[_link(relative) for relative in record.relatives],
-        changes=[_change(change) for change in changes],
+        told=fact_fields,
+        links=[_to_link_info(relative) for relative in record.relatives],
+        changes=[_to_state_change(change) for change in changes],
     )
 
 
-def _link(relative: Relative) -> Link:
-    return Link(**relative._asdict())
+def _to_link_info(relative: RelatedMemory) -> MemoryLinkInfo:
+    return MemoryLinkInfo(**relative._asdict())
 
 
-def _change(change: Transition) -> Change:
-    return Change(**{name: getattr(change, name) for name in Change.model_fields})
+def _to_state_change(change: TransitionRecord) -> StateChangeInfo:
+    return StateChangeInfo(**{name: getattr(change, name) for name in StateChangeInfo.model_fields})

@@ -7,49 +7,49 @@ from typing import TypeVar
 from uuid import UUID
 
 from newton.errors import InputError
-from newton.runtime.api.shapes import Item, Page
+from newton.runtime.api.shapes import Item, CursorPage
 
 Row = TypeVar("Row")
 
 
-def cursor(place: str) -> str:
+def encode_cursor(position: str) -> str:
     """
     >>> read(cursor("42"))
     '42'
     """
-    return base64.urlsafe_b64encode(place.encode()).decode().rstrip("=")
+    return base64.urlsafe_b64encode(position.encode()).decode().rstrip("=")
 
 
-def read(given: str) -> str:
+def decode_cursor(cursor: str) -> str:
     """The place that a cursor stands for. Raises InputError for what is no cursor."""
     try:
-        return base64.b64decode(given + "=" * (-len(given) % 4), altchars=b"-_", validate=True).decode()
+        return base64.b64decode(cursor + "=" * (-len(cursor) % 4), altchars=b"-_", validate=True).decode()
     except (binascii.Error, ValueError):
-        raise _no_cursor() from None
+        raise _invalid_cursor_error() from None
 
 
-def read_id(given: str | None) -> UUID | None:
+def decode_id_cursor(cursor: str | None) -> UUID | None:
     """The id that a cursor stands for."""
     try:
-        return None if given is None else UUID(read(given))
+        return None if cursor is None else UUID(decode_cursor(cursor))
     except ValueError:
-        raise _no_cursor() from None
+        raise _invalid_cursor_error() from None
 
 
-def read_number(given: str | None) -> int:
+def decode_number_cursor(cursor: str | None) -> int:
     """The number that a cursor stands for; 0 for none."""
-    place = "0" if given is None else read(given)
+    place = "0" if cursor is None else decode_cursor(cursor)
     if not place.isdecimal() or len(place) > 9:
-        raise _no_cursor()
+        raise _invalid_cursor_error()
     return int(place)
 
 
-def page(rows: Sequence[Row], limit: int, show: Callable[[Row], Item], place: Callable[[Row], object]) -> Page[Item]:
+def build_page(rows: Sequence[Row], limit: int, to_item: Callable[[Row], Item], position: Callable[[Row], object]) -> CursorPage[Item]:
     """A page of at most `limit` of the rows, which are one more than that when there is a next page."""
     shown = rows[:limit]
     more = len(rows) > limit
-    return Page(items=[show(row) for row in shown], next=cursor(str(place(shown[-1]))) if more else None)
+    return CursorPage(items=[to_item(row) for row in shown], next=encode_cursor(str(position(shown[-1]))) if more else None)
 
 
-def _no_cursor() -> InputError:
+def _invalid_cursor_error() -> InputError:
     return InputError("The cursor is none of a list.", hint="Give `next` of a page as it was answered.")

@@ -13,21 +13,21 @@ from pydantic import BaseModel, Field
 from starlette.exceptions import HTTPException
 
 from newton.errors import InputError, NewtonError, NotFoundError
-from newton.runtime.api.observed import REQUEST_ID, sign
-from newton.runtime.statuses import status_of
+from newton.runtime.api.observed import REQUEST_ID_KEY, add_response_headers
+from newton.runtime.statuses import get_error_status
 
-MEDIA = "application/problem+json"
-LATER_SECONDS = 2
-OPENAI = re.compile(
+PROBLEM_MEDIA_TYPE = "application/problem+json"
+RETRY_AFTER_SECONDS = 2
+OPENAI_PATHS = re.compile(
     "/v1/(assistants|audio|batches|chat|completions|conversations|embeddings|evals|files|fine_tuning|images|models"
     "|moderations|realtime|responses|threads|uploads|vector_stores|videos)(/|$)"
 )
-KINDS = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
+OPENAI_ERROR_TYPES = {401: "authentication_error", 403: "permission_error", 404: "not_found_error", 429: "rate_limit_error"}
 
 log: structlog.stdlib.BoundLogger = structlog.get_logger("newton")
 
 
-class Problem(BaseModel):
+class ProblemDetails(BaseModel):
     """A failure as every endpoint answers it."""
 
     type: str = Field(examples=["urn:newton:not_found"])
@@ -37,7 +37,7 @@ class Problem(BaseModel):
     hint: str = Field(description="What to do about it.")
 
 
-class Fault(BaseModel):
+class OpenAIError(BaseModel):
     """What is wrong, and what to do about it."""
 
     message: str
@@ -46,48 +46,48 @@ class Fault(BaseModel):
     code: str
 
 
-class Failure(BaseModel):
+class OpenAIErrorResponse(BaseModel):
     """A failure as clients of OpenAI read it."""
 
-    error: Fault
+    error: OpenAIError
 
 
-def problem(error: NewtonError) -> Problem:
+def to_problem(error: NewtonError) -> ProblemDetails:
     """The problem document of a failure."""
-    status = status_of(error.code)
-    return Problem(
+    status = get_error_status(error.code)
+    return ProblemDetails(
         type=f"urn:newton:{error.code}", title=status.title, status=status.http, detail=error.what, hint=error.hint
     )
 
 
-def answer(error: NewtonError, path: str) -> JSONResponse:
+def error_response(error: NewtonError, path: str) -> JSONResponse:
     """A failure, as whoever asked at that path reads it."""
-    status = status_of(error.code)
-    headers = {"Retry-After": str(LATER_SECONDS)} if status.later else {}
+    status = get_error_status(error.code)
+    headers = {"Retry-After": str(RETRY_AFTER_SECONDS)} if status.retryable else {}
     if status.http == HTTPStatus.UNAUTHORIZED:
         headers["WWW-Authenticate"] = 'Bearer realm="newton"'
-    if of_openai(path):
+    if is_openai_path(path):
         code = HTTPStatus.BAD_REQUEST if status.http == HTTPStatus.UNPROCESSABLE_ENTITY else status.http
-        return JSONResponse(fault(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers)
-    return JSONResponse(problem(error).model_dump(), status.http, headers=headers, media_type=MEDIA)
+        return JSONResponse(to_openai_error(f"{error.what} {error.hint}", error.code, code).model_dump(), code, headers=headers)
+    return JSONResponse(to_problem(error).model_dump(), status.http, headers=headers, media_type=PROBLEM_MEDIA_TYPE)
 
 
-def of_openai(path: str) -> bool:
+def is_openai_path(path: str) -> bool:
     """Whether that is a place of OpenAI's API, one that Newton does not have among them.
 
     >>> of_openai("/v1/chat/completions"), of_openai("/v1/embeddings"), of_openai("/v1/memories")
     (True, True, False)
     """
-    return OPENAI.match(path) is not None
+    return OPENAI_PATHS.match(path) is not None
 
 
-def fault(message: str, code: str, status: int) -> Failure:
+def to_openai_error(message: str, code: str, status: int) -> OpenAIErrorResponse:
     """A failure of that status, as OpenAI tells of one."""
-    kind = KINDS.get(status, "invalid_request_error" if status < 500 else "server_error")
-    return Failure(error=Fault(message=message, type=kind, param=None, code=code))
+    kind = OPENAI_ERROR_TYPES.get(status, "invalid_request_error" if status < 500 else "server_error")
+    return OpenAIErrorResponse(error=OpenAIError(message=message, type=kind, param=None, code=code))
 
 
-def misread(error: RequestValidationError, request: Request) -> InputError:
+def to_input_error(error: RequestValidationError, request: Request) -> InputError:
     """What is wrong with a request that does not fit its endpoint."""
     first, hint = error.errors()[0], "`/openapi.json` says what the endpoint takes."
     place = ".".join(str(part) for part in first["loc"])
@@ -100,7 +100,7 @@ def misread(error: RequestValidationError, request: Request) -> InputError:
     return InputError(f"{place}: {first['msg']}.", hint=hint)
 
 
-def unforeseen(error: Exception) -> NewtonError:
+def to_internal_error(error: Exception) -> NewtonError:
     """What is told of a failure that nobody named; the log says where it was."""
     trace = traceback.extract_tb(error.__traceback__)[-1:]
     places = [f"{Path(frame.filename).name}:{frame.lineno}" for frame in trace]
@@ -108,37 +108,37 @@ def unforeseen(error: Exception) -> NewtonError:
     return NewtonError("Newton has failed at this.", hint="Its log says where; please report it.")
 
 
-def install(app: FastAPI) -> None:
+def install_error_handlers(app: FastAPI) -> None:
     """Every failure of an endpoint is answered as a problem."""
 
     @app.exception_handler(NewtonError)
     async def named(request: Request, error: NewtonError) -> JSONResponse:
-        return answer(error, request.url.path)
+        return error_response(error, request.url.path)
 
     @app.exception_handler(Exception)
     async def unexpected(request: Request, error: Exception) -> JSONResponse:
-        told = answer(unforeseen(error), request.url.path)
-        sign(told.headers, getattr(request.state, REQUEST_ID))  # it is answered outside of what signs the others
+        told = error_response(to_internal_error(error), request.url.path)
+        add_response_headers(told.headers, getattr(request.state, REQUEST_ID_KEY))  # it is answered outside of what signs the others
         return told
 
     @app.exception_handler(RequestValidationError)
     async def unread(request: Request, error: RequestValidationError) -> JSONResponse:
-        return answer(misread(error, request), request.url.path)
+        return error_response(to_input_error(error, request), request.url.path)
 
     @app.exception_handler(HTTPException)
     async def unrouted(request: Request, error: HTTPException) -> JSONResponse:
         if error.status_code == 404:
             lost = NotFoundError(f"There is nothing at {request.url.path}.", hint="`/openapi.json` lists what is.")
-            return answer(lost, request.url.path)
-        if of_openai(request.url.path):
-            told = fault(error.detail, "invalid_request", error.status_code)
+            return error_response(lost, request.url.path)
+        if is_openai_path(request.url.path):
+            told = to_openai_error(error.detail, "invalid_request", error.status_code)
             return JSONResponse(told.model_dump(), error.status_code, headers=error.headers)
         allowed = (error.headers or {}).get("Allow")
-        other = Problem(
+        other = ProblemDetails(
             type="about:blank",
             title=error.detail,
             status=error.status_code,
             detail=f"{request.method} is not for {request.url.path}." if allowed else error.detail,
             hint=f"It takes {allowed}." if allowed else "See /openapi.json.",
         )
-        return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=MEDIA)
+        return JSONResponse(other.model_dump(), error.status_code, headers=error.headers, media_type=PROBLEM_MEDIA_TYPE)

@@ -6,27 +6,27 @@ from uuid import UUID
 from fastapi import APIRouter
 from pydantic import Field
 
-from newton.memory.memory import RECALLED, Kind, Trust
-from newton.memory.recall import Found
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.transfer.given import Time, Words
+from newton.memory.memory import RECALLABLE_KINDS, Kind, Trust
+from newton.memory.recall import RetrievedMemory
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, RequestModel
+from newton.runtime.transfer.given import Timestamp, CleanText
 
 router = APIRouter(prefix="/v1", tags=["memories"])
 
 
-class ToRecall(Given):
+class RecallRequest(RequestModel):
     """What to look for."""
 
-    text: Words = Field(examples=["Where does Ana live?"])
+    text: CleanText = Field(examples=["Where does Ana live?"])
     kinds: list[Kind] | None = Field(None, min_length=1, description="Only these.", examples=[["fact"]])
     limit: int = Field(10, ge=1, le=1_000)
     quarantined: bool = Field(default=False, description="Also what tools and the web said.")
-    as_of: Time | None = Field(None, description="As it was known at that moment, with a zone.")
+    as_of: Timestamp | None = Field(None, description="As it was known at that moment, with a zone.")
 
 
-class Hit(Answer):
+class RecallItem(ResponseModel):
     """A memory with what speaks for it: evidence is 0 for nothing and about 1 for plain."""
 
     memory_id: UUID
@@ -42,37 +42,37 @@ class Hit(Answer):
     ref: str | None
 
 
-class Recalled(Answer):
+class RecallResponse(ResponseModel):
     """The best first. `missing` names what could not be asked, and why."""
 
-    found: list[Hit]
+    found: list[RecallItem]
     missing: dict[str, str]
 
 
 @router.post("/recall")
-async def recall(asked: ToRecall, caller: Reader) -> Recalled:
+async def recall_memories(body: RecallRequest, caller: ReadAccess) -> RecallResponse:
     """The memories most likely meant by a text."""
-    recalled = await caller.newton.verbs(DOOR).recall(
-        asked.text,
-        kinds=asked.kinds or RECALLED,
-        most=asked.limit,
-        quarantined=asked.quarantined,
-        as_of=asked.as_of,
+    recalled = await caller.newton.memories(ORIGIN).recall(
+        body.text,
+        kinds=body.kinds or RECALLABLE_KINDS,
+        limit=body.limit,
+        include_quarantined=body.quarantined,
+        as_of=body.as_of,
     )
-    return Recalled(found=[_hit(found) for found in recalled.found], missing=dict(recalled.missing))
+    return RecallResponse(found=[_to_recall_item(found) for found in recalled.memories], missing=dict(recalled.missing))
 
 
-def _hit(found: Found) -> Hit:
-    return Hit(
-        memory_id=found.memory_id,
-        kind=found.kind,
-        state=found.state,
-        text=found.summary,
-        evidence=round(found.evidence, 6),
-        relevance=round(found.relevance, 6),
-        cosine=round(found.similarity, 6),
-        lexical=round(found.lexical, 6),
-        occurred_at=found.occurred_at,
-        trust=found.trust,
-        ref=found.ref,
+def _to_recall_item(memory: RetrievedMemory) -> RecallItem:
+    return RecallItem(
+        memory_id=memory.memory_id,
+        kind=memory.kind,
+        state=memory.state,
+        text=memory.summary,
+        evidence=round(memory.evidence_score, 6),
+        relevance=round(memory.relevance, 6),
+        cosine=round(memory.similarity, 6),
+        lexical=round(memory.lexical, 6),
+        occurred_at=memory.occurred_at,
+        trust=memory.trust,
+        ref=memory.ref,
     )

@@ -9,36 +9,36 @@ from fastapi.responses import Response
 from pydantic import Field, model_validator
 from pydantic_core import PydanticCustomError
 
-from newton.agent.conversations import Conversations
-from newton.agent.sending import messages as sent
-from newton.cognition.budget import MOST_TOKENS
-from newton.dialogue.branches import Branch
-from newton.dialogue.entries import Listed
-from newton.dialogue.lines import Line, Placed, Role
+from newton.agent.conversations import SessionService
+from newton.agent.sending import to_chat_messages as sent
+from newton.cognition.budget import MAX_CONTEXT_TOKENS
+from newton.dialogue.branches import BranchSummary
+from newton.dialogue.entries import EntryStatus
+from newton.dialogue.lines import Message, StoredMessage, Role
 from newton.memory import hygiene
-from newton.providers.chat import wire
+from newton.providers.chat import to_openai_message
 from newton.runtime.api import pages
-from newton.runtime.api.acting import Writing
-from newton.runtime.api.caller import Reader, Writer
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Cursor, Given, Limit, Page
-from newton.runtime.transfer.given import GivenCall, Name, Ref, Time, Utterance, misspoken
-from newton.runtime.wiring import Newton
+from newton.runtime.api.acting import WriteAction
+from newton.runtime.api.caller import ReadAccess, WriteAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, Cursor, RequestModel, Limit, CursorPage
+from newton.runtime.transfer.given import ToolCallInput, Name, Ref, Timestamp, MessageContent, find_message_error
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/sessions", tags=["sessions"])
 
 
-class ToBegin(Given):
+class CreateSessionRequest(RequestModel):
     """A session by the name that you give it."""
 
     session: Ref = Field(examples=["planning"])
 
 
-class Begun(Answer):
+class CreateSessionResponse(ResponseModel):
     session_id: UUID
 
 
-class Session(Answer):
+class SessionInfo(ResponseModel):
     """A session, and where it leaves its parent when it has one."""
 
     session_id: UUID
@@ -48,39 +48,39 @@ class Session(Answer):
     parent_position: int | None
 
 
-class ToSay(Given):
+class MessageInput(RequestModel):
     """A line of dialogue. `ref` is your own id of it: a line that the session has is left out."""
 
     role: Role
-    content: Utterance = Field("", examples=["The staging server is restarted every Monday."])
+    content: MessageContent = Field("", examples=["The staging server is restarted every Monday."])
     name: Name | None = Field(None, examples=["Ana"])
     ref: Ref | None = Field(None, examples=["m1"])
-    at: Time | None = Field(None, description="When it was said, with a zone; without it, now.")
-    calls: list[GivenCall] = Field([], description="What an assistant has tools do.")
+    at: Timestamp | None = Field(None, description="When it was said, with a zone; without it, now.")
+    calls: list[ToolCallInput] = Field([], description="What an assistant has tools do.")
     answers: Ref | None = Field(None, description="The id of the call that a tool's words answer.")
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if fault := misspoken(self):
+    def _check_content(self) -> Self:
+        if fault := find_message_error(self):
             raise PydanticCustomError("refused", "{fault}", {"fault": fault})
         return self
 
-    def line(self, *, now: datetime) -> Line:
+    def to_message(self, *, now: datetime) -> Message:
         own = {name: getattr(self, name) for name in ("role", "content", "name", "ref", "answers")}
-        return Line(**own, said_at=self.at or now, calls=tuple(call.call for call in self.calls))
+        return Message(**own, said_at=self.at or now, calls=tuple(call.tool_call for call in self.calls))
 
 
-class ToAppend(Given):
-    messages: list[ToSay] = Field(min_length=1, max_length=1_000)
+class AppendMessagesRequest(RequestModel):
+    messages: list[MessageInput] = Field(min_length=1, max_length=1_000)
 
 
-class Appended(Answer):
+class AppendMessagesResponse(ResponseModel):
     """The places of the lines that are new."""
 
     positions: list[int]
 
 
-class Message(Answer):
+class MessageInfo(ResponseModel):
     """A line at its place."""
 
     position: int
@@ -94,7 +94,7 @@ class Message(Answer):
     answers: str | None
 
 
-class View(Answer):
+class SessionViewResponse(ResponseModel):
     """What a model is shown: messages of the chat protocol, what they cost, and what all lines behind them cost."""
 
     tokens: int
@@ -102,11 +102,11 @@ class View(Answer):
     messages: list[dict[str, Any]]
 
 
-class ToCompact(Given):
-    most: int | None = Field(None, ge=1, le=MOST_TOKENS, description="Without it, the room there is.", examples=[8000])
+class CompactRequest(RequestModel):
+    most: int | None = Field(None, ge=1, le=MAX_CONTEXT_TOKENS, description="Without it, the room there is.", examples=[8000])
 
 
-class Compacted(Answer):
+class CompactResponse(ResponseModel):
     """What it cost to be shown, and what it costs now, in tokens; what all its lines cost."""
 
     before: int
@@ -114,7 +114,7 @@ class Compacted(Answer):
     logged: int
 
 
-class Entry(Answer):
+class CompactionInfo(ResponseModel):
     """Words that stand in the place of older lines."""
 
     entry_id: UUID
@@ -130,21 +130,21 @@ class Entry(Answer):
     restored_at: datetime | None
 
 
-class ToRestore(Given):
+class RestoreCompactionRequest(RequestModel):
     entry_id: UUID
 
 
-class Restored(Answer):
+class RestoreCompactionResponse(ResponseModel):
     """How many entries were dropped."""
 
     dropped: int
 
 
-class ToName(Given):
+class CreateCheckpointRequest(RequestModel):
     name: Ref = Field(examples=["before-redis"])
 
 
-class Checkpoint(Answer):
+class CheckpointInfo(ResponseModel):
     """A place with a name: behind that line."""
 
     name: str
@@ -152,145 +152,145 @@ class Checkpoint(Answer):
     at: datetime
 
 
-class Marked(Answer):
+class CheckpointPosition(ResponseModel):
     position: int
 
 
-class ToBranch(Given):
+class CreateBranchRequest(RequestModel):
     session: Ref = Field(description="What the new one is called.", examples=["planning-with-redis"])
     at: str | None = Field(None, description="A checkpoint or the number of a line; without it, the end.")
 
 
 @router.get("")
-async def listed(caller: Reader, limit: Limit = 50, cursor: Cursor = None) -> Page[Session]:
+async def list_sessions(caller: ReadAccess, limit: Limit = 50, cursor: Cursor = None) -> CursorPage[SessionInfo]:
     """The sessions, the latest last."""
-    after = pages.read_id(cursor)
-    known = await _doors(caller.newton).list()
+    after = pages.decode_id_cursor(cursor)
+    known = await _session_service(caller.newton).list_sessions()
     ids = [one.session_id for one in known]
     start = ids.index(after) + 1 if after and after in ids else 0
-    return pages.page(known[start : start + limit + 1], limit, _session, lambda one: one.session_id)
+    return pages.build_page(known[start : start + limit + 1], limit, _to_session_info, lambda one: one.session_id)
 
 
-@router.post("", status_code=201, response_model=Begun)
-async def begin(asked: ToBegin, act: Writing) -> Response:
+@router.post("", status_code=201, response_model=CreateSessionResponse)
+async def create_session(body: CreateSessionRequest, act: WriteAction) -> Response:
     """Begin a session; one that there is goes on."""
 
-    async def work(newton: Newton) -> Begun:
-        session_id = await newton.conversations(DOOR).begin(asked.session)
-        return Begun(session_id=session_id)
+    async def work(newton: AgentServices) -> CreateSessionResponse:
+        session_id = await newton.sessions(ORIGIN).begin(body.session)
+        return CreateSessionResponse(session_id=session_id)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/{session:path}/messages", status_code=201, response_model=Appended)
-async def append(session: str, asked: ToAppend, act: Writing) -> Response:
+@router.post("/{session:path}/messages", status_code=201, response_model=AppendMessagesResponse)
+async def append_messages(session: str, body: AppendMessagesRequest, act: WriteAction) -> Response:
     """Add lines; a session that is new begins with them."""
 
-    async def work(newton: Newton) -> Appended:
-        lines = [one.line(now=newton.scope.now()) for one in asked.messages]
-        placed = await _doors(newton).append(hygiene.ref(session, what="session"), lines)
-        return Appended(positions=[one.position for one in placed])
+    async def work(newton: AgentServices) -> AppendMessagesResponse:
+        lines = [one.to_message(now=newton.scope.now()) for one in body.messages]
+        placed = await _session_service(newton).append(hygiene.clean_ref(session, what="session"), lines)
+        return AppendMessagesResponse(positions=[one.position for one in placed])
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
 @router.get("/{session:path}/messages")
-async def log(session: str, caller: Reader, limit: Limit = 100, cursor: Cursor = None) -> Page[Message]:
+async def list_messages(session: str, caller: ReadAccess, limit: Limit = 100, cursor: Cursor = None) -> CursorPage[MessageInfo]:
     """Every line, whole and as it was said."""
-    first = pages.read_number(cursor)
-    placed = await _doors(caller.newton).log(session, first=first, last=first + limit)
-    return pages.page(placed, limit, _message, lambda one: one.position + 1)
+    first = pages.decode_number_cursor(cursor)
+    placed = await _session_service(caller.newton).read_log(session, first=first, last=first + limit)
+    return pages.build_page(placed, limit, _to_message_info, lambda one: one.position + 1)
 
 
 @router.get("/{session:path}/view")
-async def view(
+async def get_session_view(
     session: str,
-    caller: Reader,
+    caller: ReadAccess,
     most: Annotated[
-        int | None, Query(ge=1, le=MOST_TOKENS, description="In so many tokens; without it, in the room there is.")
+        int | None, Query(ge=1, le=MAX_CONTEXT_TOKENS, description="In so many tokens; without it, in the room there is.")
     ] = None,
-) -> View:
+) -> SessionViewResponse:
     """What a model would be sent of it now: lines, and accounts in the place of older ones. Nothing is changed."""
-    seen = await _doors(caller.newton).preview(session, most=most)
-    return View(tokens=seen.tokens, logged=seen.logged, messages=[wire(one) for one in sent(seen.view)])
+    seen = await _session_service(caller.newton).preview(session, max_tokens=most)
+    return SessionViewResponse(tokens=seen.tokens, logged=seen.logged, messages=[to_openai_message(one) for one in sent(seen.view)])
 
 
 @router.post("/{session:path}/compact")
-async def compact(session: str, asked: ToCompact, caller: Writer) -> Compacted:
+async def compact_session(session: str, body: CompactRequest, caller: WriteAccess) -> CompactResponse:
     """Make it shorter where that is due. What is due once is not due again."""
-    before, after = await _doors(caller.newton).compact(session, most=asked.most)
-    return Compacted(before=before.tokens, after=after.tokens, logged=after.logged)
+    before, after = await _session_service(caller.newton).compact(session, max_tokens=body.most)
+    return CompactResponse(before=before.tokens, after=after.tokens, logged=after.logged)
 
 
 @router.get("/{session:path}/entries")
-async def entries(session: str, caller: Reader) -> list[Entry]:
+async def list_compactions(session: str, caller: ReadAccess) -> list[CompactionInfo]:
     """What stands, or stood, in the place of older lines."""
-    return [_entry(one) for one in await _doors(caller.newton).entries(session)]
+    return [_to_compaction_info(one) for one in await _session_service(caller.newton).list_entries(session)]
 
 
-@router.post("/{session:path}/restore", response_model=Restored)
-async def restore(session: str, asked: ToRestore, act: Writing) -> Response:
+@router.post("/{session:path}/restore", response_model=RestoreCompactionResponse)
+async def restore_compaction(session: str, body: RestoreCompactionRequest, act: WriteAction) -> Response:
     """Bring back what an entry stands for."""
 
-    async def work(newton: Newton) -> Restored:
-        dropped = await _doors(newton).restore(session, asked.entry_id.hex)
-        return Restored(dropped=dropped)
+    async def work(newton: AgentServices) -> RestoreCompactionResponse:
+        dropped = await _session_service(newton).restore(session, body.entry_id.hex)
+        return RestoreCompactionResponse(dropped=dropped)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
 @router.get("/{session:path}/checkpoints")
-async def checkpoints(session: str, caller: Reader) -> list[Checkpoint]:
+async def list_checkpoints(session: str, caller: ReadAccess) -> list[CheckpointInfo]:
     """The places that have names."""
-    known = await _doors(caller.newton).checkpoints(session)
-    return [Checkpoint(**one._asdict()) for one in known]
+    known = await _session_service(caller.newton).list_checkpoints(session)
+    return [CheckpointInfo(**one._asdict()) for one in known]
 
 
-@router.post("/{session:path}/checkpoint", status_code=201, response_model=Marked)
-async def checkpoint(session: str, asked: ToName, act: Writing) -> Response:
+@router.post("/{session:path}/checkpoint", status_code=201, response_model=CheckpointPosition)
+async def create_checkpoint(session: str, body: CreateCheckpointRequest, act: WriteAction) -> Response:
     """Name the place behind the last line."""
 
-    async def work(newton: Newton) -> Marked:
-        made = await _doors(newton).checkpoint(session, asked.name)
-        return Marked(position=made.position)
+    async def work(newton: AgentServices) -> CheckpointPosition:
+        made = await _session_service(newton).create_checkpoint(session, body.name)
+        return CheckpointPosition(position=made.position)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/{session:path}/branch", status_code=201, response_model=Begun)
-async def branch(session: str, asked: ToBranch, act: Writing) -> Response:
+@router.post("/{session:path}/branch", status_code=201, response_model=CreateSessionResponse)
+async def create_branch(session: str, body: CreateBranchRequest, act: WriteAction) -> Response:
     """Begin a session that goes on from this one, which stays as it is."""
 
-    async def work(newton: Newton) -> Begun:
-        session_id = await _doors(newton).branch(session, asked.session, at=asked.at)
-        return Begun(session_id=session_id)
+    async def work(newton: AgentServices) -> CreateSessionResponse:
+        session_id = await _session_service(newton).create_branch(session, body.session, at=body.at)
+        return CreateSessionResponse(session_id=session_id)
 
-    return await act.once(work)
-
-
-def _doors(newton: Newton) -> Conversations:
-    return newton.conversations(DOOR)
+    return await act.run_once(work)
 
 
-def _session(one: Branch) -> Session:
-    return Session(**{name: value for name, value in one._asdict().items() if name != "ref"}, session=one.ref)
+def _session_service(newton: AgentServices) -> SessionService:
+    return newton.sessions(ORIGIN)
 
 
-def _message(placed: Placed) -> Message:
-    line = placed.line
-    return Message(
-        position=placed.position,
+def _to_session_info(branch: BranchSummary) -> SessionInfo:
+    return SessionInfo(**{name: value for name, value in branch._asdict().items() if name != "ref"}, session=branch.ref)
+
+
+def _to_message_info(stored: StoredMessage) -> MessageInfo:
+    line = stored.message
+    return MessageInfo(
+        position=stored.position,
         role=line.role,
         name=line.name,
         content=line.content,
         ref=line.ref,
         at=line.said_at,
-        tokens=placed.tokens,
+        tokens=stored.tokens,
         calls=[call._asdict() for call in line.calls],
-        answers=line.answers,
+        answers=line.tool_call_id,
     )
 
 
-def _entry(one: Listed) -> Entry:
-    own = {name: getattr(one.entry, name) for name in Entry.model_fields if name != "restored_at"}
-    return Entry(**own, restored_at=one.restored_at)
+def _to_compaction_info(status: EntryStatus) -> CompactionInfo:
+    own = {name: getattr(status.entry, name) for name in CompactionInfo.model_fields if name != "restored_at"}
+    return CompactionInfo(**own, restored_at=status.restored_at)

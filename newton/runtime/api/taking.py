@@ -7,39 +7,39 @@ from typing import Generic, TypeVar
 
 from fastapi import Request
 
-from newton.concurrency import within
+from newton.concurrency import with_timeout
 from newton.errors import NewtonError
-from newton.runtime.api.acting import EMBED
-from newton.runtime.api.caller import Caller
+from newton.runtime.api.acting import EMBED_JOB
+from newton.runtime.api.caller import AuthenticatedCaller
 from newton.runtime.jobs import queue
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import AgentServices
 
-BEAT_SECONDS = 5  # so that a reader knows that it is still thought about
+HEARTBEAT_SECONDS = 5  # so that a reader knows that it is still thought about
 
 T = TypeVar("T")
 
 
-class Taking(Generic[T]):
+class TurnStream(Generic[T]):
     """One turn. It is stopped once, when its reader leaves; the daemon waits at its end for those that go on."""
 
     def __init__(self) -> None:
-        self._said: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
+        self._queue: asyncio.Queue[T | NewtonError | None] = asyncio.Queue()
 
-    def put(self, said: T) -> None:
-        self._said.put_nowait(said)
+    def put(self, piece: T) -> None:
+        self._queue.put_nowait(piece)
 
-    async def told(self, pieces: AsyncGenerator[T], caller: Caller, request: Request) -> AsyncGenerator[T | None]:
+    async def read_pieces(self, pieces: AsyncGenerator[T], caller: AuthenticatedCaller, request: Request) -> AsyncGenerator[T | None]:
         """What is said, as it comes, and None whenever nothing was for a while. Ends early when nobody reads it any
         more. Raises what the turn raises."""
         # tasks of their own: what ends this request may not come between a turn and its database
-        taking = asyncio.create_task(self._take(pieces, caller.newton))
-        watching = asyncio.create_task(_gone(request, taking))
+        taking = asyncio.create_task(self._produce(pieces, caller.newton))
+        watching = asyncio.create_task(_cancel_on_disconnect(request, taking))
         request.app.state.taking.add(taking)
         taking.add_done_callback(request.app.state.taking.discard)
         try:
             while True:
                 try:
-                    said = await within(self._said.get(), seconds=BEAT_SECONDS)
+                    said = await with_timeout(self._queue.get(), seconds=HEARTBEAT_SECONDS)
                 except TimeoutError:
                     yield None
                     continue
@@ -53,29 +53,29 @@ class Taking(Generic[T]):
                 taking.result()
         finally:
             watching.cancel()
-            _stop(taking)
+            _cancel_once(taking)
             await asyncio.wait({taking})
 
-    async def _take(self, pieces: AsyncGenerator[T], newton: Newton) -> None:
+    async def _produce(self, pieces: AsyncGenerator[T], newton: AgentServices) -> None:
         try:
             async with aclosing(pieces):
                 async for piece in pieces:
-                    self._said.put_nowait(piece)
+                    self._queue.put_nowait(piece)
             async with newton.scope.transaction() as tx:
-                await queue.wake(tx, EMBED, agent_id=newton.scope.agent_id)
+                await queue.enqueue_if_idle(tx, EMBED_JOB, agent_id=newton.scope.agent_id)
         except NewtonError as error:
-            self._said.put_nowait(error)
+            self._queue.put_nowait(error)
         finally:
-            self._said.put_nowait(None)
+            self._queue.put_nowait(None)
 
 
-async def _gone(request: Request, taking: "asyncio.Task[None]") -> None:
+async def _cancel_on_disconnect(request: Request, task: "asyncio.Task[None]") -> None:
     """Stops the turn when nobody reads it any more."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
-    _stop(taking)
+    _cancel_once(task)
 
 
-def _stop(taking: "asyncio.Task[None]") -> None:
-    if not taking.cancelling():  # a second time, it would stop what keeps the words that were said
-        taking.cancel()
+def _cancel_once(task: "asyncio.Task[None]") -> None:
+    if not task.cancelling():  # a second time, it would stop what keeps the words that were said
+        task.cancel()

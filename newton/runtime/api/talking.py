@@ -10,28 +10,28 @@ from fastapi import APIRouter, Query, Request
 from fastapi.responses import Response, StreamingResponse
 from pydantic import Field
 
-from newton.content.frames import frame_named
+from newton.content.frames import get_frame
 from newton.dialogue import sessions
-from newton.dialogue.compaction.events import Event, payload
+from newton.dialogue.compaction.events import CompactionEvent, to_payload
 from newton.errors import NewtonError
-from newton.memory.hygiene import clean, ref
-from newton.runtime.access.tokens import Scope
+from newton.memory.hygiene import clean_text, clean_ref
+from newton.runtime.access.tokens import TokenScope
 from newton.runtime.api import problems
-from newton.runtime.api.acting import Ruling, Writing
-from newton.runtime.api.caller import Reader, Writer
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.api.taking import Taking
-from newton.runtime.talk.here import Here, waiting
-from newton.runtime.talk.told import Explained, Turned, Wish, explained
-from newton.runtime.transfer.given import Name, Time
-from newton.runtime.wiring import Newton
+from newton.runtime.api.acting import AdminAction, WriteAction
+from newton.runtime.api.caller import ReadAccess, WriteAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, RequestModel
+from newton.runtime.api.taking import TurnStream
+from newton.runtime.talk.here import LocalAgent, find_proposals
+from newton.runtime.talk.told import ExplanationView, TurnView, ProposalView, to_explanation_view
+from newton.runtime.transfer.given import Name, Timestamp
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1", tags=["talk"])
 
-PERSON = "chat"  # who is trusted to forget and erase is a person, or speaks for one
+PERSON_ORIGIN = "chat"  # who is trusted to forget and erase is a person, or speaks for one
 
-STREAM: dict[int | str, dict[str, Any]] = {
+STREAM_RESPONSES: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "Server-sent events: `piece` with the `text` of each piece of the reply as it comes,"
         " `compaction` while the conversation is made shorter, and at the end `answer` or `problem`. An answer has"
@@ -52,15 +52,15 @@ STREAM: dict[int | str, dict[str, Any]] = {
 }
 
 
-class Agent(Answer):
+class TokenInfo(ResponseModel):
     """For whom the token speaks and how far it reaches, and the model that answers; null when none is set."""
 
     agent: str
-    scope: Scope
+    scope: TokenScope
     model: str | None
 
 
-class ToTake(Given):
+class TurnRequest(RequestModel):
     """What a person says."""
 
     text: str = Field(examples=["What is the ferry called?"])
@@ -68,26 +68,26 @@ class ToTake(Given):
     whole: bool = Field(default=False, description="Answer with the whole context, too.")
 
 
-class Closed(Answer):
+class CloseSessionResponse(ResponseModel):
     session_id: UUID
 
 
-class Accepted(Answer):
+class AcceptProposalResponse(ResponseModel):
     """The line that stands, and those whose place it took."""
 
     tenet_id: UUID
     instead_of: list[UUID]
 
 
-class Rejected(Answer):
+class RejectProposalResponse(ResponseModel):
     tenet_id: UUID
 
 
-class ToSettle(Given):
-    since: Time = Field(description="The time of what was written, as it was answered.")
+class ProcessPendingRequest(RequestModel):
+    since: Timestamp = Field(description="The time of what was written, as it was answered.")
 
 
-class Changed(Answer):
+class ChangedMemory(ResponseModel):
     """A step of a memory's life that was taken, and its words in short."""
 
     memory_id: UUID
@@ -99,109 +99,109 @@ class Changed(Answer):
 
 
 @router.get("/agent")
-async def agent(request: Request, caller: Reader) -> Agent:
+async def get_token_info(request: Request, caller: ReadAccess) -> TokenInfo:
     """For whom the token speaks."""
     settings = caller.newton.settings
     model = settings.openai_model if request.app.state.minds.model else None
-    return Agent(agent=settings.agent, scope=caller.scope, model=model)
+    return TokenInfo(agent=settings.agent, scope=caller.scope, model=model)
 
 
-@router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM, tags=["sessions"])
-async def turn(session: str, asked: ToTake, request: Request, caller: Writer) -> StreamingResponse:
+@router.post("/sessions/{session:path}/turns", response_class=StreamingResponse, responses=STREAM_RESPONSES, tags=["sessions"])
+async def run_turn(session: str, body: TurnRequest, request: Request, caller: WriteAccess) -> StreamingResponse:
     """Say something in a session, and be answered as it comes. Who leaves before the end stops the answer; what was
     said until then is kept."""
-    name, text = ref(session, what="session"), clean(asked.text, what="message")
-    if asked.frame:
-        frame_named(caller.newton.frames, asked.frame)
-    model, taking = request.app.state.minds.model, Taking[str | Turned | Event]()
-    partner = Here(newton=caller.newton, turns=caller.newton.turns(model, origin=DOOR, tell=taking.put), origin=DOOR)
-    pieces = partner.take(name, text, frame=asked.frame, whole=asked.whole)
-    return StreamingResponse(_stream(taking.told(pieces, caller, request)), media_type="text/event-stream")
+    name, text = clean_ref(session, what="session"), clean_text(body.text, what="message")
+    if body.frame:
+        get_frame(caller.newton.frames, body.frame)
+    model, taking = request.app.state.minds.model, TurnStream[str | TurnView | CompactionEvent]()
+    partner = LocalAgent(newton=caller.newton, turn_runner=caller.newton.turn_runner(model, origin=ORIGIN, on_event=taking.put), origin=ORIGIN)
+    pieces = partner.run_turn(name, text, frame=body.frame, include_context=body.whole)
+    return StreamingResponse(_stream(taking.read_pieces(pieces, caller, request)), media_type="text/event-stream")
 
 
-@router.post("/sessions/{session:path}/close", response_model=Closed, tags=["sessions"])
-async def close(session: str, act: Writing) -> Response:
+@router.post("/sessions/{session:path}/close", response_model=CloseSessionResponse, tags=["sessions"])
+async def close_session(session: str, act: WriteAction) -> Response:
     """Say that the conversation is over: what was said in it becomes an episode. It may go on all the same."""
 
-    async def work(newton: Newton) -> Closed:
+    async def work(newton: AgentServices) -> CloseSessionResponse:
         async with newton.scope.transaction() as tx:
-            session_id = await sessions.known(tx, agent_id=newton.scope.agent_id, ref=session)
-        await newton.conversations(DOOR).close(session_id)
-        return Closed(session_id=session_id)
+            session_id = await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=session)
+        await newton.sessions(ORIGIN).close(session_id)
+        return CloseSessionResponse(session_id=session_id)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
 @router.post("/memories/settle", tags=["memories"])
-async def settle(asked: ToSettle, caller: Writer) -> list[Changed]:
+async def process_memories(body: ProcessPendingRequest, caller: WriteAccess) -> list[ChangedMemory]:
     """See to what was written at once: names, vectors, and what facts are to each other; it is done soon anyway.
     Answers what changed in memories since then."""
-    await caller.newton.upkeep(DOOR).settle()
-    changed = await caller.newton.curation(DOOR).changed(asked.since)
+    await caller.newton.maintenance(ORIGIN).process_pending()
+    changed = await caller.newton.curation(ORIGIN).list_changes(body.since)
     steps = ("memory_id", "event", "before", "after", "because")
-    return [Changed(**{name: getattr(step, name) for name in steps}, micro=micro) for step, micro in changed]
+    return [ChangedMemory(**{name: getattr(step, name) for name in steps}, micro=micro) for step, micro in changed]
 
 
 @router.get("/bundles/{bundle_id}/why", tags=["context"])
-async def why(
+async def explain_bundle(
     bundle_id: UUID,
-    caller: Reader,
+    caller: ReadAccess,
     item: Annotated[
         str, Query(max_length=1_000, description="Its number in the context, its id, its ref, or words of its text.")
     ],
-) -> Explained:
+) -> ExplanationView:
     """Why a memory is in a context, or is not."""
-    account = await caller.newton.hindsight().why(bundle_id.hex)
-    return explained(account, account.picked(item))
+    account = await caller.newton.bundles().explain(bundle_id.hex)
+    return to_explanation_view(account, account.find_item(item))
 
 
 @router.get("/identity/proposals", tags=["identity"])
-async def proposals(caller: Reader) -> list[Wish]:
+async def list_identity_proposals(caller: ReadAccess) -> list[ProposalView]:
     """What people seem to want always; it waits for a person's yes."""
-    return list(await waiting(caller.newton.bearing(DOOR)))
+    return list(await find_proposals(caller.newton.identity(ORIGIN)))
 
 
-@router.post("/identity/proposals/{tenet_id}/accept", response_model=Accepted, tags=["identity"])
-async def accept(tenet_id: UUID, act: Ruling) -> Response:
+@router.post("/identity/proposals/{tenet_id}/accept", response_model=AcceptProposalResponse, tags=["identity"])
+async def accept_identity_proposal(tenet_id: UUID, act: AdminAction) -> Response:
     """Say yes to it, as a person: it holds from now on, in the place of what goes against it."""
 
-    async def work(newton: Newton) -> Accepted:
-        tenet, standing = await newton.bearing(PERSON).accept(tenet_id.hex)
-        return Accepted(tenet_id=tenet.tenet_id, instead_of=[one.tenet_id for one in standing])
+    async def work(newton: AgentServices) -> AcceptProposalResponse:
+        tenet, standing = await newton.identity(PERSON_ORIGIN).accept(tenet_id.hex)
+        return AcceptProposalResponse(tenet_id=tenet.tenet_id, instead_of=[one.tenet_id for one in standing])
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/identity/proposals/{tenet_id}/reject", response_model=Rejected, tags=["identity"])
-async def reject(tenet_id: UUID, act: Ruling) -> Response:
+@router.post("/identity/proposals/{tenet_id}/reject", response_model=RejectProposalResponse, tags=["identity"])
+async def reject_identity_proposal(tenet_id: UUID, act: AdminAction) -> Response:
     """Say no to it."""
 
-    async def work(newton: Newton) -> Rejected:
-        tenet = await newton.bearing(PERSON).reject(tenet_id.hex)
-        return Rejected(tenet_id=tenet.tenet_id)
+    async def work(newton: AgentServices) -> RejectProposalResponse:
+        tenet = await newton.identity(PERSON_ORIGIN).reject(tenet_id.hex)
+        return RejectProposalResponse(tenet_id=tenet.tenet_id)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-async def _stream(told: AsyncGenerator[str | Turned | Event | None]) -> AsyncGenerator[str]:
+async def _stream(pieces: AsyncGenerator[str | TurnView | CompactionEvent | None]) -> AsyncGenerator[str]:
     yield ": newton\n\n"
-    async with aclosing(told):
+    async with aclosing(pieces):
         try:
-            async for said in told:
-                yield ": beat\n\n" if said is None else _written(said)
+            async for said in pieces:
+                yield ": beat\n\n" if said is None else _format_piece(said)
         except NewtonError as error:
-            yield _event("problem", problems.problem(error).model_dump())
+            yield _format_event("problem", problems.to_problem(error).model_dump())
 
 
-def _written(said: str | Turned | Event) -> str:
-    match said:
+def _format_piece(piece: str | TurnView | CompactionEvent) -> str:
+    match piece:
         case str():
-            return _event("piece", {"text": said})
-        case Turned():
-            return _event("answer", said.model_dump(mode="json"))
+            return _format_event("piece", {"text": piece})
+        case TurnView():
+            return _format_event("answer", piece.model_dump(mode="json"))
         case _:
-            return _event("compaction", payload(said))
+            return _format_event("compaction", to_payload(piece))
 
 
-def _event(type_: str, about: Mapping[str, object]) -> str:
-    return f"event: {type_}\ndata: {json.dumps(about)}\n\n"  # ASCII: some readers end a line where Unicode does
+def _format_event(type_: str, data: Mapping[str, object]) -> str:
+    return f"event: {type_}\ndata: {json.dumps(data)}\n\n"  # ASCII: some readers end a line where Unicode does

@@ -8,58 +8,58 @@ from fastapi import APIRouter, Query
 from fastapi.responses import Response
 from pydantic import Field
 
-from newton.agent.tasks import Tasks
+from newton.agent.tasks import TaskService
 from newton.dialogue import sessions
-from newton.dialogue.stack import Status, Task, Tree
-from newton.runtime.api.acting import Writing
-from newton.runtime.api.caller import Reader
-from newton.runtime.api.memories import DOOR
-from newton.runtime.api.shapes import Answer, Given
-from newton.runtime.transfer.given import Ref, Utterance, Words
-from newton.runtime.wiring import Newton
+from newton.dialogue.stack import TaskStatus, Task, TaskTree
+from newton.runtime.api.acting import WriteAction
+from newton.runtime.api.caller import ReadAccess
+from newton.runtime.api.memories import ORIGIN
+from newton.runtime.api.shapes import ResponseModel, RequestModel
+from newton.runtime.transfer.given import Ref, MessageContent, CleanText
+from newton.runtime.wiring import AgentServices
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
-InSession = Annotated[str | None, Query(description="Of which session; without it, where a task was pushed last.")]
+SessionQuery = Annotated[str | None, Query(description="Of which session; without it, where a task was pushed last.")]
 
 
-class _Of(Given):
+class _SessionRequest(RequestModel):
     session: Ref | None = Field(
         None, description="In which session; without it, where a task was pushed last.", examples=["planning"]
     )
 
 
-class ToPush(_Of):
-    goal: Words = Field(examples=["Find out why the build is slow"])
+class PushTaskRequest(_SessionRequest):
+    goal: CleanText = Field(examples=["Find out why the build is slow"])
 
 
-class ToPop(_Of):
-    result: Utterance = Field("", examples=["The cache was off; it takes 40 s now"])
+class PopTaskRequest(_SessionRequest):
+    result: MessageContent = Field("", examples=["The cache was off; it takes 40 s now"])
 
 
-class ToBlock(_Of):
-    reason: Words = Field(examples=["Mira has the key and is away until Monday"])
+class BlockTaskRequest(_SessionRequest):
+    reason: CleanText = Field(examples=["Mira has the key and is away until Monday"])
 
 
-class ToFail(ToBlock):
-    instead: Words | None = Field(None, description="Push this goal in its place.")
+class FailTaskRequest(BlockTaskRequest):
+    instead: CleanText | None = Field(None, description="Push this goal in its place.")
 
 
-class ToResume(_Of):
+class ResumeTaskRequest(_SessionRequest):
     number: int = Field(ge=1, le=1_000_000_000)
 
 
-class Worked(Answer):
+class TaskChange(ResponseModel):
     """The task that was worked on, and the number of the one that is current now."""
 
     task_id: UUID
     number: int
     depth: int
-    status: Status
+    status: TaskStatus
     current: int | None
 
 
-class Stacked(Answer):
+class TaskInfo(ResponseModel):
     """A task in its tree."""
 
     task_id: UUID
@@ -68,7 +68,7 @@ class Stacked(Answer):
     instead_of: UUID | None
     depth: int
     goal: str
-    status: Status
+    status: TaskStatus
     current: bool
     words: str | None
     first: int
@@ -78,80 +78,80 @@ class Stacked(Answer):
 
 
 @router.get("")
-async def tree(caller: Reader, session: InSession = None) -> list[Stacked]:
+async def list_tasks(caller: ReadAccess, session: SessionQuery = None) -> list[TaskInfo]:
     """All tasks of a session."""
-    found = await (await _stack(caller.newton, session)).tree()
-    return [_stacked(task, found) for task in found.tasks]
+    found = await (await _task_service(caller.newton, session)).tree()
+    return [_to_task_info(task, found) for task in found.tasks]
 
 
-@router.post("", status_code=201, response_model=Worked)
-async def push(asked: ToPush, act: Writing) -> Response:
+@router.post("", status_code=201, response_model=TaskChange)
+async def push_task(body: PushTaskRequest, act: WriteAction) -> Response:
     """Begin a task within the current one. A session that is named and new begins with it."""
 
-    async def work(newton: Newton) -> Worked:
-        name = asked.session
-        session_id = await newton.conversations(DOOR).begin(name) if name is not None else None
-        stack = newton.tasks(DOOR).of(session_id) if session_id else newton.tasks(DOOR)
-        return await _worked(stack, await stack.push(asked.goal))
+    async def work(newton: AgentServices) -> TaskChange:
+        name = body.session
+        session_id = await newton.sessions(ORIGIN).begin(name) if name is not None else None
+        stack = newton.tasks(ORIGIN).for_session(session_id) if session_id else newton.tasks(ORIGIN)
+        return await _to_task_change(stack, await stack.push(body.goal))
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/pop", response_model=Worked)
-async def pop(asked: ToPop, act: Writing) -> Response:
+@router.post("/pop", response_model=TaskChange)
+async def pop_task(body: PopTaskRequest, act: WriteAction) -> Response:
     """End the current task with its result."""
 
-    async def work(newton: Newton) -> Worked:
-        stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.pop(asked.result))
+    async def work(newton: AgentServices) -> TaskChange:
+        stack = await _task_service(newton, body.session)
+        return await _to_task_change(stack, await stack.pop(body.result))
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/block", response_model=Worked)
-async def block(asked: ToBlock, act: Writing) -> Response:
+@router.post("/block", response_model=TaskChange)
+async def block_task(body: BlockTaskRequest, act: WriteAction) -> Response:
     """Set the current task aside."""
 
-    async def work(newton: Newton) -> Worked:
-        stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.block(asked.reason))
+    async def work(newton: AgentServices) -> TaskChange:
+        stack = await _task_service(newton, body.session)
+        return await _to_task_change(stack, await stack.block(body.reason))
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/fail", response_model=Worked)
-async def fail(asked: ToFail, act: Writing) -> Response:
+@router.post("/fail", response_model=TaskChange)
+async def fail_task(body: FailTaskRequest, act: WriteAction) -> Response:
     """End the current task as a dead end, and try another way if one is given."""
 
-    async def work(newton: Newton) -> Worked:
-        stack = await _stack(newton, asked.session)
-        failed, _ = await stack.fail(asked.reason, instead=asked.instead)
-        return await _worked(stack, failed)
+    async def work(newton: AgentServices) -> TaskChange:
+        stack = await _task_service(newton, body.session)
+        failed, _ = await stack.fail(body.reason, instead=body.instead)
+        return await _to_task_change(stack, failed)
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-@router.post("/resume", response_model=Worked)
-async def resume(asked: ToResume, act: Writing) -> Response:
+@router.post("/resume", response_model=TaskChange)
+async def resume_task(body: ResumeTaskRequest, act: WriteAction) -> Response:
     """Go on with a blocked task."""
 
-    async def work(newton: Newton) -> Worked:
-        stack = await _stack(newton, asked.session)
-        return await _worked(stack, await stack.resume(str(asked.number)))
+    async def work(newton: AgentServices) -> TaskChange:
+        stack = await _task_service(newton, body.session)
+        return await _to_task_change(stack, await stack.resume(str(body.number)))
 
-    return await act.once(work)
+    return await act.run_once(work)
 
 
-async def _stack(newton: Newton, name: str | None) -> Tasks:
+async def _task_service(newton: AgentServices, name: str | None) -> TaskService:
     if name is None:
-        return newton.tasks(DOOR)
+        return newton.tasks(ORIGIN)
     async with newton.scope.transaction() as tx:
-        return newton.tasks(DOOR).of(await sessions.known(tx, agent_id=newton.scope.agent_id, ref=name))
+        return newton.tasks(ORIGIN).for_session(await sessions.get_session_id(tx, agent_id=newton.scope.agent_id, ref=name))
 
 
-async def _worked(stack: Tasks, task: Task) -> Worked:
-    current = (await stack.tree()).current
-    return Worked(
+async def _to_task_change(tasks: TaskService, task: Task) -> TaskChange:
+    current = (await tasks.tree()).current
+    return TaskChange(
         task_id=task.task_id,
         number=task.number,
         depth=task.depth,
@@ -160,6 +160,6 @@ async def _worked(stack: Tasks, task: Task) -> Worked:
     )
 
 
-def _stacked(task: Task, tree: Tree) -> Stacked:
-    own = {name: getattr(task, name) for name in Stacked.model_fields if name != "current"}
-    return Stacked(**own, current=task == tree.current)
+def _to_task_info(task: Task, tree: TaskTree) -> TaskInfo:
+    own = {name: getattr(task, name) for name in TaskInfo.model_fields if name != "current"}
+    return TaskInfo(**own, current=task == tree.current)

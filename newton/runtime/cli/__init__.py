@@ -10,13 +10,13 @@ from cyclopts import App, CycloptsError
 
 from newton import __version__
 from newton.errors import NewtonError
-from newton.runtime.cli.failing import told, unread
-from newton.runtime.statuses import FAILED, INTERRUPTED, OK, status_of
+from newton.runtime.cli.failing import print_error, to_input_error
+from newton.runtime.statuses import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, get_error_status
 
-HELP = {"--help", "-h", "--version"}
+HELP_FLAGS = {"--help", "-h", "--version"}
 
 # Where each command lives and what it does in a line; its module is loaded when it is called.
-COMMANDS = {
+TOP_LEVEL_COMMANDS = {
     "chat": ("newton.runtime.cli.chat:chat", "Talk. What is said is remembered."),
     "ask": ("newton.runtime.cli.ask:ask", "Ask one question and get one answer."),
     "serve": ("newton.runtime.cli.serve:serve", "Serve agents over HTTP until told to stop."),
@@ -53,24 +53,24 @@ COMMANDS = {
     "restore": ("newton.runtime.cli.backing:restore", "Put a backup in the place of the data."),
     "doctor": ("newton.runtime.cli.doctor:doctor", "Say what works, what does not, and what to do."),
 }
-PROCEDURES = {
+PROCEDURE_COMMANDS = {
     "list": ("newton.runtime.cli.procedures:list_", "List the procedures with their records."),
     "show": ("newton.runtime.cli.procedures:show_", "Show a procedure with its three bands."),
     "used": ("newton.runtime.cli.procedures:used", "Say that a procedure was followed."),
     "judged": ("newton.runtime.cli.procedures:judged", "Say how its last use went."),
 }
-PROFILES = {
+PROFILE_COMMANDS = {
     "list": ("newton.runtime.cli.profiles:list_", "List the ways to score memories."),
     "show": ("newton.runtime.cli.profiles:show_", "Show how a profile scores."),
     "fit": ("newton.runtime.cli.profiles:fit", "Learn weights from what was used, and compare them."),
 }
-JOBS = {
+JOB_COMMANDS = {
     "list": ("newton.runtime.cli.jobs:list_", "List the jobs, with what their last runs did and why."),
     "run": ("newton.runtime.cli.jobs:run", "Run a job now."),
     "dead": ("newton.runtime.cli.jobs:dead", "List the runs that were given up."),
     "retry": ("newton.runtime.cli.jobs:retry", "Have what was given up tried again."),
 }
-CENSORS = {
+CENSOR_COMMANDS = {
     "list": ("newton.runtime.cli.censors:list_", "List the censors with their records."),
     "add": ("newton.runtime.cli.censors:add", "Forbid something."),
     "check": ("newton.runtime.cli.censors:check", "Ask the censors about a text."),
@@ -78,26 +78,26 @@ CENSORS = {
     "wrong": ("newton.runtime.cli.censors:wrong", "Say that a censor was met wrongly."),
     "retire": ("newton.runtime.cli.censors:retire", "Take a censor out of force."),
 }
-DECISIONS = {
+DECISION_COMMANDS = {
     "list": ("newton.runtime.cli.decisions:list_", "List the decisions, or those that are due."),
     "show": ("newton.runtime.cli.decisions:show_", "Show a decision with all that belongs to it."),
     "amend": ("newton.runtime.cli.decisions:amend", "Add to a decision."),
     "link": ("newton.runtime.cli.decisions:link", "Say how two decisions belong together."),
     "erase": ("newton.runtime.cli.decisions:erase", "Take the words of a decision away for good."),
 }
-ATTRIBUTES = {
+ATTRIBUTE_COMMANDS = {
     "list": ("newton.runtime.cli.attributes:list_", "List the attributes that facts tell of."),
     "single": ("newton.runtime.cli.attributes:single", "Say that one has one value at a time."),
     "many": ("newton.runtime.cli.attributes:many", "Say that one may have many values."),
 }
-GUARDRAILS = {
+GUARDRAIL_COMMANDS = {
     "list": ("newton.runtime.cli.guard:list_", "List the guardrails."),
     "add": ("newton.runtime.cli.guard:add", "Add a guardrail, or put another in its place."),
     "check": ("newton.runtime.cli.guard:check", "Ask the guardrails about a choice."),
     "retire": ("newton.runtime.cli.guard:retire", "Take a guardrail out of force."),
     "restore": ("newton.runtime.cli.guard:restore", "Put the guardrail of a file back in force."),
 }
-IDENTITY = {
+IDENTITY_COMMANDS = {
     "show": ("newton.runtime.cli.identity:show_", "Show what holds always, and what of it fits."),
     "add": ("newton.runtime.cli.identity:add", "Add a line."),
     "change": ("newton.runtime.cli.identity:change", "Put other words in the place of a line."),
@@ -109,7 +109,7 @@ IDENTITY = {
     "reject": ("newton.runtime.cli.identity:reject", "Say no to a proposal."),
     "erase": ("newton.runtime.cli.identity:erase", "Take the words of a line away for good."),
 }
-TASKS = {
+TASK_COMMANDS = {
     "list": ("newton.runtime.cli.tasks:list_", "Draw the tasks of a session."),
     "path": ("newton.runtime.cli.tasks:path", "Say what is being done, from the root goal on."),
     "push": ("newton.runtime.cli.tasks:push", "Begin a task within the current one."),
@@ -118,7 +118,7 @@ TASKS = {
     "resume": ("newton.runtime.cli.tasks:resume", "Go on with a blocked task."),
     "fail": ("newton.runtime.cli.tasks:fail", "End the current task as a dead end, or replan."),
 }
-SESSIONS = {
+SESSION_COMMANDS = {
     "list": ("newton.runtime.cli.sessions:list_", "List the conversations: last use, lines, first words, branches."),
     "log": ("newton.runtime.cli.sessions:log", "Show every line of a conversation."),
     "view": ("newton.runtime.cli.sessions:view", "Show a conversation as a model would be sent it now."),
@@ -131,16 +131,16 @@ SESSIONS = {
     "eject": ("newton.runtime.cli.sessions:eject", "Take injected lines out again, or list them."),
     "stats": ("newton.runtime.cli.sessions:stats", "Show how compactions went, by strategy."),
 }
-AGENTS = {
+AGENT_COMMANDS = {
     "list": ("newton.runtime.cli.agents:list_", "List the agents of this database."),
     "begin": ("newton.runtime.cli.agents:begin", "Begin an agent, whom programs may name from then on."),
 }
-TOKENS = {
+TOKEN_COMMANDS = {
     "create": ("newton.runtime.cli.tokens:create", "Make a token, and show it this once."),
     "list": ("newton.runtime.cli.tokens:list_", "List the tokens of an agent."),
     "revoke": ("newton.runtime.cli.tokens:revoke", "End a token at once."),
 }
-BENCHES = {
+BENCH_COMMANDS = {
     "recall": ("newton.bench.recall:command", "How much of the evidence reaches the context."),
     "context": ("newton.bench.context:command", "How long a context takes, beside the bare searches."),
     "lifecycle": ("newton.bench.lifecycle:command", "How long the daily job takes."),
@@ -151,7 +151,7 @@ BENCHES = {
 
 
 # What a group does when no command of it is named.
-PLAIN = {
+DEFAULT_COMMANDS = {
     "agents": "list",
     "decisions": "list",
     "identity": "show",
@@ -162,53 +162,53 @@ PLAIN = {
     "tokens": "list",
 }
 
-GROUPS = (
-    ("identity", "Who the agent is, and what you want always.", IDENTITY),
-    ("procedures", "How things are done.", PROCEDURES),
-    ("censors", "What must not be done.", CENSORS),
-    ("decisions", "What was decided, and what became of it.", DECISIONS),
-    ("attributes", "What facts tell of their subjects.", ATTRIBUTES),
-    ("guard", "What must hold of a decision.", GUARDRAILS),
-    ("profiles", "How memories are scored.", PROFILES),
-    ("sessions", "Conversations, and what models are shown of them.", SESSIONS),
-    ("tasks", "What a session is at: goals within goals.", TASKS),
-    ("jobs", "What is done by itself, and when.", JOBS),
-    ("agents", "Whose minds there are.", AGENTS),
-    ("tokens", "Who may speak to the daemon.", TOKENS),
-    ("bench", "Measure Newton.", BENCHES),
+COMMAND_GROUPS = (
+    ("identity", "Who the agent is, and what you want always.", IDENTITY_COMMANDS),
+    ("procedures", "How things are done.", PROCEDURE_COMMANDS),
+    ("censors", "What must not be done.", CENSOR_COMMANDS),
+    ("decisions", "What was decided, and what became of it.", DECISION_COMMANDS),
+    ("attributes", "What facts tell of their subjects.", ATTRIBUTE_COMMANDS),
+    ("guard", "What must hold of a decision.", GUARDRAIL_COMMANDS),
+    ("profiles", "How memories are scored.", PROFILE_COMMANDS),
+    ("sessions", "Conversations, and what models are shown of them.", SESSION_COMMANDS),
+    ("tasks", "What a session is at: goals within goals.", TASK_COMMANDS),
+    ("jobs", "What is done by itself, and when.", JOB_COMMANDS),
+    ("agents", "Whose minds there are.", AGENT_COMMANDS),
+    ("tokens", "Who may speak to the daemon.", TOKEN_COMMANDS),
+    ("bench", "Measure Newton.", BENCH_COMMANDS),
 )
 
 
-def made_app(asked: Sequence[str] = ()) -> App:
+def build_app(argv: Sequence[str] = ()) -> App:
     """All commands. What one does in a line stands here; of the one asked for, its own words are read instead."""
     app = App(
         name="newton",
         version=__version__,
         help="A mind your agent can keep: it remembers, and gives each input the context that fits.",
     )
-    for name, does, commands in GROUPS:
+    for name, does, commands in COMMAND_GROUPS:
         group = App(name=name, help=does)
-        _fill(group, commands, asked[1:2] if asked[:1] == [name] else ())
+        _register(group, commands, argv[1:2] if argv[:1] == [name] else ())
         app.command(group)
-    _fill(app, COMMANDS, asked[:1])
+    _register(app, TOP_LEVEL_COMMANDS, argv[:1])
     return app
 
 
-def listing(words: list[str]) -> list[str]:
+def expand_default_command(argv: list[str]) -> list[str]:
     """`newton decisions --due` is short for `newton decisions list --due`."""
-    name = "".join(words[:1])
-    short = name in PLAIN and (len(words) == 1 or (words[1].startswith("-") and words[1] not in HELP))
-    return [name, PLAIN[name], *words[1:]] if short else words
+    name = "".join(argv[:1])
+    short = name in DEFAULT_COMMANDS and (len(argv) == 1 or (argv[1].startswith("-") and argv[1] not in HELP_FLAGS))
+    return [name, DEFAULT_COMMANDS[name], *argv[1:]] if short else argv
 
 
-def _fill(app: App, commands: Mapping[str, tuple[str, str]], asked: Sequence[str]) -> None:
+def _register(app: App, commands: Mapping[str, tuple[str, str]], called: Sequence[str]) -> None:
     for name, (where, does) in commands.items():
-        app.command(where, name=name, help=None if name in asked else does)
+        app.command(where, name=name, help=None if name in called else does)
 
 
 def main() -> NoReturn:
     """Runs the command line and exits: 0 done, 1 something outside failed, 2 refused, 130 interrupted."""
-    code = status(sys.argv[1:])
+    code = run_command_line(sys.argv[1:])
     for stream in (sys.stdout, sys.stderr):
         with suppress(OSError, ValueError):  # its reader has left, or it is closed already
             stream.flush()
@@ -217,27 +217,27 @@ def main() -> NoReturn:
     os._exit(code)
 
 
-def status(words: list[str]) -> int:
+def run_command_line(argv: list[str]) -> int:
     """The exit status of one command line. Every named failure ends in one message on stderr, never in a trace."""
-    as_json = "--json" in words
+    as_json = "--json" in argv
     try:
-        words = listing(words)
-        code = made_app(words)(
-            words, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
+        argv = expand_default_command(argv)
+        code = build_app(argv)(
+            argv, exit_on_error=False, print_error=False, help_on_error=False, result_action="return_value"
         )
     except CycloptsError as error:
-        return _failed(unread(error), as_json=as_json)
+        return _report_error(to_input_error(error), as_json=as_json)
     except NewtonError as error:
-        return _failed(error, as_json=as_json)
+        return _report_error(error, as_json=as_json)
     except (KeyboardInterrupt, EOFError):
-        return INTERRUPTED
+        return EXIT_INTERRUPTED
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has left; there is nobody to complain to
-        return FAILED
-    return code if isinstance(code, int) else OK
+        return EXIT_FAILED
+    return code if isinstance(code, int) else EXIT_OK
 
 
-def _failed(error: NewtonError, *, as_json: bool) -> int:
-    status = status_of(error.code).exit
-    told(error, status, as_json=as_json)
+def _report_error(error: NewtonError, *, as_json: bool) -> int:
+    status = get_error_status(error.code).exit_code
+    print_error(error, status, as_json=as_json)
     return status

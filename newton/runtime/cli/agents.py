@@ -5,21 +5,21 @@ from typing import Annotated
 from cyclopts import Parameter
 
 from newton.runtime.cli import show
-from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.jobs.claiming import everyone
-from newton.runtime.opening import opened
+from newton.runtime.jobs.claiming import list_agent_queues
+from newton.runtime.opening import open_newton
 
 
-async def list_(*, json: AsJson = False) -> None:
+async def list_agents(*, json: JsonOption = False) -> None:
     """List the agents of this database: since when there are, and what waits for them or was given up.
 
     Example: newton agents list --json
     """
-    async with opened(settings()) as newton:
-        known = await everyone(newton.scope.db)
+    async with open_newton(load_settings()) as newton:
+        known = await list_agent_queues(newton.scope.db)
     if json:
-        show.as_json(
+        show.print_json(
             [
                 {"name": one.name, "created_at": one.created_at.isoformat(), "live": one.live, "dead": one.dead}
                 for one in known
@@ -27,22 +27,22 @@ async def list_(*, json: AsJson = False) -> None:
         )
         return
     for one in known:
-        given_up = f" · {show.counted(one.dead, 'run')} given up" if one.dead else ""
-        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.counted(one.live, 'job')} waiting{given_up}")
+        given_up = f" · {show.pluralize(one.dead, 'run')} given up" if one.dead else ""
+        say(f"{one.name}  since {one.created_at:%Y-%m-%d} · {show.pluralize(one.live, 'job')} waiting{given_up}")
 
 
-async def begin(
+async def create_agent(
     name: Annotated[str, Parameter(help="What it is called: `--agent NAME` in commands, X-Newton-Agent over HTTP.")],
     *,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """Begin an agent, whom programs that speak to `newton serve` may name from then on.
 
     Example: newton agents begin work
     """
-    async with opened(settings(name)) as newton:
+    async with open_newton(load_settings(name)) as newton:
         said = {"name": newton.settings.agent, "agent_id": str(newton.scope.agent_id)}
     if json:
-        show.as_json(said)
+        show.print_json(said)
     else:
         say(f"There is an agent {said['name']}. `newton tokens create TOKEN --agent {said['name']}` lets others in.")

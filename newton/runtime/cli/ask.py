@@ -7,28 +7,28 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.cognition.filters import Filters
-from newton.cognition.request import Request
+from newton.cognition.filters import ContextFilters
+from newton.cognition.request import ContextBuildRequest
 from newton.errors import InputError, ProviderError
 from newton.ids import new_id
-from newton.memory.hygiene import clean
-from newton.memory.lookup import short
+from newton.memory.hygiene import clean_text
+from newton.memory.lookup import short_id
 from newton.memory.memory import Kind
 from newton.runtime.cli import show
-from newton.runtime.cli.failing import told
-from newton.runtime.cli.meeting import Daemon, TokenFile, met
-from newton.runtime.cli.options import Agent, AsJson, FrameName, ProfileName, Until, When, session_name, settings
+from newton.runtime.cli.failing import print_error
+from newton.runtime.cli.meeting import DaemonOption, TokenFileOption, open_chat_backend
+from newton.runtime.cli.options import AgentOption, JsonOption, FrameOption, ProfileOption, EndTime, StartTime, check_session_name, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
-from newton.runtime.statuses import FAILED, OK
-from newton.runtime.talk.told import Turned, contents
+from newton.runtime.opening import open_newton
+from newton.runtime.statuses import EXIT_FAILED, EXIT_OK
+from newton.runtime.talk.told import TurnView, to_context_view
 
 
 async def ask(
     question: str,
     *,
     session: str | None = None,
-    frame: FrameName = None,
+    frame: FrameOption = None,
     debug: Annotated[
         bool,
         Parameter(
@@ -38,10 +38,10 @@ async def ask(
             " first words. `newton why ID` tells more of an item.",
         ),
     ] = False,
-    agent: Agent = None,
-    daemon: Daemon = None,
-    token_file: TokenFile = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    daemon: DaemonOption = None,
+    token_file: TokenFileOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Ask one question and get one answer. It is remembered.
 
@@ -58,21 +58,21 @@ async def ask(
     session:
         Go on with the conversation of this name; without it the question begins a new one.
     """
-    chosen, session, question = settings(agent), session_name(session), clean(question, what="question")
-    async with met(chosen, daemon, token_file, named=agent is not None) as partner:
+    chosen, session, question = load_settings(agent), check_session_name(session), clean_text(question, what="question")
+    async with open_chat_backend(chosen, daemon, token_file, named=agent is not None) as partner:
         if frame:
-            await partner.frame(frame)
-        taken = partner.take(session or str(new_id()), question, frame=frame, whole=json or debug)
-        answer = await (_collected(taken) if json else _printed(taken))
-        await partner.settle()
+            await partner.resolve_frame(frame)
+        taken = partner.run_turn(session or str(new_id()), question, frame=frame, include_context=json or debug)
+        answer = await (_collect_answer(taken) if json else _print_answer(taken))
+        await partner.process_pending()
     for line in answer.debug if debug else ():
-        show.notice(line)
+        show.print_notice(line)
     if json:
-        show.as_json(_plain(answer))
-    return _ended(answer, json=json)
+        show.print_json(_answer_to_json(answer))
+    return _exit_status(answer, json=json)
 
 
-async def context(
+async def show_context(
     question: str,
     *,
     budget: Annotated[
@@ -82,15 +82,15 @@ async def context(
             " what it needs of the usual number, and what is far from it stays out."
         ),
     ] = None,
-    frame: FrameName = None,
-    profile: ProfileName = None,
+    frame: FrameOption = None,
+    profile: ProfileOption = None,
     as_of: Annotated[
-        datetime | None, When, Parameter(help="The context as it would have been then: a day, a time with zone, words.")
+        datetime | None, StartTime, Parameter(help="The context as it would have been then: a day, a time with zone, words.")
     ] = None,
     since: Annotated[
-        datetime | None, When, Parameter(help="Only what happened or was said from then on, such as 'last week'.")
+        datetime | None, StartTime, Parameter(help="Only what happened or was said from then on, such as 'last week'.")
     ] = None,
-    until: Annotated[datetime | None, Until, Parameter(help="Only what happened or was said up to its end.")] = None,
+    until: Annotated[datetime | None, EndTime, Parameter(help="Only what happened or was said up to its end.")] = None,
     kind: Annotated[
         list[Kind] | None, Parameter(negative=(), help="Only these kinds; may be given more than once.")
     ] = None,
@@ -100,8 +100,8 @@ async def context(
         list[str] | None, Parameter(negative=(), help="Not this memory; the end of its id does.")
     ] = None,
     additional: Annotated[str | None, Parameter("--with", help="Words of yours that stand in it too.")] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show the context that a model would be given for an input. The bundle is kept, the input is not remembered.
 
@@ -112,77 +112,77 @@ async def context(
     question:
         The input.
     """
-    chosen, question = settings(agent), clean(question, what="question")
-    async with opened(chosen) as newton:
-        _ensure_over(as_of, newton.scope.now())
-        bundle = await newton.contexts.build(
-            Request(
+    chosen, question = load_settings(agent), clean_text(question, what="question")
+    async with open_newton(chosen) as newton:
+        _ensure_past(as_of, newton.scope.now())
+        bundle = await newton.context_builder.build(
+            ContextBuildRequest(
                 agent_id=newton.scope.agent_id,
                 input=question,
                 tokens=chosen.context_tokens if budget is None else budget,
-                adapt=budget is None,
+                adaptive_budget=budget is None,
                 frame=frame,
                 profile=profile or chosen.profile,
                 as_of=as_of,
-                filters=Filters(
+                filters=ContextFilters(
                     since=since,
                     until=until,
                     kinds=frozenset(kind or ()),
                     event_types=frozenset(event_type or ()),
                     entity_types=frozenset(entity_type or ()),
-                    exclude=frozenset([await newton.curation("cli").meant(one) for one in exclude or ()]),
+                    exclude=frozenset([await newton.curation("cli").resolve(one) for one in exclude or ()]),
                 ),
-                additional=additional and clean(additional, what="text"),
+                additional=additional and clean_text(additional, what="text"),
             )
         )
         if as_of is None:  # a look at the past is no use of what it shows
-            await newton.verbs("cli").read([item.memory_id for item in bundle.items])
+            await newton.memories("cli").record_access([item.memory_id for item in bundle.items])
     if json:
-        show.as_json(bundle.as_json())
+        show.print_json(bundle.as_json())
     else:
         say(bundle.text, end="")
-        show.missing(bundle.missing)
-        show.unshown(len(bundle.identity.unshown), budget=budget)
-        show.emptied(bundle)
-        show.blank(bundle.blank)
-        show.notice(f"\n{show.bundle_line(contents(bundle))}")
+        show.print_missing_sources(bundle.missing)
+        show.print_hidden_identity_lines(len(bundle.identity.omitted), budget=budget)
+        show.print_empty_filters(bundle)
+        show.print_unknown_times(bundle.empty_time_ranges)
+        show.print_notice(f"\n{show.format_bundle_line(to_context_view(bundle))}")
 
 
-def _ensure_over(moment: datetime | None, now: datetime) -> None:
+def _ensure_past(moment: datetime | None, now: datetime) -> None:
     if moment is not None and moment > now:
         raise InputError(f"{moment:%Y-%m-%d %H:%M} has not been yet.", hint="Leave --as-of out for the present.")
 
 
-async def _printed(taken: AsyncGenerator[str | Turned]) -> Turned:
-    answer: Turned | None = None
-    async with aclosing(taken) as pieces:  # what was said is kept when nobody reads it any more, too
+async def _print_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
+    answer: TurnView | None = None
+    async with aclosing(stream) as pieces:  # what was said is kept when nobody reads it any more, too
         async for piece in pieces:
-            if isinstance(piece, Turned):
+            if isinstance(piece, TurnView):
                 answer = piece
             else:
                 say(piece, end="", flush=True)
     assert answer is not None
     say()
-    show.missing(answer.contents.missing)
+    show.print_missing_sources(answer.contents.missing)
     if not answer.quoted:  # what quotes says so itself
-        show.blank(answer.contents.blank)
-    show.unshown(answer.contents.identity.unshown)
+        show.print_unknown_times(answer.contents.blank)
+    show.print_hidden_identity_lines(answer.contents.identity.unshown)
     for wish in answer.proposed:
-        show.notice(
-            f"(Always? {show.wished(wish)}. `newton identity accept {short(wish.tenet_id)}` keeps it for good.)"
+        show.print_notice(
+            f"(Always? {show.format_proposal(wish)}. `newton identity accept {short_id(wish.tenet_id)}` keeps it for good.)"
         )
     if answer.caveat:
-        show.notice(f"({answer.caveat})")
+        show.print_notice(f"({answer.caveat})")
     return answer
 
 
-async def _collected(taken: AsyncGenerator[str | Turned]) -> Turned:
-    pieces = [piece async for piece in taken]
-    assert isinstance(pieces[-1], Turned)
+async def _collect_answer(stream: AsyncGenerator[str | TurnView]) -> TurnView:
+    pieces = [piece async for piece in stream]
+    assert isinstance(pieces[-1], TurnView)
     return pieces[-1]
 
 
-def _plain(answer: Turned) -> dict[str, object]:
+def _answer_to_json(answer: TurnView) -> dict[str, object]:
     return {
         "answer": answer.text,
         "degraded": answer.degraded,
@@ -194,10 +194,10 @@ def _plain(answer: Turned) -> dict[str, object]:
     }
 
 
-def _ended(answer: Turned, *, json: bool) -> int:
+def _exit_status(answer: TurnView, *, json: bool) -> int:
     """The exit status. A model that failed is said where it never mixes with the answer."""
     if not answer.failed:
-        return OK
+        return EXIT_OK
     if json:
-        told(ProviderError(answer.degraded or "", hint=answer.shortcoming), FAILED, as_json=True)
-    return FAILED
+        print_error(ProviderError(answer.degraded or "", hint=answer.shortcoming), EXIT_FAILED, as_json=True)
+    return EXIT_FAILED

@@ -7,27 +7,27 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.brain.calibration.narrowing import narrowed
-from newton.brain.calibration.plain import plain
-from newton.brain.calibration.report import calibration as computed
-from newton.brain.choice import Judged
+from newton.brain.calibration.narrowing import filter_decisions
+from newton.brain.calibration.plain import to_json
+from newton.brain.calibration.report import build_calibration as computed
+from newton.brain.choice import ReviewedDecision
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 from newton.runtime.plots import page, text
 from newton.settings import Settings
 
 
-async def calibration(
+async def show_calibration(
     *,
     category: Annotated[str | None, Parameter(help="Only decisions of this category.")] = None,
     since: Annotated[
-        datetime | None, When, Parameter(help="Only decisions made from then on: a day, or words such as 'last month'.")
+        datetime | None, StartTime, Parameter(help="Only decisions made from then on: a day, or words such as 'last month'.")
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write a page with plots to this file.")] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show how far the stated confidence can be trusted: Brier score, reliability, bias, trend, correction.
 
@@ -35,17 +35,17 @@ async def calibration(
 
     Example: newton calibration --since 2026-01-01 --html calibration.html
     """
-    chosen, start = settings(agent), since
-    whole = computed(narrowed(await _judged(chosen), category=category, start=start))
+    chosen, start = load_settings(agent), since
+    whole = computed(filter_decisions(await _list_reviewed_decisions(chosen), category=category, since=start))
     if html is not None:
-        show.page(html, page.calibration(whole, of=chosen.agent))
+        show.write_page(html, page.render_calibration(whole, agent=chosen.agent))
     if json:
-        show.as_json(plain(whole))
+        show.print_json(to_json(whole))
     elif html is None:
-        say(text.calibration(whole))
+        say(text.render_calibration(whole))
 
 
-async def _judged(chosen: Settings) -> Sequence[Judged]:
+async def _list_reviewed_decisions(chosen: Settings) -> Sequence[ReviewedDecision]:
     """Every decision of the agent whose outcome is known."""
-    async with opened(chosen) as newton:
-        return await newton.deciding("cli").judged()
+    async with open_newton(chosen) as newton:
+        return await newton.decisions("cli").list_reviewed_decisions()

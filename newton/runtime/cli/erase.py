@@ -6,25 +6,25 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.erasing import Going
+from newton.agent.erasing import ErasurePlan
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, agreed, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, ask_confirmation, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
-SHOWN = 10
+MAX_SHOWN_MEMORIES = 10
 
 
-async def erase(
+async def erase_subject_or_agent(
     *,
     subject: Annotated[str | None, Parameter(help="Whom: by name.")] = None,
     everything: Annotated[bool, Parameter(negative=(), help="The agent that --agent names, as a whole.")] = False,
     confirm: Annotated[str | None, Parameter(help="What the look at it said to give.")] = None,
     because: Annotated[str, Parameter(help="Why; it is kept beside the ids.")] = "asked for",
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Take away all that somebody said or that is told of them, or an agent as a whole. There is no way back.
 
@@ -40,34 +40,34 @@ async def erase(
             "Nothing was erased: what would go is to be looked at first.",
             hint="Leave --yes out; it says then what to give as --confirm.",
         )
-    if everything and not yes and not agreed(f"Take the agent {agent} away with all that it is?"):
+    if everything and not yes and not ask_confirmation(f"Take the agent {agent} away with all that it is?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
-    async with opened(settings(agent), as_found=True, begin=False) as newton:
+    async with open_newton(load_settings(agent), as_found=True, begin=False) as newton:
         erasing = newton.erasing("cli")
         if subject is None:
-            await erasing.wipe()
-            newton.notes.drop(newton.scope.agent_id)
+            await erasing.erase_agent()
+            newton.chain_heads.delete(newton.scope.agent_id)
             say(f"The agent {agent} has nothing left.")
             return
         found = await (
-            erasing.going(subject) if confirm is None else erasing.erase(subject, token=confirm, because=because)
+            erasing.plan(subject) if confirm is None else erasing.erase(subject, token=confirm, reason=because)
         )
-    _tell(found, newton.settings.agent, subject, done=confirm is not None, json=json)
+    _print_plan(found, newton.settings.agent, subject, is_erased=confirm is not None, json=json)
 
 
-def _tell(found: Going, agent: str, subject: str, *, done: bool, json: bool) -> None:
-    kinds, beside = Counter(kind for _, kind, _ in found.memories), Counter(kind for _, kind in found.beside)
+def _print_plan(plan: ErasurePlan, agent: str, subject: str, *, is_erased: bool, json: bool) -> None:
+    kinds, beside = Counter(kind for _, kind, _ in plan.memories), Counter(kind for _, kind in plan.related)
     if json:
-        counts = {**kinds, **beside, "decision": len(found.decisions), "identity": len(found.tenets)}
-        show.as_json({"erased": done, "names": found.names, "counts": counts, "confirm": found.token})
+        counts = {**kinds, **beside, "decision": len(plan.decisions), "identity": len(plan.tenets)}
+        show.print_json({"erased": is_erased, "names": plan.names, "counts": counts, "confirm": plan.token})
         return
     told = [f"{number} of kind {kind}" for kind, number in sorted(kinds.items())]
-    told += [show.counted(number, kind) for kind, number in sorted(beside.items())]
-    told += [f"the words of {show.counted(len(found.decisions), 'decision')}"] if found.decisions else []
-    told += [f"{show.counted(len(found.tenets), 'line')} of the identity"] if found.tenets else []
-    say(f"{'Erased' if done else 'Would go'} ({', '.join(found.names)}): {', '.join(told)}.")
-    if not done:
-        for _, kind, micro in found.memories[:SHOWN]:
+    told += [show.pluralize(number, kind) for kind, number in sorted(beside.items())]
+    told += [f"the words of {show.pluralize(len(plan.decisions), 'decision')}"] if plan.decisions else []
+    told += [f"{show.pluralize(len(plan.tenets), 'line')} of the identity"] if plan.tenets else []
+    say(f"{'Erased' if is_erased else 'Would go'} ({', '.join(plan.names)}): {', '.join(told)}.")
+    if not is_erased:
+        for _, kind, micro in plan.memories[:MAX_SHOWN_MEMORIES]:
             say(f"  {kind:<10} {micro}")
-        words = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {found.token}"
+        words = f"newton erase --agent {shlex.quote(agent)} --subject {shlex.quote(subject)} --confirm {plan.token}"
         say(f"What was made from it goes too. `{words}` does it.")

@@ -9,18 +9,18 @@ from cyclopts import Parameter
 from newton.errors import ConflictError, InputError
 from newton.runtime.cli import show
 from newton.runtime.cli.importing import progress_bar
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
-from newton.runtime.transfer.whole import Header
-from newton.runtime.wiring import Newton
+from newton.runtime.opening import open_newton
+from newton.runtime.transfer.whole import ArchiveHeader
+from newton.runtime.wiring import AgentServices
 
-File = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
+FileArgument = Annotated[Path, Parameter(allow_leading_hyphen=True, help="Where to; - is standard output.")]
 
-Force = Annotated[bool, Parameter(negative=(), help="Write over a file that is there.")]
+ForceOption = Annotated[bool, Parameter(negative=(), help="Write over a file that is there.")]
 
 
-async def export(file: File, *, force: Force = False, agent: Agent = None, json: AsJson = False) -> None:
+async def export_agent(file: FileArgument, *, force: ForceOption = False, agent: AgentOption = None, json: JsonOption = False) -> None:
     """Write everything that one agent is to a file of NDJSON, as it stands at this moment.
 
     `newton import FILE` brings it into an agent that has not begun yet, here or elsewhere. The file is not encrypted.
@@ -29,18 +29,18 @@ async def export(file: File, *, force: Force = False, agent: Agent = None, json:
     """
     if file.exists() and not force and str(file) != "-":
         raise ConflictError(f"{file} is there already.", hint="Name another file, or give --force to write over it.")
-    async with opened(settings(agent), begin=False) as newton:
+    async with open_newton(load_settings(agent), begin=False) as newton:
         if str(file) == "-":
             await newton.carrier().export(sys.stdout.buffer)
             return
-        header = await _written(newton, file)
+        header = await _write_export(newton, file)
     if json:
-        show.as_json(header.model_dump(mode="json"))
+        show.print_json(header.model_dump(mode="json"))
     else:
         say(f"{sum(header.counts.values())} rows of the agent {header.agent} are in {file}.")
 
 
-async def _written(newton: Newton, file: Path) -> Header:
+async def _write_export(newton: AgentServices, file: Path) -> ArchiveHeader:
     """The file is there as a whole, or not at all; others of this machine cannot read it."""
     partial = file.with_name(f"{file.name}.part")
     try:

@@ -7,30 +7,30 @@ from cyclopts import CycloptsError, MissingArgumentError, UnusedCliTokensError
 from newton.errors import InputError, NewtonError
 from newton.runtime.cli.printing import json_of, say
 
-_REMEDY = re.compile(r" (?=(?:Choose from|Did you mean)\b)")
-_COMMANDS = re.compile(r" Available commands: .*")  # never all of them, which --help has
-_NO_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
-_NUMBERS = {"int": "a whole number", "float": "a number"}
+_HINT_START = re.compile(r" (?=(?:Choose from|Did you mean)\b)")
+_COMMAND_LIST = re.compile(r" Available commands: .*")  # never all of them, which --help has
+_NOT_A_NUMBER = re.compile(r'unable to convert "(.*)" into (int|float)\.')
+_NUMBER_NAMES = {"int": "a whole number", "float": "a number"}
 
 
-def told(error: NewtonError, status: int, *, as_json: bool) -> None:
+def print_error(error: NewtonError, exit_status: int, *, as_json: bool) -> None:
     """Says it on stderr, where it never mixes with an answer."""
     if as_json:
-        failure = {"error": {"code": error.code, "what": error.what, "hint": error.hint}, "status": status}
+        failure = {"error": {"code": error.code, "what": error.what, "hint": error.hint}, "status": exit_status}
         say(json_of(failure), aside=True)
     else:
         say(f"newton: {error.what}\n  {error.hint}", aside=True)
 
 
-def unread(error: CycloptsError) -> InputError:
+def to_input_error(error: CycloptsError) -> InputError:
     """The words of a command line that could not be read, as a failure like any other."""
     error.verbose = False
     command = " ".join(["newton", *(error.command_chain or ())])
-    what, *remedies = _REMEDY.split(_said(error, command), maxsplit=1)
+    what, *remedies = _HINT_START.split(_describe(error, command), maxsplit=1)
     return InputError(what, hint=" ".join([*remedies, f"`{command} --help` shows what it takes."]))
 
 
-def _said(error: CycloptsError, command: str) -> str:
+def _describe(error: CycloptsError, command: str) -> str:
     if isinstance(error, UnusedCliTokensError):
         return f"`{command}` takes no {' '.join(map(repr, error.unused_tokens or ()))} there."
     if isinstance(error, MissingArgumentError) and error.argument:
@@ -38,5 +38,5 @@ def _said(error: CycloptsError, command: str) -> str:
         if error.keyword or error.argument.tokens:
             return f"{error.keyword or name} wants a value."
         return f"`{command}` wants its {name.removeprefix('--').upper().replace('-', '_')}."
-    said = _COMMANDS.sub("", " ".join(str(error).split()))
-    return _NO_NUMBER.sub(lambda found: f'"{found[1]}" is not {_NUMBERS[found[2]]}.', said)
+    said = _COMMAND_LIST.sub("", " ".join(str(error).split()))
+    return _NOT_A_NUMBER.sub(lambda found: f'"{found[1]}" is not {_NUMBER_NAMES[found[2]]}.', said)

@@ -4,24 +4,24 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.content.frames import Frame, frame_named
-from newton.content.packs import Pack, load_outlook, load_packs
+from newton.content.frames import Frame, get_frame
+from newton.content.packs import FramePack, load_frame_set, load_packs
 from newton.content.profiles import load_profiles
-from newton.memory.hygiene import clean
+from newton.memory.hygiene import clean_text
 from newton.runtime.cli import show
-from newton.runtime.cli.options import AsJson, settings
+from newton.runtime.cli.options import JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import framed
-from newton.runtime.talk.told import framing
+from newton.runtime.opening import choose_frame_for
+from newton.runtime.talk.told import to_frame_view
 
 
-async def frames(
+async def show_frames(
     name: str | None = None,
     *,
     choose: str | None = None,
     packs: Annotated[bool, Parameter(negative=())] = False,
     pack: str | None = None,
-    json: AsJson = False,
+    json: JsonOption = False,
 ) -> None:
     """List the frames, or show one. A frame decides what to ask, what matters and how much room it gets.
 
@@ -38,42 +38,42 @@ async def frames(
     pack:
         Show the frames as this pack leans them.
     """
-    chosen = settings(pack=pack)
+    chosen = load_settings(pack=pack)
     if packs:
-        _list_packs(load_packs(chosen.frames_dir), json=json)
+        _print_packs(load_packs(chosen.frames_dir), json=json)
     elif choose is not None:
-        choice = await framed(chosen, clean(choose, what="input"))
+        choice = await choose_frame_for(chosen, clean_text(choose, what="input"))
         if json:
-            show.as_json(choice.outline())
+            show.print_json(choice.as_json())
         else:
-            say(f"{show.framed(framing(choice))}\nbecause {choice.reason}")
+            say(f"{show.format_frame(to_frame_view(choice))}\nbecause {choice.reason}")
     else:
-        known = load_outlook(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
-        _list_frames(list(known.values()) if name is None else [frame_named(known, name)], full=bool(name), json=json)
+        known = load_frame_set(load_profiles(chosen.profiles_dir), chosen.frames_dir, chosen.pack).frames
+        _print_frames(list(known.values()) if name is None else [get_frame(known, name)], full=bool(name), json=json)
 
 
-def _list_frames(shown: list[Frame], *, full: bool, json: bool) -> None:
+def _print_frames(frames: list[Frame], *, full: bool, json: bool) -> None:
     if json:
-        show.as_json([frame.model_dump(mode="json") for frame in shown])
+        show.print_json([frame.model_dump(mode="json") for frame in frames])
     elif full:
-        say(_told(shown[0]))
+        say(_format_frame_details(frames[0]))
     else:
-        say("\n".join(f"{frame.name:<14}{frame.description}" for frame in shown))
+        say("\n".join(f"{frame.name:<14}{frame.description}" for frame in frames))
 
 
-def _list_packs(shown: dict[str, Pack], *, json: bool) -> None:
+def _print_packs(packs: dict[str, FramePack], *, json: bool) -> None:
     if json:
-        show.as_json([pack.model_dump(mode="json") for pack in shown.values()])
+        show.print_json([pack.model_dump(mode="json") for pack in packs.values()])
     else:
-        say("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_split(pack)}" for pack in shown.values()))
+        say("\n".join(f"{pack.name:<14}{pack.description}\n{'':<14}{_format_pack(pack)}" for pack in packs.values()))
 
 
-def _split(pack: Pack) -> str:
+def _format_pack(pack: FramePack) -> str:
     split = ", ".join(f"{source} {percent} %" for source, percent in dict(pack.budget).items())
     return f"{split} · profile {pack.name if pack.weights else pack.profile}"
 
 
-def _told(frame: Frame) -> str:
+def _format_frame_details(frame: Frame) -> str:
     priorities = sorted(dict(frame.priorities).items(), key=lambda p: (-p[1], p[0]))
     return "\n".join(
         [

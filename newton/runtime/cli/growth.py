@@ -6,24 +6,24 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.appraising import appraised
+from newton.agent.appraising import assess
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, When, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, StartTime, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 from newton.runtime.plots import growth as shown
 
 
-async def growth(
+async def report_growth(
     *,
     weeks: Annotated[int | None, Parameter(help="How many weeks; 1, if nothing is given.")] = None,
     since: Annotated[
-        datetime | None, When, Parameter(help="From then on instead: a day, or words such as 'last month'.")
+        datetime | None, StartTime, Parameter(help="From then on instead: a day, or words such as 'last month'.")
     ] = None,
     html: Annotated[Path | None, Parameter(help="Write the report as a page to this file.")] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Report how the agent has grown: decisions and mistakes made again, censors, procedures, facts.
 
@@ -33,14 +33,14 @@ async def growth(
     """
     if weeks is not None and since is not None:
         raise InputError("Both --weeks and --since are given.", hint="Give one of them.")
-    chosen = settings(agent)
-    async with opened(chosen) as newton:
-        growing = newton.growing()
-        found = await (growing.weekly(1 if weeks is None else weeks) if since is None else growing.since(since))
-    said = appraised(found)
+    chosen = load_settings(agent)
+    async with open_newton(chosen) as newton:
+        growing = newton.growth()
+        found = await (growing.report_weeks(1 if weeks is None else weeks) if since is None else growing.report_since(since))
+    said = assess(found)
     if html is not None:
-        show.page(html, shown.html(found, said, of=chosen.agent))
+        show.write_page(html, shown.render_html(found, said, agent=chosen.agent))
     if json:
-        show.as_json(shown.plain(found, said))
+        show.print_json(shown.report_to_json(found, said))
     elif html is None:
-        say(shown.markdown(found, said, of=chosen.agent))
+        say(shown.render_markdown(found, said, agent=chosen.agent))

@@ -4,49 +4,49 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.brain.choice import Choice, Stakes
-from newton.brain.guarding import Rule, Ruling
-from newton.brain.guardrails import Listed
-from newton.brain.stating import checked_choice
+from newton.brain.choice import DecisionDraft, Stakes
+from newton.brain.guarding import GuardrailRule, GuardrailResult
+from newton.brain.guardrails import GuardrailStatus
+from newton.brain.stating import validate_draft
 from newton.clock import SystemClock
 from newton.content.guardrails import Severity
 from newton.runtime.cli import show
-from newton.runtime.cli.decide import reason_of
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.decide import parse_reason
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
-Name = Annotated[str, Parameter(help="The guardrail's name.")]
+GuardrailName = Annotated[str, Parameter(help="The guardrail's name.")]
 
-DONE = {
+ADD_MESSAGES = {
     "added": "In force.",
     "replaced": "In force, in the place of the one of that name.",
     "unchanged": "In force already; nothing changed.",
 }
-WORDS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", "not_evaluated": "BLOCKED"}
+VERDICT_LABELS = {"passed": "passed", "warned": "WARNED", "blocked": "BLOCKED", "not_evaluated": "BLOCKED"}
 
 
-async def list_(*, agent: Agent = None, json: AsJson = False) -> None:
+async def list_guardrails(*, agent: AgentOption = None, json: JsonOption = False) -> None:
     """List the guardrails: what each forbids, and what to do instead.
 
     Example: newton guard list
     """
-    async with opened(settings(agent)) as newton:
-        known = await newton.guarding("cli").listed()
+    async with open_newton(load_settings(agent)) as newton:
+        known = await newton.guardrails("cli").list_guardrails()
     if json:
-        show.as_json([_plain(listed) for listed in known])
+        show.print_json([_guardrail_to_json(listed) for listed in known])
     else:
-        say("\n".join(_told(listed) for listed in known) or "There are none.")
+        say("\n".join(_format_guardrail(listed) for listed in known) or "There are none.")
 
 
-async def add(
-    name: Name,
+async def add_guardrail(
+    name: GuardrailName,
     expression: str,
     *,
     message: Annotated[str, Parameter(help="What to do instead.")],
     severity: Annotated[Severity, Parameter(help="What happens to a choice that breaks it.")] = "block",
     description: Annotated[str, Parameter(help="Why there is such a rule.")] = "",
-    agent: Agent = None,
+    agent: AgentOption = None,
 ) -> None:
     """Add a guardrail for this agent, or put another in the place of one of that name.
 
@@ -62,15 +62,15 @@ async def add(
     expression:
         True when a choice breaks the rule, such as "category == 'money' && size(alternatives) < 2".
     """
-    rule = Rule(
+    rule = GuardrailRule(
         name=name, expression=expression, severity=severity, message=message, description=description, source="own"
     )
-    async with opened(settings(agent)) as newton:
-        done = await newton.guarding("cli").add(rule)
-    say(DONE[done])
+    async with open_newton(load_settings(agent)) as newton:
+        done = await newton.guardrails("cli").add(rule)
+    say(ADD_MESSAGES[done])
 
 
-async def check(
+async def check_guardrails(
     description: str = "",
     *,
     confidence: Annotated[float, Parameter(help="How sure you are, from 0 to 1.")],
@@ -85,8 +85,8 @@ async def check(
     frame: Annotated[str | None, Parameter(help="The frame it is made under.")] = None,
     expected: Annotated[str | None, Parameter(help="What should come of it.")] = None,
     reviewed_by: Annotated[str | None, Parameter(help="Who else has looked at it.")] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Ask the guardrails about a choice; nothing is recorded. Exits with 1 when it would be blocked.
 
@@ -97,13 +97,13 @@ async def check(
     description:
         What would be chosen.
     """
-    choice = Choice(
+    choice = DecisionDraft(
         description=description or "a choice",
         confidence=confidence,
         at=SystemClock().now(),
         context=context,
         alternatives=alternative,
-        reasons=tuple(reason_of(given) for given in reason),
+        reasons=tuple(parse_reason(given) for given in reason),
         tags=tag,
         category=category,
         stakes=stakes,
@@ -111,48 +111,48 @@ async def check(
         expected=expected,
         reviewed_by=reviewed_by,
     )
-    async with opened(settings(agent)) as newton:
-        _, rulings = await newton.deciding("cli").rulings(checked_choice(choice))
+    async with open_newton(load_settings(agent)) as newton:
+        _, rulings = await newton.decisions("cli").check_guardrails(validate_draft(choice))
     blocked = any(ruling.blocks for ruling in rulings)
     if json:
-        show.as_json({"blocked": blocked, "guardrails": [_ruled(ruling) for ruling in rulings]})
+        show.print_json({"blocked": blocked, "guardrails": [_result_to_json(ruling) for ruling in rulings]})
     else:
-        say("\n".join(_shown(ruling) for ruling in rulings) or "There are no guardrails.")
+        say("\n".join(_format_result(ruling) for ruling in rulings) or "There are no guardrails.")
     return int(blocked)
 
 
-async def retire(name: Name, *, agent: Agent = None) -> None:
+async def retire_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
     """Take a guardrail out of force for this agent, one that ships with Newton too.
 
     Example: newton guard retire one-kind-of-reason
     """
-    async with opened(settings(agent)) as newton:
-        await newton.guarding("cli").retire(name)
+    async with open_newton(load_settings(agent)) as newton:
+        await newton.guardrails("cli").retire(name)
     say("Out of force.")
 
 
-async def restore(name: Name, *, agent: Agent = None) -> None:
+async def restore_guardrail(name: GuardrailName, *, agent: AgentOption = None) -> None:
     """Put the guardrail of a file back in force as it stands there.
 
     Example: newton guard restore one-kind-of-reason
     """
-    async with opened(settings(agent)) as newton:
-        changed = await newton.guarding("cli").restore(name)
+    async with open_newton(load_settings(agent)) as newton:
+        changed = await newton.guardrails("cli").restore(name)
     say("In force." if changed else "In force already; nothing changed.")
 
 
-def _told(listed: Listed) -> str:
-    rule = listed.rule
-    state = rule.severity if listed.in_force else "RETIRED"
+def _format_guardrail(guardrail: GuardrailStatus) -> str:
+    rule = guardrail.rule
+    state = rule.severity if guardrail.in_force else "RETIRED"
     whose = " (own)" if rule.source == "own" else ""
     return f"{state:<8}{rule.name}{whose}: {rule.expression}\n        {rule.message}"
 
 
-def _plain(listed: Listed) -> dict[str, object]:
-    rule = listed.rule
+def _guardrail_to_json(guardrail: GuardrailStatus) -> dict[str, object]:
+    rule = guardrail.rule
     return {
         "name": rule.name,
-        "in_force": listed.in_force,
+        "in_force": guardrail.in_force,
         "severity": rule.severity,
         "expression": rule.expression,
         "message": rule.message,
@@ -161,20 +161,20 @@ def _plain(listed: Listed) -> dict[str, object]:
     }
 
 
-def _shown(ruling: Ruling) -> str:
-    said = f": {ruling.why or ruling.rule.message}" if ruling.verdict != "passed" else ""
-    failed = " could not be evaluated" if ruling.verdict == "not_evaluated" else ""
-    return f"{WORDS[ruling.verdict]:<8}{ruling.rule.name}{failed}{said}"
+def _format_result(result: GuardrailResult) -> str:
+    said = f": {result.error or result.rule.message}" if result.verdict != "passed" else ""
+    failed = " could not be evaluated" if result.verdict == "not_evaluated" else ""
+    return f"{VERDICT_LABELS[result.verdict]:<8}{result.rule.name}{failed}{said}"
 
 
-def _ruled(ruling: Ruling) -> dict[str, object]:
-    rule = ruling.rule
-    said = None if ruling.verdict == "passed" else rule.message
+def _result_to_json(result: GuardrailResult) -> dict[str, object]:
+    rule = result.rule
+    said = None if result.verdict == "passed" else rule.message
     return {
         "name": rule.name,
-        "verdict": ruling.verdict,
-        "blocks": ruling.blocks,
+        "verdict": result.verdict,
+        "blocks": result.blocks,
         "severity": rule.severity,
         "message": said,
-        "why": ruling.why,
+        "why": result.error,
     }

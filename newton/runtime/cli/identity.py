@@ -6,54 +6,54 @@ from uuid import UUID
 
 from cyclopts import Parameter
 
-from newton.cognition.budget import allocate
-from newton.cognition.identity import Presence, presence, room
+from newton.cognition.budget import allocate_budget
+from newton.cognition.identity import IdentitySection, select_identity_lines, compute_identity_tokens
 from newton.errors import InputError
-from newton.heart.identity import Version, Written, opposed
-from newton.heart.tenets import Part, Tenet, difference
-from newton.memory.lookup import short
+from newton.heart.identity import IdentityVersion, TenetRecord, find_conflicts
+from newton.heart.tenets import IdentityPart, Tenet, diff_tenets
+from newton.memory.lookup import short_id
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Budget, agreed, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, BudgetOption, ask_confirmation, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
-Which = Annotated[str, Parameter(help="Its id, or the end of it as `newton identity` shows it.")]
-Because = Annotated[str | None, Parameter(help="Why; it is kept with the version.")]
+LineArgument = Annotated[str, Parameter(help="Its id, or the end of it as `newton identity` shows it.")]
+ReasonOption = Annotated[str | None, Parameter(help="Why; it is kept with the version.")]
 
-NONE_YET = 'Nothing holds always yet. `newton identity add instruction "Answer in metric units"`'
-ERASED = "[erased]"
+NO_LINES_MESSAGE = 'Nothing holds always yet. `newton identity add instruction "Answer in metric units"`'
+ERASED_TEXT = "[erased]"
 
 
-async def show_(*, budget: Budget = None, agent: Agent = None, json: AsJson = False) -> None:
+async def show_identity(*, budget: BudgetOption = None, agent: AgentOption = None, json: JsonOption = False) -> None:
     """Show what stands first in every context, and which lines of it a context has no room for.
 
     Example: newton identity
     """
-    chosen = settings(agent)
+    chosen = load_settings(agent)
     total = chosen.context_tokens if budget is None else budget
     if total < 1:
         raise InputError(f"A budget of {total} tokens holds nothing.", hint="Give 1 or more.")
-    async with opened(chosen) as newton:
-        bearing = newton.bearing("cli")
-        identity, waiting = await bearing.identity(), await bearing.proposals()
-        most = room(allocate(total).layers, newton.contexts.header_tokens)
-    shown = presence(identity, most=most)
+    async with open_newton(chosen) as newton:
+        bearing = newton.identity("cli")
+        identity, waiting = await bearing.get(), await bearing.list_proposals()
+        most = compute_identity_tokens(allocate_budget(total).layers, newton.context_builder.header_tokens)
+    shown = select_identity_lines(identity, max_tokens=most)
     if json:
-        show.as_json(_plain(shown, most))
+        show.print_json(_identity_to_json(shown, most))
         return
-    say("\n".join(_told(shown, most, total)) if identity.tenets else NONE_YET)
+    say("\n".join(_format_identity(shown, most, total)) if identity.tenets else NO_LINES_MESSAGE)
     if waiting:
         waits = "waits" if len(waiting) == 1 else "wait"
-        show.notice(f"\n{show.counted(len(waiting), 'line')} {waits} for your yes: `newton identity proposals`")
+        show.print_notice(f"\n{show.pluralize(len(waiting), 'line')} {waits} for your yes: `newton identity proposals`")
 
 
-async def add(
-    part: Part,
+async def add_line(
+    part: IdentityPart,
     words: str,
     *,
-    because: Because = None,
+    because: ReasonOption = None,
     beside: Annotated[bool, Parameter(negative=(), help="Also beside a line that goes against it.")] = False,
-    agent: Agent = None,
+    agent: AgentOption = None,
 ) -> None:
     """Add a line to what stands first in every context.
 
@@ -67,166 +67,166 @@ async def add(
     words:
         One line.
     """
-    async with opened(settings(agent)) as newton:
-        new = await newton.bearing("cli").add(part, words, because=because, beside=beside)
+    async with open_newton(load_settings(agent)) as newton:
+        new = await newton.identity("cli").add(part, words, reason=because, allow_conflict=beside)
     say("It stands." if new else "It stands already; nothing changed.")
 
 
-async def change(
-    line: Which,
+async def change_line(
+    line: LineArgument,
     words: str,
     *,
-    part: Annotated[Part | None, Parameter(help="Put it in this part.")] = None,
-    because: Because = None,
-    agent: Agent = None,
+    part: Annotated[IdentityPart | None, Parameter(help="Put it in this part.")] = None,
+    because: ReasonOption = None,
+    agent: AgentOption = None,
 ) -> None:
     """Put other words in the place of a line.
 
     Example: newton identity change 3f9c2a71 "Never give legal or tax advice"
     """
-    async with opened(settings(agent)) as newton:
-        changed = await newton.bearing("cli").change(line, words, part=part, because=because)
+    async with open_newton(load_settings(agent)) as newton:
+        changed = await newton.identity("cli").change(line, words, part=part, reason=because)
     say("Changed." if changed else "These are its words already; nothing changed.")
 
 
-async def remove(line: Which, *, because: Because = None, agent: Agent = None) -> None:
+async def remove_line(line: LineArgument, *, because: ReasonOption = None, agent: AgentOption = None) -> None:
     """Take a line out. The versions that had it keep it, so a roll-back brings it back.
 
     Example: newton identity remove 3f9c2a71 --because "we moved to imperial units"
     """
-    async with opened(settings(agent)) as newton:
-        tenet = await newton.bearing("cli").remove(line, because=because)
-    say(f"Taken out: {tenet.words}")
+    async with open_newton(load_settings(agent)) as newton:
+        tenet = await newton.identity("cli").remove(line, reason=because)
+    say(f"Taken out: {tenet.text}")
 
 
-async def history(*, agent: Agent = None, json: AsJson = False) -> None:
+async def show_versions(*, agent: AgentOption = None, json: JsonOption = False) -> None:
     """Show every version: when, by whom, why, and what it changed.
 
     Example: newton identity history
     """
-    async with opened(settings(agent)) as newton:
-        versions, written = await newton.bearing("cli").history()
+    async with open_newton(load_settings(agent)) as newton:
+        versions, written = await newton.identity("cli").history()
     words = {one.tenet_id: one for one in written}
     steps = list(zip([(), *(version.standing for version in versions)], versions, strict=False))
     if json:
-        show.as_json([_version(version, before, words) for before, version in steps])
+        show.print_json([_version_to_json(version, before, words) for before, version in steps])
         return
     for before, version in steps:
-        say("\n".join(_change(version, before, words)))
+        say("\n".join(_format_version(version, before, words)))
     if not versions:
-        say(NONE_YET)
+        say(NO_LINES_MESSAGE)
 
 
-async def rollback(version: int, *, because: Because = None, agent: Agent = None) -> None:
+async def roll_back(version: int, *, because: ReasonOption = None, agent: AgentOption = None) -> None:
     """Make the identity what it was in an earlier version. That is a version too, so it can be undone.
 
     Example: newton identity rollback 3
     """
-    async with opened(settings(agent)) as newton:
-        changed = await newton.bearing("cli").roll_back(version, because=because)
+    async with open_newton(load_settings(agent)) as newton:
+        changed = await newton.identity("cli").roll_back(version, reason=because)
     say(f"As in version {version} again." if changed else f"It is as in version {version}; nothing changed.")
 
 
-async def proposals(*, agent: Agent = None, json: AsJson = False) -> None:
+async def list_proposals(*, agent: AgentOption = None, json: JsonOption = False) -> None:
     """List what waits for your yes: what you seemed to want from now on, and what the agent wishes for itself.
 
     Example: newton identity proposals
     """
-    async with opened(settings(agent)) as newton:
-        bearing = newton.bearing("cli")
-        waiting, now = await bearing.proposals(), await bearing.identity()
+    async with open_newton(load_settings(agent)) as newton:
+        bearing = newton.identity("cli")
+        waiting, now = await bearing.list_proposals(), await bearing.get()
     if json:
-        show.as_json([_proposal(one, opposed(now, one.words or "")) for one in waiting])
+        show.print_json([_proposal_to_json(one, find_conflicts(now, one.words or "")) for one in waiting])
         return
     for one in waiting:
         by = "you" if one.trust == "user" else f"the {one.trust}"
-        words = f"{one.words}{show.instead(opposed(now, one.words or ''))}"
-        say(f"{short(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
+        words = f"{one.words}{show.format_replaced_lines(find_conflicts(now, one.words or ''))}"
+        say(f"{short_id(one.tenet_id)}  {one.part:<11}  {words}  ({one.at:%Y-%m-%d}, {one.origin}, said by {by})")
     if not waiting:
         say("Nothing waits for your yes.")
 
 
-async def accept(proposal: Which, *, agent: Agent = None) -> None:
+async def accept_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
     """Say yes to a proposal: from now on it stands, in the place of what goes against it.
 
     Example: newton identity accept 3f9c2a71
     """
-    async with opened(settings(agent)) as newton:
-        tenet, standing = await newton.bearing("cli").accept(proposal)
-    say(f"It stands: {tenet.words}{show.instead(standing)}")
+    async with open_newton(load_settings(agent)) as newton:
+        tenet, standing = await newton.identity("cli").accept(proposal)
+    say(f"It stands: {tenet.text}{show.format_replaced_lines(standing)}")
 
 
-async def reject(proposal: Which, *, agent: Agent = None) -> None:
+async def reject_proposal(proposal: LineArgument, *, agent: AgentOption = None) -> None:
     """Say no to a proposal.
 
     Example: newton identity reject 3f9c2a71
     """
-    async with opened(settings(agent)) as newton:
-        tenet = await newton.bearing("cli").reject(proposal)
-    say(f"Dropped: {tenet.words}")
+    async with open_newton(load_settings(agent)) as newton:
+        tenet = await newton.identity("cli").reject(proposal)
+    say(f"Dropped: {tenet.text}")
 
 
-async def erase(
-    line: Which,
+async def erase_line(
+    line: LineArgument,
     *,
     because: Annotated[str, Parameter(help="Why; it is kept.")],
     yes: Annotated[bool, Parameter(negative=(), help="Do not ask.")] = False,
-    agent: Agent = None,
+    agent: AgentOption = None,
 ) -> None:
     """Take the words of a line or a proposal away for good, in every version. That there was one stays known.
 
     Example: newton identity erase 3f9c2a71 --because "it names somebody who asked for it"
     """
-    if not yes and not agreed("Erase its words for good?"):
+    if not yes and not ask_confirmation("Erase its words for good?"):
         raise InputError("Nothing was erased.", hint="Answer with y, or give --yes.")
-    async with opened(settings(agent)) as newton:
-        await newton.bearing("cli").erase(line, because=because)
+    async with open_newton(load_settings(agent)) as newton:
+        await newton.identity("cli").erase(line, reason=because)
     say("Erased. What was said in a conversation stays there; `newton forget` takes that away.")
 
 
-def _told(shown: Presence, most: int, total: int) -> list[str]:
-    used = sum(tenet.tokens for tenet in shown.shown)
-    lines = [f"version {shown.version} · {used} of {most} tokens, in a context of {total:,}"]
+def _format_identity(section: IdentitySection, max_tokens: int, total: int) -> list[str]:
+    used = sum(tenet.tokens for tenet in section.shown)
+    lines = [f"version {section.version} · {used} of {max_tokens} tokens, in a context of {total:,}"]
     part = ""
-    for tenet in (*shown.shown, *shown.unshown):
+    for tenet in (*section.shown, *section.omitted):
         lines += [f"\n{tenet.part}"] if tenet.part != part else []
         part = tenet.part
-        lines.append(f"  {short(tenet.tenet_id)}  {tenet.words}{'  (no room)' if tenet in shown.unshown else ''}")
-    if shown.unshown:
-        lines.append(f"\n{show.counted(len(shown.unshown), 'line')} had no room: shorten or remove what stands above.")
+        lines.append(f"  {short_id(tenet.tenet_id)}  {tenet.text}{'  (no room)' if tenet in section.omitted else ''}")
+    if section.omitted:
+        lines.append(f"\n{show.pluralize(len(section.omitted), 'line')} had no room: shorten or remove what stands above.")
     return lines
 
 
-def _change(version: Version, before: Sequence[UUID], words: Mapping[UUID, Written]) -> list[str]:
+def _format_version(version: IdentityVersion, before: Sequence[UUID], lines_by_id: Mapping[UUID, TenetRecord]) -> list[str]:
     what = f"rolled back to {version.restored}" if version.restored else version.change
     why = f": {version.because}" if version.because else ""
-    changed = difference(before, version.standing)
+    changed = diff_tenets(before, version.standing)
     return [
         f"{version.version:>4}  {version.at:%Y-%m-%d %H:%M}  {what} ({version.trust}, {version.origin}){why}",
-        *(f"      - {_words(words[one])}" for one in changed.went),
-        *(f"      + {_words(words[one])}" for one in changed.came),
+        *(f"      - {_format_line(lines_by_id[one])}" for one in changed.removed),
+        *(f"      + {_format_line(lines_by_id[one])}" for one in changed.added),
     ]
 
 
-def _words(one: Written) -> str:
-    return f"{one.part}: {one.words or ERASED}"
+def _format_line(line: TenetRecord) -> str:
+    return f"{line.part}: {line.words or ERASED_TEXT}"
 
 
-def _plain(shown: Presence, most: int) -> dict[str, object]:
+def _identity_to_json(section: IdentitySection, max_tokens: int) -> dict[str, object]:
     return {
-        "version": shown.version,
-        "budget": most,
-        "tokens": sum(tenet.tokens for tenet in shown.shown),
-        "lines": [_tenet(tenet) | {"shown": tenet in shown.shown} for tenet in (*shown.shown, *shown.unshown)],
+        "version": section.version,
+        "budget": max_tokens,
+        "tokens": sum(tenet.tokens for tenet in section.shown),
+        "lines": [_line_to_json(tenet) | {"shown": tenet in section.shown} for tenet in (*section.shown, *section.omitted)],
     }
 
 
-def _tenet(tenet: Tenet) -> dict[str, object]:
-    return {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.words, "tokens": tenet.tokens}
+def _line_to_json(tenet: Tenet) -> dict[str, object]:
+    return {"tenet_id": str(tenet.tenet_id), "part": tenet.part, "words": tenet.text, "tokens": tenet.tokens}
 
 
-def _version(version: Version, before: Sequence[UUID], words: Mapping[UUID, Written]) -> dict[str, object]:
-    changed = difference(before, version.standing)
+def _version_to_json(version: IdentityVersion, before: Sequence[UUID], lines_by_id: Mapping[UUID, TenetRecord]) -> dict[str, object]:
+    changed = diff_tenets(before, version.standing)
     return {
         "version": version.version,
         "at": version.at.isoformat(),
@@ -235,20 +235,20 @@ def _version(version: Version, before: Sequence[UUID], words: Mapping[UUID, Writ
         "change": version.change,
         "restored": version.restored,
         "because": version.because,
-        "came": [{"tenet_id": str(one), "part": words[one].part, "words": words[one].words} for one in changed.came],
-        "went": [{"tenet_id": str(one), "part": words[one].part, "words": words[one].words} for one in changed.went],
+        "came": [{"tenet_id": str(one), "part": lines_by_id[one].part, "words": lines_by_id[one].words} for one in changed.added],
+        "went": [{"tenet_id": str(one), "part": lines_by_id[one].part, "words": lines_by_id[one].words} for one in changed.removed],
     }
 
 
-def _proposal(one: Written, standing: Sequence[Tenet]) -> dict[str, object]:
+def _proposal_to_json(proposal: TenetRecord, conflicting: Sequence[Tenet]) -> dict[str, object]:
     return {
-        "tenet_id": str(one.tenet_id),
-        "part": one.part,
-        "words": one.words,
-        "at": one.at.isoformat(),
-        "origin": one.origin,
-        "trust": one.trust,
-        "session_id": one.session_id and str(one.session_id),
-        "position": one.position,
-        "instead_of": [{"tenet_id": str(tenet.tenet_id), "words": tenet.words} for tenet in standing],
+        "tenet_id": str(proposal.tenet_id),
+        "part": proposal.part,
+        "words": proposal.words,
+        "at": proposal.at.isoformat(),
+        "origin": proposal.origin,
+        "trust": proposal.trust,
+        "session_id": proposal.session_id and str(proposal.session_id),
+        "position": proposal.position,
+        "instead_of": [{"tenet_id": str(tenet.tenet_id), "words": tenet.text} for tenet in conflicting],
     }

@@ -8,19 +8,19 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 from newton.errors import InputError
-from newton.memory.outbox import Outbox
+from newton.memory.outbox import EmbeddingOutbox
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
-from newton.runtime.transfer.importing import Report
-from newton.runtime.transfer.whole import LONGEST_HEADER, is_whole, verified
+from newton.runtime.opening import open_newton
+from newton.runtime.transfer.importing import ImportReport
+from newton.runtime.transfer.whole import MAX_HEADER_BYTES, is_archive, verify_archive
 
-MOST_SHOWN = 20
-CHUNK = 1024 * 1024
+MAX_SHOWN_REFUSALS = 20
+CHUNK_BYTES = 1024 * 1024
 
 
-async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> int:
+async def import_file(file: Path, *, agent: AgentOption = None, json: JsonOption = False) -> int:
     """Import a file of NDJSON, one object a line. Importing it again changes nothing.
 
     Each line is of one of these types. "ref" is your own id of it, and only a document needs one. "at" is when it was
@@ -62,61 +62,61 @@ async def import_(file: Path, *, agent: Agent = None, json: AsJson = False) -> i
     file:
         The file to import.
     """
-    lines = _lines(file)
-    if lines is not None and _whole(file):
-        return await _take(file, lines, agent=agent, json=json)
-    async with opened(settings(agent)) as newton:
+    lines = _count_lines(file)
+    if lines is not None and _is_agent_export(file):
+        return await _import_agent(file, lines, agent=agent, json=json)
+    async with open_newton(load_settings(agent)) as newton:
         with progress_bar() as progress:
             task = progress.add_task("importing", total=lines)
             report = await newton.importer().run(file, progress=lambda done: progress.advance(task, done))
     if json:
-        show.as_json(
+        show.print_json(
             {
                 "new": report.new,
-                "known": report.known,
+                "known": report.unchanged,
                 "episodes": report.episodes,
                 "embedded": report.embedded,
-                "refused": [{"line": r.line, "reason": r.reason} for r in report.refused],
-                "embedder_down": report.down,
+                "refused": [{"line": r.line, "reason": r.reason} for r in report.rejections],
+                "embedder_down": report.embedder_error,
             }
         )
     else:
-        _tell(report)
-    return 2 if report.refused else 0
+        _print_report(report)
+    return 2 if report.rejections else 0
 
 
-def _lines(file: Path) -> int | None:
+def _count_lines(file: Path) -> int | None:
     """How many lines are to come; None when only reading tells, for what comes through a pipe comes once."""
     try:
         if not stat.S_ISREG(file.stat().st_mode):
             return None
         with file.open("rb") as opened_file:
-            return sum(chunk.count(b"\n") for chunk in iter(lambda: opened_file.read(CHUNK), b""))
+            return sum(chunk.count(b"\n") for chunk in iter(lambda: opened_file.read(CHUNK_BYTES), b""))
     except OSError as error:
         raise InputError(f"{file} cannot be read: {error.strerror}.", hint="Give the path of an NDJSON file.") from None
 
 
-def _whole(file: Path) -> bool:
+def _is_agent_export(file: Path) -> bool:
     with file.open("rb") as opened_file:
-        return is_whole(opened_file.readline(LONGEST_HEADER))
+        return is_archive(opened_file.readline(MAX_HEADER_BYTES))
 
 
-async def _take(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
+async def _import_agent(file: Path, lines: int, *, agent: str | None, json: bool) -> int:
     """An agent as it was exported."""
     with file.open("rb") as whole:
-        named = agent or verified(whole).agent
-        async with opened(settings(named), as_found=True) as newton:
+        named = agent or verify_archive(whole).agent
+        async with open_newton(load_settings(named), as_found=True) as newton:
             with progress_bar() as progress:
                 task = progress.add_task("importing", total=lines)
-                header = await newton.carrier().take(whole, progress=lambda done: progress.advance(task, done))
+                header = await newton.carrier().restore(whole, progress=lambda done: progress.advance(task, done))
             drained = (
-                await Outbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
+                await EmbeddingOutbox(newton.scope.db, newton.scope.embedder, newton.scope.agent_id).drain()
                 if newton.scope.embedder
                 else None
             )
     memories = header.counts.get("memory.memories", 0)
     if json:
-        show.as_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})
+        show.print_json({"agent": named, "memories": memories, "embedded": drained.embedded if drained else 0})
     else:
         say(f"The agent {named} has {memories} memories, as on {header.at:%Y-%m-%d %H:%M}.")
     return 0
@@ -127,15 +127,15 @@ def progress_bar() -> Progress:
     return Progress(*columns, console=Console(stderr=True), transient=True, disable=not sys.stderr.isatty())
 
 
-def _tell(report: Report) -> None:
+def _print_report(report: ImportReport) -> None:
     made = f", {report.episodes} episodes made from sessions" if report.episodes else ""
-    say(f"{report.new} new, {report.known} known already{made}.")
-    if report.down:
-        show.notice(f"(No vectors yet, {report.down}; all is found by its words. Import again to make them.)")
-    for refusal in report.refused[:MOST_SHOWN]:
-        show.notice(f"line {refusal.line}: {refusal.reason}")
-    if len(report.refused) > MOST_SHOWN:
-        show.notice(f"… and {len(report.refused) - MOST_SHOWN} more; --json lists them all.")
-    if report.refused:
-        many = f"{len(report.refused)} lines were" if len(report.refused) > 1 else "1 line was"
-        show.notice(f"{many} refused; mend that and import the file again.")
+    say(f"{report.new} new, {report.unchanged} known already{made}.")
+    if report.embedder_error:
+        show.print_notice(f"(No vectors yet, {report.embedder_error}; all is found by its words. Import again to make them.)")
+    for refusal in report.rejections[:MAX_SHOWN_REFUSALS]:
+        show.print_notice(f"line {refusal.line}: {refusal.reason}")
+    if len(report.rejections) > MAX_SHOWN_REFUSALS:
+        show.print_notice(f"… and {len(report.rejections) - MAX_SHOWN_REFUSALS} more; --json lists them all.")
+    if report.rejections:
+        many = f"{len(report.rejections)} lines were" if len(report.rejections) > 1 else "1 line was"
+        show.print_notice(f"{many} refused; mend that and import the file again.")

@@ -10,15 +10,15 @@ from rich.progress import Progress
 
 from newton.errors import InputError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.cli.show import counted
-from newton.runtime.opening import opened
+from newton.runtime.cli.show import pluralize
+from newton.runtime.opening import open_newton
 
 MOST_NAMED = 5  # links in a remark
 
 
-async def ingest(
+async def ingest_documents(
     path: str,
     *,
     trust: Annotated[
@@ -27,8 +27,8 @@ async def ingest(
     follow_links: Annotated[
         bool, Parameter(negative=(), help="Also take in what links in the folder lead to outside of it.")
     ] = False,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> int:
     """Take in a document, or all of a folder: Markdown, text, HTML and PDF. Again, only what changed is replaced.
 
@@ -41,23 +41,23 @@ async def ingest(
     """
     if not str(path):
         raise InputError("The path is empty.", hint="Name a document or a folder; '.' is the current one.")
-    async with opened(settings(agent)) as newton:
+    async with open_newton(load_settings(agent)) as newton:
         reader = newton.ingest("ingest")
-        found = await reader.found(Path(path), follow=follow_links)
+        found = await reader.find_documents(Path(path), follow=follow_links)
         with Progress(console=Console(stderr=True), transient=True, disable=json) as bar:
             task = bar.add_task("Reading", total=len(found.documents))
-            report = await reader.take(found.documents, trust=trust, progress=lambda _: bar.advance(task))
-            gone = await reader.miss(Path(path))
+            report = await reader.ingest(found.documents, trust=trust, progress=lambda _: bar.advance(task))
+            gone = await reader.mark_missing(Path(path))
             bar.update(task, description="Embedding", total=None)
-            settled = await newton.upkeep("ingest").settle(most=None)
+            settled = await newton.maintenance("ingest").process_pending(limit=None)
     for missed in gone:
-        show.notice(f"{missed} is gone; what it said is not held to be so any more.")
+        show.print_notice(f"{missed} is gone; what it said is not held to be so any more.")
     if found.outside:
-        show.notice(_unfollowed(found.outside, path))
+        show.print_notice(_unfollowed(found.outside, path))
     for error in report.refused:
-        show.notice(f"newton: {error.what}\n  {error.hint}")
+        show.print_notice(f"newton: {error.what}\n  {error.hint}")
     if json:
-        show.as_json(
+        show.print_json(
             {
                 "documents": report.documents,
                 "new": report.new,
@@ -66,17 +66,17 @@ async def ingest(
                 "gone": gone,
                 "refused": [error.what for error in report.refused],
                 "links_skipped": [str(link) for link in found.outside],
-                "embedder_down": settled.down,
+                "embedder_down": settled.stopped_by,
             }
         )
     else:
-        refused = f" Refused: {counted(len(report.refused), 'file')}." if report.refused else ""
-        taken = f"{counted(report.new, 'new passage')}, {report.kept} kept, {report.replaced} replaced."
-        say(f"{counted(report.documents, 'document')}: {taken}{refused}")
+        refused = f" Refused: {pluralize(len(report.refused), 'file')}." if report.refused else ""
+        taken = f"{pluralize(report.new, 'new passage')}, {report.kept} kept, {report.replaced} replaced."
+        say(f"{pluralize(report.documents, 'document')}: {taken}{refused}")
     return 2 if report.refused else 0
 
 
 def _unfollowed(links: Sequence[Path], path: str) -> str:
     named = ", ".join(map(str, links[:MOST_NAMED])) + (" …" if len(links) > MOST_NAMED else "")
     why = "was not followed: it leads" if len(links) == 1 else "were not followed: they lead"
-    return f"{counted(len(links), 'link')} {why} out of {path} ({named}).\n  Give --follow-links to take that in, too."
+    return f"{pluralize(len(links), 'link')} {why} out of {path} ({named}).\n  Give --follow-links to take that in, too."

@@ -3,28 +3,28 @@
 from dataclasses import dataclass
 from importlib import import_module
 
-from newton.runtime.access.tokens import Scope
-from newton.runtime.cli.options import Agent, settings
+from newton.runtime.access.tokens import TokenScope
+from newton.runtime.cli.options import AgentOption, load_settings
 from newton.runtime.logs import configure
-from newton.runtime.opening import opened
-from newton.runtime.wiring import Newton
+from newton.runtime.opening import open_newton
+from newton.runtime.wiring import AgentServices
 
 
 @dataclass(frozen=True, slots=True)
-class Owner:
+class LocalMcpCaller:
     """Whoever starts the process may do everything."""
 
-    newton: Newton
+    newton: AgentServices
 
-    def may(self, scope: Scope) -> bool:
+    def may(self, scope: TokenScope) -> bool:
         return True
 
 
-async def mcp(*, agent: Agent = None) -> None:
+async def serve_mcp(*, agent: AgentOption = None) -> None:
     """Speak MCP over standard input and output; a program such as an editor starts it.
 
     Example: newton mcp --agent work
     """
     configure("plain")  # standard output is the client's alone
-    async with opened(settings(agent), for_long=True) as newton:
-        await import_module("newton.runtime.mcp.server").speak(Owner(newton))
+    async with open_newton(load_settings(agent), for_long=True) as newton:
+        await import_module("newton.runtime.mcp.server").speak(LocalMcpCaller(newton))

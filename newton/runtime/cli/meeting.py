@@ -9,31 +9,31 @@ from urllib.parse import urlsplit
 from cyclopts import Parameter
 
 from newton.client import Client
-from newton.client.connection import LOOPBACK
+from newton.client.connection import LOOPBACK_HOSTS
 from newton.errors import ConfigError, InputError, UnauthorizedError
 from newton.runtime.access import operator
-from newton.runtime.cli.sessions import progress
-from newton.runtime.models import chat_model
-from newton.runtime.opening import opened
-from newton.runtime.talk.here import Here
-from newton.runtime.talk.partner import Partner
-from newton.runtime.talk.there import There
-from newton.settings import Settings, token
+from newton.runtime.cli.sessions import print_progress
+from newton.runtime.models import build_chat_model
+from newton.runtime.opening import open_newton
+from newton.runtime.talk.here import LocalAgent
+from newton.runtime.talk.partner import ChatBackend
+from newton.runtime.talk.there import RemoteAgent
+from newton.settings import Settings, read_token
 
-ATTEMPTS = 3  # a person waits
-WHENCE = "Give --token-file or set NEWTON_TOKEN; `newton tokens create NAME` makes one where the daemon runs."
+MAX_ATTEMPTS = 3  # a person waits
+TOKEN_HINT = "Give --token-file or set NEWTON_TOKEN; `newton tokens create NAME` makes one where the daemon runs."
 
-Daemon = Annotated[
+DaemonOption = Annotated[
     str | None, Parameter(help="Where a daemon answers, such as http://127.0.0.1:8700; without it, in this process.")
 ]
-TokenFile = Annotated[
+TokenFileOption = Annotated[
     Path | None,
     Parameter(help="A file with the token for it; else NEWTON_TOKEN; else, on this machine, the operator's own."),
 ]
 
 
 @asynccontextmanager
-async def met(chosen: Settings, daemon: str | None, token_file: Path | None, *, named: bool) -> AsyncGenerator[Partner]:
+async def open_chat_backend(settings: Settings, daemon: str | None, token_file: Path | None, *, is_agent_explicit: bool) -> AsyncGenerator[ChatBackend]:
     """The agent that the settings name, ready to be talked with; `named` says that the command line names it.
 
     Raises InputError, ConfigError, and what the daemon answers to who asks for it.
@@ -41,44 +41,44 @@ async def met(chosen: Settings, daemon: str | None, token_file: Path | None, *, 
     if daemon is None:
         if token_file is not None:
             raise InputError("A token is for a daemon.", hint="Say with --daemon where that is.")
-        async with opened(chosen) as newton:
-            yield Here(newton=newton, turns=newton.turns(chat_model(chosen), tell=progress))
+        async with open_newton(settings) as newton:
+            yield LocalAgent(newton=newton, turn_runner=newton.turn_runner(build_chat_model(settings), on_event=print_progress))
         return
-    url = _address(daemon)
-    shown = _token(chosen, url, token_file)
-    operators = shown.startswith(operator.PREFIX) and "agent" in chosen.model_fields_set
+    url = _check_daemon_url(daemon)
+    shown = _find_token(settings, url, token_file)
+    operators = shown.startswith(operator.PREFIX) and "agent" in settings.model_fields_set
     async with Client(
-        url, token=shown, agent=chosen.agent if named or operators else None, attempts=ATTEMPTS
+        url, token=shown, agent=settings.agent if is_agent_explicit or operators else None, attempts=MAX_ATTEMPTS
     ) as client:
         try:
-            who = await client.who()
+            who = await client.get_token_info()
         except UnauthorizedError:
-            raise UnauthorizedError(f"The daemon at {url} does not know this token.", hint=WHENCE) from None
-        yield There(client=client, who=who, tell=progress)
+            raise UnauthorizedError(f"The daemon at {url} does not know this token.", hint=TOKEN_HINT) from None
+        yield RemoteAgent(client=client, token_info=who, on_compaction=print_progress)
 
 
-def _address(given: str) -> str:
+def _check_daemon_url(url: str) -> str:
     try:
-        parts = urlsplit(given)
+        parts = urlsplit(url)
         known = parts.scheme in ("http", "https") and parts.hostname and parts.port != 0 and "@" not in parts.netloc
     except ValueError:
         known = False
     if not known:
-        raise InputError(f"{given!r} is no address of a daemon.", hint="Write it as http://127.0.0.1:8700.")
-    return given
+        raise InputError(f"{url!r} is no address of a daemon.", hint="Write it as http://127.0.0.1:8700.")
+    return url
 
 
-def _token(chosen: Settings, url: str, file: Path | None) -> str:
+def _find_token(settings: Settings, url: str, file: Path | None) -> str:
     if file is not None:
-        return _whole(_read(file), f"{file} holds")
-    if (given := token()) is not None:
-        return _whole(given.get_secret_value(), "NEWTON_TOKEN is")
-    if urlsplit(url).hostname in LOOPBACK and (chosen.home / operator.FILE).exists():
-        return operator.token_of(chosen.home)
-    raise ConfigError("There is no token for that daemon.", hint=WHENCE)
+        return _check_token(_read_token_file(file), f"{file} holds")
+    if (given := read_token()) is not None:
+        return _check_token(given.get_secret_value(), "NEWTON_TOKEN is")
+    if urlsplit(url).hostname in LOOPBACK_HOSTS and (settings.home / operator.TOKEN_FILE).exists():
+        return operator.load_or_create_token(settings.home)
+    raise ConfigError("There is no token for that daemon.", hint=TOKEN_HINT)
 
 
-def _read(file: Path) -> str:
+def _read_token_file(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8", errors="replace").strip()
     except OSError as error:
@@ -86,7 +86,7 @@ def _read(file: Path) -> str:
         raise InputError(f"{file} cannot be read: {error.strerror}.", hint=hint) from None
 
 
-def _whole(text: str, where: str) -> str:
+def _check_token(text: str, source: str) -> str:
     if not text.isascii() or not text.isprintable() or not text or " " in text:
-        raise InputError(f"{where} no token.", hint=WHENCE)
+        raise InputError(f"{source} no token.", hint=TOKEN_HINT)
     return text

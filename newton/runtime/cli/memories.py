@@ -5,16 +5,16 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.verbs import Remark
-from newton.cognition.bundle import briefly
+from newton.agent.verbs import FactDraft
+from newton.cognition.bundle import format_list_line
 from newton.errors import InputError
-from newton.memory.lookup import short
-from newton.memory.memory import RECALLED, Kind, past
-from newton.memory.recall import Found
+from newton.memory.lookup import short_id
+from newton.memory.memory import RECALLABLE_KINDS, Kind, past_reason
+from newton.memory.recall import RetrievedMemory
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, Until, When, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, EndTime, StartTime, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
 
 async def remember(
@@ -26,10 +26,10 @@ async def remember(
     attribute: Annotated[str | None, Parameter(help="What of the subject it tells, such as 'lives in'.")] = None,
     confidence: Annotated[float | None, Parameter(help="How sure it is, from 0 to 1.")] = None,
     importance: Annotated[float | None, Parameter(help="How much it matters, from 0 to 10.")] = None,
-    at: Annotated[datetime | None, When, Parameter(help="When it became true: a day, a time with zone, words.")] = None,
-    until: Annotated[datetime | None, Until, Parameter(help="When it ends, if that is known.")] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    at: Annotated[datetime | None, StartTime, Parameter(help="When it became true: a day, a time with zone, words.")] = None,
+    until: Annotated[datetime | None, EndTime, Parameter(help="When it ends, if that is known.")] = None,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Remember a fact, or an episode with --episode TITLE. Saying a fact again confirms it.
 
@@ -42,13 +42,13 @@ async def remember(
     """
     if fact and episode is not None:
         raise InputError("It cannot be a fact and an episode.", hint="Give --fact or --episode, not both.")
-    async with opened(settings(agent)) as newton:
-        verbs, began = newton.verbs("cli"), newton.scope.now()
+    async with open_newton(load_settings(agent)) as newton:
+        verbs, began = newton.memories("cli"), newton.scope.now()
         if episode is not None:
-            kept = await verbs.relive(content, title=episode, at=at)
+            kept = await verbs.remember_episode(content, title=episode, occurred_at=at)
         else:
             kept = await verbs.remember(
-                Remark(
+                FactDraft(
                     content=content,
                     subject=subject,
                     attribute=attribute,
@@ -58,24 +58,24 @@ async def remember(
                     until=until,
                 )
             )
-        settled = await newton.upkeep("cli").settle()
-        changed = await newton.curation("cli").changed(began)
+        settled = await newton.maintenance("cli").process_pending()
+        changed = await newton.curation("cli").list_changes(began)
     if json:
-        show.as_json(
+        show.print_json(
             {
-                "result": kept.learnt,
+                "result": kept.status,
                 "memory_id": str(kept.memory_id),
                 "changed": [
-                    {"memory_id": str(step.memory_id), "event": step.event, "state": step.after, "micro": micro}
+                    {"memory_id": str(step.memory_id), "event": step.event, "state": step.to_state, "micro": micro}
                     for step, micro in changed
                 ],
-                "embedder_down": settled.down,
+                "embedder_down": settled.stopped_by,
             }
         )
         return
-    say(show.kept(kept, changed))
-    if settled.down:
-        show.notice(f"(No vector yet, {settled.down}; it is found by its words until there is one.)")
+    say(show.format_remember_result(kept, changed))
+    if settled.stopped_by:
+        show.print_notice(f"(No vector yet, {settled.stopped_by}; it is found by its words until there is one.)")
 
 
 async def recall(
@@ -87,10 +87,10 @@ async def recall(
     limit: Annotated[int, Parameter(help="The most memories to show.")] = 10,
     quarantined: Annotated[bool, Parameter(negative=(), help="Also what tools and the web said.")] = False,
     as_of: Annotated[
-        datetime | None, When, Parameter(help="What Newton knew at that time; not what was true then.")
+        datetime | None, StartTime, Parameter(help="What Newton knew at that time; not what was true then.")
     ] = None,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show the memories most likely meant, best first, each with its evidence: what its meaning and its words say for
     it, 0 for nothing and about 1 for plain. In JSON, `relevance` is the part of the best one's.
@@ -102,33 +102,33 @@ async def recall(
     question:
         What to look for.
     """
-    async with opened(settings(agent)) as newton:
-        found = await newton.verbs("cli").recall(
-            question, kinds=kind or RECALLED, most=limit, quarantined=quarantined, as_of=as_of
+    async with open_newton(load_settings(agent)) as newton:
+        found = await newton.memories("cli").recall(
+            question, kinds=kind or RECALLABLE_KINDS, limit=limit, include_quarantined=quarantined, as_of=as_of
         )
     if json:
-        show.as_json({"found": [_plain(f) for f in found.found], "missing": dict(found.missing)})
+        show.print_json({"found": [_memory_to_json(f) for f in found.memories], "missing": dict(found.missing)})
         return
-    for f in found.found:
-        gone = past(f.kind, f.state)
-        shown = briefly(f, f.summary)
-        say(f"{short(f.memory_id)}  {f.evidence:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
-    if not found.found:
+    for f in found.memories:
+        gone = past_reason(f.kind, f.state)
+        shown = format_list_line(f, f.summary)
+        say(f"{short_id(f.memory_id)}  {f.evidence_score:.2f}  {f.kind:<9}  {shown}" + (f"  ({gone})" if gone else ""))
+    if not found.memories:
         say(f"No {' and no '.join(kind)} in memory is like that." if kind else "Nothing like that is in memory.")
-    show.missing(found.missing)
+    show.print_missing_sources(found.missing)
 
 
-def _plain(found: Found) -> dict[str, object]:
+def _memory_to_json(memory: RetrievedMemory) -> dict[str, object]:
     return {
-        "memory_id": str(found.memory_id),
-        "kind": found.kind,
-        "state": found.state,
-        "text": found.summary,
-        "evidence": round(found.evidence, 6),
-        "relevance": round(found.relevance, 6),
-        "cosine": round(found.similarity, 6),
-        "lexical": round(found.lexical, 6),
-        "occurred_at": found.occurred_at.isoformat(),
-        "trust": found.trust,
-        "ref": found.ref,
+        "memory_id": str(memory.memory_id),
+        "kind": memory.kind,
+        "state": memory.state,
+        "text": memory.summary,
+        "evidence": round(memory.evidence_score, 6),
+        "relevance": round(memory.relevance, 6),
+        "cosine": round(memory.similarity, 6),
+        "lexical": round(memory.lexical, 6),
+        "occurred_at": memory.occurred_at.isoformat(),
+        "trust": memory.trust,
+        "ref": memory.ref,
     }

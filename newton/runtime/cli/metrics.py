@@ -5,14 +5,14 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.cognition.metrics import Figure, Group, Metrics
+from newton.cognition.metrics import QualityMetric, MetricGroup, QualityReport
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
 # What helps when a target is missed, on which side.
-ADVICE: Mapping[tuple[str, str], str] = {
+ADVICE_BY_VERDICT: Mapping[tuple[str, str], str] = {
     ("context relevance", "low"): "What has a quarter of the best one's evidence is loaded (lines: half of its"
     " relevance), so that few answers are lost. A profile of your own (NEWTON_PROFILES_DIR) with a higher `floor` and"
     " `near` raises this figure, and loses some; less room does not.",
@@ -30,11 +30,11 @@ ADVICE: Mapping[tuple[str, str], str] = {
 }
 
 
-async def metrics(
+async def show_metrics(
     *,
     days: Annotated[int, Parameter(help="How many days, up to now.")] = 7,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show how well contexts served in the last days: relevance, budget, refreshes, what replies used of them, speed.
 
@@ -42,104 +42,104 @@ async def metrics(
 
     Example: newton metrics --days 30
     """
-    async with opened(settings(agent)) as newton:
-        found = await newton.measuring().days(days)
+    async with open_newton(load_settings(agent)) as newton:
+        found = await newton.metrics().report(days)
     if json:
-        show.as_json(plain(found))
+        show.print_json(metrics_to_json(found))
     else:
-        say("\n".join(text(found)))
+        say("\n".join(format_metrics(found)))
 
 
-def text(found: Metrics) -> Iterator[str]:
+def format_metrics(report: QualityReport) -> Iterator[str]:
     """As a person reads it."""
-    period = found.period
-    yield f"{period.since:%Y-%m-%d} to {period.until:%Y-%m-%d} · {show.counted(len(period.turns), 'turn')}\n"
+    period = report.period
+    yield f"{period.since:%Y-%m-%d} to {period.until:%Y-%m-%d} · {show.pluralize(len(period.turns), 'turn')}\n"
     yield f"{'figure':<23}{'value':>8}  {'target':<10}{'verdict':<9}from"
-    for figure in found.figures:
+    for figure in report.metrics:
         yield (
-            f"{figure.name:<23}{_value(figure):>8}  {_target(figure):<10}{figure.verdict or '':<9}"
-            f"{figure.n:,} {figure.of}"
+            f"{figure.name:<23}{_format_value(figure):>8}  {_format_target(figure):<10}{figure.verdict or '':<9}"
+            f"{figure.n:,} {figure.sample_unit}"
         )
-    for what, groups in (("frame", found.frames), ("profile", found.profiles), ("day", found.days)):
-        yield from _table(what, groups, found)
-    advice = [f"{figure.name}: {said}" for figure in found.figures if (said := _advice(figure))]
+    for what, groups in (("frame", report.frames), ("profile", report.profiles), ("day", report.days)):
+        yield from _format_table(what, groups, report)
+    advice = [f"{figure.name}: {said}" for figure in report.metrics if (said := _find_advice(figure))]
     if advice:
         yield "\nWhat may help"
         yield from (f"- {one}" for one in advice)
 
 
-def plain(found: Metrics) -> dict[str, object]:
+def metrics_to_json(report: QualityReport) -> dict[str, object]:
     """As a program reads it."""
-    period = found.period
+    period = report.period
     return {
         "since": period.since.isoformat(),
         "until": period.until.isoformat(),
         "turns": len(period.turns),
-        "figures": [_plain(figure) | {"advice": _advice(figure)} for figure in found.figures],
-        "frames": [_group(group) for group in found.frames],
-        "profiles": [_group(group) for group in found.profiles],
-        "days": [_group(group) for group in found.days],
-        "memories": {str(day): dict(kinds) for day, kinds in period.made.items()},
+        "figures": [_metric_to_json(figure) | {"advice": _find_advice(figure)} for figure in report.metrics],
+        "frames": [_group_to_json(group) for group in report.frames],
+        "profiles": [_group_to_json(group) for group in report.profiles],
+        "days": [_group_to_json(group) for group in report.days],
+        "memories": {str(day): dict(kinds) for day, kinds in period.memories_by_day.items()},
     }
 
 
-def _table(what: str, groups: Sequence[Group], found: Metrics) -> Iterator[str]:
+def _format_table(grouping: str, groups: Sequence[MetricGroup], report: QualityReport) -> Iterator[str]:
     if not groups:
         return
-    by_day = what == "day"
-    head = f"\n{f'by {what}':<23}{'turns':>8}{'relevance':>12}{'budget':>10}{'used':>10}{'refreshed':>12}"
+    by_day = grouping == "day"
+    head = f"\n{f'by {grouping}':<23}{'turns':>8}{'relevance':>12}{'budget':>10}{'used':>10}{'refreshed':>12}"
     yield head + (f"{'memories':>11}" if by_day else "")
-    made = {str(day): sum(kinds.values()) for day, kinds in found.period.made.items()}
+    made = {str(day): sum(kinds.values()) for day, kinds in report.period.memories_by_day.items()}
     for group in groups:
-        row = f"{group.name:<23}{group.turns:>8}{_value(group.relevance):>12}{_value(group.utilisation):>10}"
-        row += f"{_value(group.precision):>10}{_value(group.refresh):>12}"
+        row = f"{group.name:<23}{group.turns:>8}{_format_value(group.relevance):>12}{_format_value(group.utilisation):>10}"
+        row += f"{_format_value(group.precision):>10}{_format_value(group.refresh):>12}"
         yield row + (f"{made.get(group.name, 0):>11}" if by_day else "")
 
 
-def _value(figure: Figure) -> str:
+def _format_value(metric: QualityMetric) -> str:
     """
     >>> _value(Figure(name="", value=0.456, n=1, of="")), _value(Figure(name="", value=12.3, n=1, of="", unit="ms"))
     ('46 %', '12 ms')
     """
-    if figure.value is None:
+    if metric.value is None:
         return "–"
-    match figure.unit:
+    match metric.unit:
         case "share":
-            return f"{figure.value:.0%}".replace("%", " %")
+            return f"{metric.value:.0%}".replace("%", " %")
         case "score":
-            return f"{figure.value:.2f}"
+            return f"{metric.value:.2f}"
         case "ms":
-            return f"{figure.value:,.0f} ms"
+            return f"{metric.value:,.0f} ms"
         case "count":
-            return f"{figure.value:,.1f}"
+            return f"{metric.value:,.1f}"
 
 
-def _target(figure: Figure) -> str:
-    if (target := figure.target) is None:
+def _format_target(metric: QualityMetric) -> str:
+    if (target := metric.target) is None:
         return ""
-    scale, unit = {"share": (100, " %"), "ms": (1, " ms")}.get(figure.unit, (1, ""))
+    scale, unit = {"share": (100, " %"), "ms": (1, " ms")}.get(metric.unit, (1, ""))
     above, below = (None if end is None else f"{end * scale:g}" for end in target)
     if above and below:
         return f"{above}-{below}{unit}"
     return f"> {above}{unit}" if above else f"< {below}{unit}"
 
 
-def _advice(figure: Figure) -> str | None:
-    return ADVICE.get((figure.name, figure.verdict or ""))
+def _find_advice(metric: QualityMetric) -> str | None:
+    return ADVICE_BY_VERDICT.get((metric.name, metric.verdict or ""))
 
 
-def _plain(figure: Figure) -> dict[str, object]:
+def _metric_to_json(metric: QualityMetric) -> dict[str, object]:
     return {
-        "name": figure.name,
-        "value": None if figure.value is None else round(figure.value, 4),
-        "unit": figure.unit,
-        "target": figure.target._asdict() if figure.target else None,
-        "n": figure.n,
-        "of": figure.of,
-        "verdict": figure.verdict,
+        "name": metric.name,
+        "value": None if metric.value is None else round(metric.value, 4),
+        "unit": metric.unit,
+        "target": metric.target._asdict() if metric.target else None,
+        "n": metric.n,
+        "of": metric.sample_unit,
+        "verdict": metric.verdict,
     }
 
 
-def _group(group: Group) -> dict[str, object]:
+def _group_to_json(group: MetricGroup) -> dict[str, object]:
     figures = (group.relevance, group.utilisation, group.precision, group.refresh)
-    return {"name": group.name, "turns": group.turns, "figures": [_plain(figure) for figure in figures]}
+    return {"name": group.name, "turns": group.turns, "figures": [_metric_to_json(figure) for figure in figures]}

@@ -4,21 +4,21 @@ from typing import Annotated, Literal
 
 from cyclopts import Parameter
 
-from newton.heart.procedures import Listed
-from newton.memory.lookup import short
+from newton.heart.procedures import ProcedureVersion
+from newton.memory.lookup import short_id
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
-Name = Annotated[str, Parameter(help="The procedure's name.")]
+ProcedureName = Annotated[str, Parameter(help="The procedure's name.")]
 
 
-async def list_(
+async def list_procedures(
     *,
     versions: Annotated[bool, Parameter(negative=(), help="Also the versions before the last.")] = False,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """List the procedures with their records.
 
@@ -26,65 +26,65 @@ async def list_(
 
     Example: newton procedures list
     """
-    async with opened(settings(agent)) as newton:
-        known = await newton.practice("cli").listed()
+    async with open_newton(load_settings(agent)) as newton:
+        known = await newton.procedures("cli").list_procedures()
     last = {procedure.name: procedure for procedure in known}
     listed = known if versions else list(last.values())
     if json:
-        show.as_json([_plain(procedure) for procedure in listed])
+        show.print_json([_procedure_to_json(procedure) for procedure in listed])
         return
     for procedure in listed:
-        say(_told(procedure))
+        say(_format_procedure(procedure))
 
 
-async def show_(name: Name, *, agent: Agent = None) -> None:
+async def show_procedure(name: ProcedureName, *, agent: AgentOption = None) -> None:
     """Show a procedure with its three bands: goals, steps, details.
 
     Example: newton procedures show debugging
     """
-    async with opened(settings(agent)) as newton:
-        procedure = await newton.practice("cli").named(name)
-    say(_told(procedure))
+    async with open_newton(load_settings(agent)) as newton:
+        procedure = await newton.procedures("cli").get(name)
+    say(_format_procedure(procedure))
     say("\n".join(f"  goal   {goal}" for goal in procedure.goals))
     say("\n".join(f"  {place:>4}.  {step}" for place, step in enumerate(procedure.core, 1)))
     if procedure.details.strip():
         say(f"\n{procedure.details.strip()}")
 
 
-async def used(
-    name: Name,
+async def record_use(
+    name: ProcedureName,
     *,
     result: Annotated[Literal["success", "failure", "neutral"] | None, Parameter(help="How it went, if known.")] = None,
-    agent: Agent = None,
+    agent: AgentOption = None,
 ) -> None:
     """Say that a procedure was followed, and how it went. After five uses its record decides how it is offered.
 
     Example: newton procedures used debugging --result success
     """
-    async with opened(settings(agent)) as newton:
-        await newton.practice("cli").used(name, result)
+    async with open_newton(load_settings(agent)) as newton:
+        await newton.procedures("cli").record_use(name, result)
     say("Noted.")
 
 
-async def judged(name: Name, result: Literal["success", "failure", "neutral"], *, agent: Agent = None) -> None:
+async def record_outcome(name: ProcedureName, result: Literal["success", "failure", "neutral"], *, agent: AgentOption = None) -> None:
     """Say how the last use of a procedure went that was not judged yet.
 
     Example: newton procedures judged debugging failure
     """
-    async with opened(settings(agent)) as newton:
-        await newton.practice("cli").judged(name, result)
+    async with open_newton(load_settings(agent)) as newton:
+        await newton.procedures("cli").record_outcome(name, result)
     say("Noted.")
 
 
-def _told(procedure: Listed) -> str:
+def _format_procedure(procedure: ProcedureVersion) -> str:
     trials = procedure.successes + procedure.failures
-    record = f"{procedure.effectiveness:.0%} of {trials}, at least {procedure.assured:.0%}" if trials else "no record"
+    record = f"{procedure.effectiveness:.0%} of {trials}, at least {procedure.lower_bound:.0%}" if trials else "no record"
     name = f"{procedure.name} v{procedure.version} ({procedure.domain})"
-    head = f"{short(procedure.memory_id)}  {procedure.state:<11} {name} · {record}"
+    head = f"{short_id(procedure.memory_id)}  {procedure.state:<11} {name} · {record}"
     return f"{head}\n          {procedure.description}"
 
 
-def _plain(procedure: Listed) -> dict[str, object]:
+def _procedure_to_json(procedure: ProcedureVersion) -> dict[str, object]:
     return {
         "memory_id": str(procedure.memory_id),
         "name": procedure.name,
@@ -96,5 +96,5 @@ def _plain(procedure: Listed) -> dict[str, object]:
         "successes": procedure.successes,
         "failures": procedure.failures,
         "effectiveness": procedure.effectiveness,
-        "assured": procedure.assured,
+        "assured": procedure.lower_bound,
     }

@@ -8,14 +8,14 @@ from cyclopts import Parameter
 
 from newton.errors import NewtonError
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, settings
-from newton.runtime.daemon import Listen
+from newton.runtime.cli.options import AgentOption, load_settings
+from newton.runtime.daemon import ListenOptions
 from newton.runtime.daemon import serve as served
-from newton.runtime.logs import Format, configure, tell
-from newton.runtime.statuses import OK, status_of
+from newton.runtime.logs import LogFormat, configure, log_message
+from newton.runtime.statuses import EXIT_OK, get_error_status
 
 
-def serve(
+def serve_http(
     *,
     host: str = "127.0.0.1",
     port: int = 8700,
@@ -28,32 +28,32 @@ def serve(
         list[str] | None,
         Parameter(negative=(), help="Another name under which it may be called, and its pages call it."),
     ] = None,
-    log_format: Annotated[Format, Parameter(help="How the log on standard error is written.")] = "plain",
+    log_format: Annotated[LogFormat, Parameter(help="How the log on standard error is written.")] = "plain",
     traces: Annotated[
         bool, Parameter(negative=(), help="Send OpenTelemetry traces to where OTEL_EXPORTER_OTLP_ENDPOINT says.")
     ] = False,
-    agent: Agent = None,
+    agent: AgentOption = None,
 ) -> int:
     """Serve HTTP until it is told to stop.
 
     Example: newton serve --port 8700
     """
     configure(log_format)
-    listen = Listen(
+    listen = ListenOptions(
         host=host,
         port=port,
         certificate=tls_cert,
         key=tls_key,
         behind_proxy=behind_proxy,
-        also=tuple(allow_host or ()),
+        allowed_hosts=tuple(allow_host or ()),
     )
-    said = tell if log_format == "json" else show.notice
+    said = log_message if log_format == "json" else show.print_notice
     try:
         # a fifth less of the processor for each request than the loop of the standard library
-        uvloop.run(served(settings(agent), listen, tell=said, traces=traces))
+        uvloop.run(served(load_settings(agent), listen, on_message=said, export_spans=traces))
     except NewtonError as error:
         if log_format == "plain":
             raise
-        tell(f"{error.what} {error.hint}")
-        return status_of(error.code).exit
-    return OK
+        log_message(f"{error.what} {error.hint}")
+        return get_error_status(error.code).exit_code
+    return EXIT_OK

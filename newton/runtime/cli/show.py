@@ -5,67 +5,67 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from newton.agent.verbs import Kept
+from newton.agent.verbs import RememberResult
 from newton.cognition.bundle import Bundle
-from newton.cognition.explaining import Account, Item
-from newton.cognition.framing import Choice, Evidence
-from newton.cognition.replay import verdict
+from newton.cognition.explaining import BundleExplanation, CandidateExplanation
+from newton.cognition.framing import FrameChoice, FrameEvidence
+from newton.cognition.replay import format_verdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
 from newton.heart.tenets import Tenet
-from newton.memory.lookup import short
-from newton.memory.transitions import Changed
+from newton.memory.lookup import short_id
+from newton.memory.transitions import AppliedTransition
 from newton.runtime.cli.printing import json_of, say
-from newton.runtime.talk.told import Contents, Explained, Framing, Line, Listed, Turned, Wish, framing
+from newton.runtime.talk.told import ContextView, ExplanationView, FrameView, IdentityLineView, ItemView, TurnView, ProposalView, to_frame_view
 
-LEARNT = {
+REMEMBER_MESSAGES = {
     "new": "Remembered. ({id})",
     "confirmed": "Known already; confirmed once more. ({id})",
     "unchanged": "Known already; nothing changed. ({id})",
 }
 
 
-def as_json(value: object) -> None:
+def print_json(value: object) -> None:
     say(json_of(value))
 
 
-def counted(number: int, what: str, many: str | None = None) -> str:
+def pluralize(number: int, singular: str, plural: str | None = None) -> str:
     """
     >>> counted(1, "file"), counted(1_200, "file"), counted(2, "entry", "entries")
     ('1 file', '1,200 files', '2 entries')
     """
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"
 
 
-def kept(kept: Kept, changed: Sequence[Changed]) -> str:
+def format_remember_result(result: RememberResult, transitions: Sequence[AppliedTransition]) -> str:
     """What became of a fact that was told, and of others through it."""
-    others = [change for change in changed if change.step.memory_id != kept.memory_id]
-    return LEARNT[kept.learnt].format(id=short(kept.memory_id)) + changes(others)
+    others = [change for change in transitions if change.transition.memory_id != result.memory_id]
+    return REMEMBER_MESSAGES[result.status].format(id=short_id(result.memory_id)) + format_transitions(others)
 
 
-def changes(changed: Sequence[Changed]) -> str:
+def format_transitions(transitions: Sequence[AppliedTransition]) -> str:
     """What became of memories, a line each."""
-    return "".join(f"\n  {step.event}: {short(step.memory_id)} {micro}" for step, micro in changed)
+    return "".join(f"\n  {step.event}: {short_id(step.memory_id)} {micro}" for step, micro in transitions)
 
 
-def notice(text: str) -> None:
+def print_notice(text: str) -> None:
     """A remark beside the answer; it never mixes with what a program reads."""
     sys.stdout.flush()  # where both go to one file, they stand in their order
     say(text, aside=True)
 
 
-def status(text: str) -> None:
+def print_status(text: str) -> None:
     """What is going on, in a line of its own that the next one takes the place of; only where a person watches."""
-    if watched():
+    if is_interactive():
         say(text, start="\r\x1b[K", end="", aside=True, flush=True)
 
 
-def watched() -> bool:
+def is_interactive() -> bool:
     """Whether a person sees remarks as they come."""
     return sys.stderr.isatty()
 
 
-def page(path: Path, content: str) -> None:
+def write_page(path: Path, content: str) -> None:
     """Writes a page to a file. Raises InputError when it cannot be written."""
     try:
         path.write_text(content, encoding="utf-8")
@@ -73,11 +73,11 @@ def page(path: Path, content: str) -> None:
         raise InputError(
             f"{path} cannot be written: {error.strerror}.", hint="Name a file in a folder of yours."
         ) from None
-    notice(f"Written to {path}.")
+    print_notice(f"Written to {path}.")
 
 
 # What it means for an answer that a source gave nothing.
-WITHOUT = {
+MISSING_SOURCE_EFFECTS = {
     "embeddings": "memories were found by their words alone",
     "words": "memories were found by their meaning alone",
     "times": "what happened at the time asked for was not looked up",
@@ -91,173 +91,173 @@ WITHOUT = {
 }
 
 
-def missing(sources: Mapping[str, str]) -> None:
+def print_missing_sources(sources: Mapping[str, str]) -> None:
     for source, why in sources.items():
-        notice(f"({source} missing: {why}" + (f"; {WITHOUT[source]})" if source in WITHOUT else ")"))
+        print_notice(f"({source} missing: {why}" + (f"; {MISSING_SOURCE_EFFECTS[source]})" if source in MISSING_SOURCE_EFFECTS else ")"))
 
 
-def framed(choice: Framing) -> str:
+def format_frame(choice: FrameView) -> str:
     """The frame, and how surely it was chosen."""
     next_one = f", then {choice.runner_up}" if choice.runner_up else ""
     sure = "unsure" if choice.unsure else f"{choice.confidence:.0%} sure"
     return f"frame {choice.name} ({'forced' if choice.forced else sure + next_one})"
 
 
-def unshown(lines: int, *, budget: int | None = None) -> None:
+def print_hidden_identity_lines(lines: int, *, budget: int | None = None) -> None:
     """How many lines of the identity a context of so many tokens, or of the usual number, has no room for."""
     if lines:
-        many = counted(lines, "line")
+        many = pluralize(lines, "line")
         command = f"newton identity --budget {budget}" if budget else "newton identity"
-        notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
+        print_notice(f"({many} of the identity had no room in this context; `{command}` shows which)")
 
 
-def instead(standing: Sequence[Tenet | Line]) -> str:
+def format_replaced_lines(lines: Sequence[Tenet | IdentityLineView]) -> str:
     """What a line takes the place of, behind its words."""
-    return f" (in the place of: {'; '.join(tenet.words for tenet in standing)})" if standing else ""
+    return f" (in the place of: {'; '.join(tenet.text for tenet in lines)})" if lines else ""
 
 
-def proposed(wishes: Sequence[Wish]) -> None:
+def print_proposals(proposals: Sequence[ProposalView]) -> None:
     """How to say yes to what a person seems to want from now on."""
-    told = [wished(wish) for wish in wishes]
+    told = [format_proposal(wish) for wish in proposals]
     if len(told) == 1:
-        notice(f"\n(Always? {told[0]}. /yes keeps it for good, /no drops it.)")
+        print_notice(f"\n(Always? {told[0]}. /yes keeps it for good, /no drops it.)")
     elif told:
         lines = "".join(f"\n  {n}. {words}" for n, words in enumerate(told, 1))
-        notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
+        print_notice(f"\n(Always?{lines}\n/yes keeps all of it for good, /yes 1 only the first, /no drops it.)")
 
 
-def wished(wish: Wish) -> str:
+def format_proposal(proposal: ProposalView) -> str:
     """What is wanted, and what it takes the place of."""
-    return f"{wish.words}{instead(wish.instead_of)}"
+    return f"{proposal.words}{format_replaced_lines(proposal.instead_of)}"
 
 
-def elsewhere(waiting: Sequence[Wish]) -> str:
+def format_pending_proposals(proposals: Sequence[ProposalView]) -> str:
     """What waits for a yes though it was not proposed here, and the commands that give it."""
-    if not waiting:
+    if not proposals:
         return "Nothing waits for a yes anywhere."
-    listed = [f"{n}. {one.words}: `newton identity accept {short(one.tenet_id)}`" for n, one in enumerate(waiting, 1)]
+    listed = [f"{n}. {one.words}: `newton identity accept {short_id(one.tenet_id)}`" for n, one in enumerate(proposals, 1)]
     return "\n  ".join(["What waits was proposed before; `newton identity reject` drops it:", *listed])
 
 
-def bundle_line(bundle: Contents) -> str:
+def format_bundle_line(context: ContextView) -> str:
     """A context in a line: frame, profile, tokens, and how near the nearest of it is to the input."""
-    nearest = "" if bundle.nearest is None else f" · best evidence {bundle.nearest:.2f}"
-    tokens = f"{bundle.tokens} of {bundle.budget} tokens"
-    return f"{framed(bundle.frame)} · profile {bundle.profile} · {tokens}{nearest}"
+    nearest = "" if context.nearest is None else f" · best evidence {context.nearest:.2f}"
+    tokens = f"{context.tokens} of {context.budget} tokens"
+    return f"{format_frame(context.frame)} · profile {context.profile} · {tokens}{nearest}"
 
 
-def emptied(bundle: Bundle) -> None:
+def print_empty_filters(bundle: Bundle) -> None:
     """Which filters left nothing that could be chosen from."""
-    left = bundle.left_nothing
+    left = bundle.unmatched_filters
     if said := [f"{name} {', '.join(values)}" for name, values in left.items()]:
-        notice(f"(Nothing was left by the filters: {'; '.join(said)})")
+        print_notice(f"(Nothing was left by the filters: {'; '.join(said)})")
 
 
-def blank(times: Sequence[str]) -> None:
+def print_unknown_times(times: Sequence[str]) -> None:
     """That nothing is known of the times asked for."""
     if times:
-        notice(f"(Nothing is known of the time asked for: {', '.join(times)})")
+        print_notice(f"(Nothing is known of the time asked for: {', '.join(times)})")
 
 
-def bundle_summary(bundle: Contents) -> str:
+def format_bundle(context: ContextView) -> str:
     """What the model was given, by layer, each item with its score and its evidence."""
     lines = [
-        bundle_line(bundle),
-        f"because {bundle.frame.reason}",
-        f"bundle {bundle.bundle_id}",
+        format_bundle_line(context),
+        f"because {context.frame.reason}",
+        f"bundle {context.bundle_id}",
         "each item: its score by the profile, and its evidence: 0 for none, about 1 for plain; - was looked up",
     ]
-    for name, layer in bundle.layers.items():
-        items = [(n, c) for n, c in enumerate(bundle.items, 1) if c.layer == name]
+    for name, layer in context.layers.items():
+        items = [(n, c) for n, c in enumerate(context.items, 1) if c.layer == name]
         if layer.used:
             lines.append(f"\n{name}  {layer.used} tokens used, {layer.budget} allotted")
-            lines += [f"  {n:>3}. {_weighed(c)}" for n, c in items]
+            lines += [f"  {n:>3}. {_format_item(c)}" for n, c in items]
             if name == "identity":
-                lines += [f"       always {line}" for line in bundle.identity.lines]
-    if bundle.dropped:
-        lines.append(f"\n{bundle.dropped} looked at and left out; the best of them:")
-        lines += [f"       {_weighed(c)}  ({c.reason})" for c in bundle.nearly]
+                lines += [f"       always {line}" for line in context.identity.lines]
+    if context.dropped:
+        lines.append(f"\n{context.dropped} looked at and left out; the best of them:")
+        lines += [f"       {_format_item(c)}  ({c.reason})" for c in context.nearly]
     return "\n".join(lines)
 
 
-def _weighed(c: Listed) -> str:
-    return f"{c.score:.3f}  {'   -' if c.evidence is None else f'{c.evidence:.2f}'}  {c.text}"
+def _format_item(item: ItemView) -> str:
+    return f"{item.score:.3f}  {'   -' if item.evidence is None else f'{item.evidence:.2f}'}  {item.text}"
 
 
-def came_about(given: Turned) -> str:
+def format_refresh(turn: TurnView) -> str:
     """Whether the context was made for this input, and why; and what became of that which it continues."""
-    lines = [f"{given.how}: {given.because}"]
-    if before := given.contents.continued:
-        lines.append(f"continues {short(before.bundle_id)}: {before.entered} entered, {before.gave_way} gave way")
+    lines = [f"{turn.how}: {turn.because}"]
+    if before := turn.contents.continued:
+        lines.append(f"continues {short_id(before.bundle_id)}: {before.entered} entered, {before.gave_way} gave way")
     return "\n".join(lines)
 
 
-def beginning(text: str, most: int) -> str:
+def truncate(text: str, max_chars: int) -> str:
     """
     >>> beginning("What is\\nthis?", 8)
     'What is …'
     """
     line = " ".join(text.split())
-    return line if len(line) <= most else f"{line[: most - 1].rstrip()} …"
+    return line if len(line) <= max_chars else f"{line[: max_chars - 1].rstrip()} …"
 
 
-def account(given: Account) -> str:
+def format_bundle_explanation(explanation: BundleExplanation) -> str:
     """Why a context is as it is: the frame, the profile, each layer with what is in, and what just missed."""
-    stored, trace = given.stored, given.stored.trace
-    choice = trace.frame
+    stored, trace = explanation.stored, explanation.stored.trace
+    choice = trace.frame_choice
     moment = f" · as of {stored.as_of:%Y-%m-%d %H:%M}" if stored.as_of else ""
     session = f" · session {stored.session}" if stored.session else ""
     lines = [
         f"bundle {stored.bundle_id}",
         f"{stored.created_at:%Y-%m-%d %H:%M}{moment}{session} · {stored.tokens} of {stored.budget} tokens",
-        f"input: {beginning(stored.input, 200)}",
-        framed(framing(choice)),
+        f"input: {truncate(stored.input, 200)}",
+        format_frame(to_frame_view(choice)),
         f"  because {choice.reason}",
-        *(f"  {name}: {_evidence(choice.evidence[name])}" for name in _ahead(choice)),
-        f"profile {stored.profile}: {_weights(trace.setting.profile)}",
+        *(f"  {name}: {_format_evidence(choice.evidence[name])}" for name in _leading_frames(choice)),
+        f"profile {stored.profile}: {_format_weights(trace.assembly_input.profile)}",
         *(f"{source} missing: {why}" for source, why in trace.missing.items()),
     ]
     for name, layer in trace.layers.items():
-        if layer.used or name in given.missed:
-            lines += ["", f"{name}  {layer.used} tokens used, {layer.budget} allotted", *_layer(given, name)]
-    out = Counter(item.kept.reason for item in given.items if not item.kept.detail)
+        if layer.used or name in explanation.near_misses:
+            lines += ["", f"{name}  {layer.used} tokens used, {layer.budget} allotted", *_format_layer(explanation, name)]
+    out = Counter(item.stored_candidate.reason for item in explanation.items if not item.stored_candidate.detail)
     if out:
         lines += ["", f"{out.total()} left out: {', '.join(f'{number} {why}' for why, number in out.most_common())}"]
     return "\n".join(lines)
 
 
-def _weights(profile: Profile) -> str:
-    return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.given.items())
+def _format_weights(profile: Profile) -> str:
+    return profile.expression or ", ".join(f"{name} {weight:g}" for name, weight in profile.weights.nonzero.items())
 
 
-def _ahead(choice: Choice) -> list[str]:
+def _leading_frames(choice: FrameChoice) -> list[str]:
     return [name for name in (choice.frame, choice.runner_up) if name in choice.evidence and name is not None]
 
 
-def _evidence(evidence: Evidence) -> str:
+def _format_evidence(evidence: FrameEvidence) -> str:
     return f"patterns {evidence.pattern:.2f}, like its examples {evidence.example:.2f}, session's {evidence.prior:g}"
 
 
-def _layer(given: Account, name: str) -> list[str]:
-    shown = [item for item in given.items if item.layer == name and item.number]
+def _format_layer(explanation: BundleExplanation, name: str) -> list[str]:
+    shown = [item for item in explanation.items if item.layer == name and item.rank]
     lines = [
-        f"  {item.number:>3}. {item.kept.score:.3f}  {item.brief}  ({item.kept.tokens} tokens, {_why(item)})"
+        f"  {item.rank:>3}. {item.stored_candidate.score:.3f}  {item.list_line}  ({item.stored_candidate.tokens} tokens, {_format_reason(item)})"
         for item in shown
     ]
-    if missed := given.missed.get(name):
-        lines.append(f"  just missed: {missed.kept.score:.3f}  {missed.brief}")
+    if missed := explanation.near_misses.get(name):
+        lines.append(f"  just missed: {missed.stored_candidate.score:.3f}  {missed.list_line}")
     return lines
 
 
-def _why(item: Item) -> str:
-    return f"{item.kept.reason}; {item.of_the_time}" if item.of_the_time else item.kept.reason
+def _format_reason(item: CandidateExplanation) -> str:
+    return f"{item.stored_candidate.reason}; {item.timely_reason}" if item.timely_reason else item.stored_candidate.reason
 
 
-def _by(weight: float | None) -> str:
+def _format_weight(weight: float | None) -> str:
     return "" if weight is None else f" × {weight:g}"
 
 
-def explanation(item: Explained) -> str:
+def format_candidate_explanation(item: ExplanationView) -> str:
     """Why a memory is in the context, or is not: what each feature gave, what it rests on, and who came next."""
     parts = sorted(item.contributions.items(), key=lambda part: -abs(part[1]))
     lines = [
@@ -266,8 +266,8 @@ def explanation(item: Explained) -> str:
         f"{item.state}{', quarantined' if item.quarantined else ''} · on the word of the {item.trust}",
         *([item.of_the_time] if item.of_the_time else []),
         *([f"made from {', '.join(str(source) for source in item.sources)}"] if item.sources else []),
-        f"{verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
-        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_by(item.weights.get(name))}" for name, gave in parts),
+        f"{format_verdict(item.detail, item.reason)} · {item.tokens} tokens · score {item.score:.4f} =",
+        *(f"  {gave:+.4f}  {name} {item.features[name]:.3f}{_format_weight(item.weights.get(name))}" for name, gave in parts),
         f"  (cosine {item.features['cosine']:.3f}, words {item.features['lexical']:.3f})",
     ]
     if item.missed:

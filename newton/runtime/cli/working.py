@@ -5,29 +5,29 @@ from typing import Annotated
 
 from cyclopts import Parameter
 
-from newton.agent.working import DEFAULT, Figures
-from newton.cognition.bundle import briefly
-from newton.cognition.score import FEATURES, contributions
-from newton.cognition.working import Assembled, Chosen
+from newton.agent.working import DEFAULT_STRATEGY, WorkingSetStats
+from newton.cognition.bundle import format_list_line
+from newton.cognition.score import FEATURE_NAMES, compute_contributions
+from newton.cognition.working import WorkingContext, WorkingSetVerdict
 from newton.content.profiles import Profile
 from newton.errors import InputError
-from newton.memory.lookup import short
+from newton.memory.lookup import short_id
 from newton.runtime.cli import show
-from newton.runtime.cli.options import Agent, AsJson, session_name, settings
+from newton.runtime.cli.options import AgentOption, JsonOption, check_session_name, load_settings
 from newton.runtime.cli.printing import say
-from newton.runtime.opening import opened
+from newton.runtime.opening import open_newton
 
 
-async def working(
+async def show_working_memory(
     *,
     session: Annotated[str | None, Parameter(help="Of which session; without it, of the last at work.")] = None,
-    strategy: Annotated[str, Parameter(help="How to choose: the name of a profile.")] = DEFAULT,
+    strategy: Annotated[str, Parameter(help="How to choose: the name of a profile.")] = DEFAULT_STRATEGY,
     max_tokens: Annotated[int | None, Parameter(help="The most tokens; without it, all that fits.")] = None,
     decay_hours: Annotated[float | None, Parameter(help="The time constant of the strategy's decay.")] = None,
     why: Annotated[bool, Parameter(negative=(), help="Say why each memory is in or out.")] = False,
     stats: Annotated[bool, Parameter(negative=(), help="Show ages, and which strategies were used.")] = False,
-    agent: Agent = None,
-    json: AsJson = False,
+    agent: AgentOption = None,
+    json: JsonOption = False,
 ) -> None:
     """Show what a session has at hand, as a context. Nothing is searched, and no model is asked.
 
@@ -37,73 +37,73 @@ async def working(
     """
     if why and stats:
         raise InputError("--why and --stats are two questions.", hint="Ask one of them.")
-    chosen, session = settings(agent), session_name(session)
-    async with opened(chosen) as newton:
-        memory = await newton.working(session)
+    chosen, session = load_settings(agent), check_session_name(session)
+    async with open_newton(chosen) as newton:
+        memory = await newton.working_memory(session)
         if stats:
-            _print_figures(await memory.figures(), json=json)
+            _print_stats(await memory.get_stats(), json=json)
             return
         made = await memory.create_context(strategy, max_tokens, decay_hours=decay_hours)
     if json:
-        show.as_json(_plain(made, strategy))
+        show.print_json(_context_to_json(made, strategy))
     elif why:
-        say("\n".join(_reasons(made)) or "Nothing is at hand.")
+        say("\n".join(_format_reasons(made)) or "Nothing is at hand.")
     else:
         say(made.text, end="")
         whole = len(made.items) + len(made.left_out)
-        show.notice(f"\n{strategy}: {len(made.items)} of {whole} items, {made.tokens:,} of {made.limit:,} tokens")
+        show.print_notice(f"\n{strategy}: {len(made.items)} of {whole} items, {made.tokens:,} of {made.limit:,} tokens")
 
 
-def _print_figures(figures: Figures, *, json: bool) -> None:
+def _print_stats(stats: WorkingSetStats, *, json: bool) -> None:
     if json:
-        used = [{**asdict(one), "last_at": one.last_at.isoformat()} for one in figures.strategies]
-        show.as_json({**asdict(figures), "strategies": used})
+        used = [{**asdict(one), "last_at": one.last_at.isoformat()} for one in stats.strategies]
+        show.print_json({**asdict(stats), "strategies": used})
         return
-    say(f"{show.counted(figures.items, 'item')}, {figures.tokens:,} of {figures.capacity:,} tokens")
-    say(f"hours since they came, in quarters:      {_listed(figures.hours_since_added)}")
-    say(f"hours since they were used, in quarters: {_listed(figures.hours_since_accessed)}")
-    for one in figures.strategies:
+    say(f"{show.pluralize(stats.items, 'item')}, {stats.tokens:,} of {stats.capacity:,} tokens")
+    say(f"hours since they came, in quarters:      {_format_hours(stats.hours_since_added)}")
+    say(f"hours since they were used, in quarters: {_format_hours(stats.hours_since_accessed)}")
+    for one in stats.strategies:
         age = f", mean age {one.hours / one.items:.2f} hours" if one.items else ""
-        say(f"{one.strategy:<12}{show.counted(one.contexts, 'context')}, {show.counted(one.items, 'item')}{age}")
+        say(f"{one.strategy:<12}{show.pluralize(one.contexts, 'context')}, {show.pluralize(one.items, 'item')}{age}")
 
 
-def _listed(hours: tuple[float, ...]) -> str:
+def _format_hours(hours: tuple[float, ...]) -> str:
     return " · ".join(f"{one:,.2f}" for one in hours) or "-"
 
 
-def _plain(made: Assembled, strategy: str) -> dict[str, object]:
+def _context_to_json(context: WorkingContext, strategy: str) -> dict[str, object]:
     return {
         "strategy": strategy,
-        "profile": made.profile.name,
-        "limit": made.limit,
-        "tokens": made.tokens,
-        "text": made.text,
-        "items": [{**_verdict(c), "detail": c.detail, "tokens": c.tokens, "text": c.text} for c in made.items],
-        "left_out": [_verdict(c) for c in made.left_out],
+        "profile": context.profile.name,
+        "limit": context.limit,
+        "tokens": context.tokens,
+        "text": context.text,
+        "items": [{**_selection_to_json(c), "detail": c.detail, "tokens": c.tokens, "text": c.text} for c in context.items],
+        "left_out": [_selection_to_json(c) for c in context.left_out],
     }
 
 
-def _verdict(chosen: Chosen) -> dict[str, object]:
-    features = zip(FEATURES, chosen.scored.features, strict=True)
+def _selection_to_json(selection: WorkingSetVerdict) -> dict[str, object]:
+    features = zip(FEATURE_NAMES, selection.scored.features, strict=True)
     return {
-        "memory_id": str(chosen.memory_id),
-        "kind": chosen.scored.found.kind,
-        "score": round(chosen.scored.score, 6),
+        "memory_id": str(selection.memory_id),
+        "kind": selection.scored.found.kind,
+        "score": round(selection.scored.score, 6),
         "features": {name: round(value, 4) for name, value in features},
-        "reason": chosen.reason,
+        "reason": selection.reason,
     }
 
 
-def _reasons(made: Assembled) -> list[str]:
-    return [line for chosen in (*made.items, *made.left_out) for line in _reason(chosen, made.profile)]
+def _format_reasons(context: WorkingContext) -> list[str]:
+    return [line for chosen in (*context.items, *context.left_out) for line in _format_reason(chosen, context.profile)]
 
 
-def _reason(chosen: Chosen, profile: Profile) -> list[str]:
+def _format_reason(selection: WorkingSetVerdict, profile: Profile) -> list[str]:
     sign = "×" if profile.combine == "product" and profile.expression is None else "+"
-    parts = contributions(chosen.scored.features, profile).items()
+    parts = compute_contributions(selection.scored.features, profile).items()
     said = f" {sign} ".join(f"{name} {given:.4g}" for name, given in parts)
-    verdict = f"in, as {chosen.detail}" if chosen.detail else "out"
+    verdict = f"in, as {selection.detail}" if selection.detail else "out"
     return [
-        f"{chosen.scored.score:.4f}  {briefly(chosen.scored.found, chosen.text)}",
-        f"        {short(chosen.memory_id)} {verdict} ({chosen.reason}): {said}",
+        f"{selection.scored.score:.4f}  {format_list_line(selection.scored.found, selection.text)}",
+        f"        {short_id(selection.memory_id)} {verdict} ({selection.reason}): {said}",
     ]

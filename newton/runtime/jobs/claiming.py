@@ -7,13 +7,13 @@ from uuid import UUID
 
 from newton.db.pool import Database
 from newton.db.queries import load
-from newton.runtime.jobs.queue import MOST_ATTEMPTS, Claimed
-from newton.runtime.jobs.schedule import Schedule
+from newton.runtime.jobs.queue import MAX_ATTEMPTS, ClaimedRun
+from newton.runtime.jobs.schedule import JobSchedule
 
 SQL = load("newton.runtime.jobs", "claiming.sql")
 
 
-class Resident(NamedTuple):
+class AgentQueue(NamedTuple):
     """An agent of this database, with how many of its runs wait or are at work, and how many were given up."""
 
     name: str
@@ -23,67 +23,67 @@ class Resident(NamedTuple):
     last_at: datetime | None
 
 
-async def note_due(db: Database, schedules: Mapping[str, Schedule], *, moment: datetime | None = None) -> None:
+async def enqueue_due(db: Database, schedules: Mapping[str, JobSchedule], *, moment: datetime | None = None) -> None:
     """Queues every job whose slot has come, once for each agent, whoever else notes it too; slots that were missed are
     one."""
-    async with db.across() as tx:
-        row = await SQL["get_now"].one(tx)
+    async with db.worker_transaction() as tx:
+        row = await SQL["get_now"].fetch_one(tx)
         assert row is not None
         now: datetime = moment or row["now"]
-        slots = [schedule.slot(now) for schedule in schedules.values()]
-        await SQL["enqueue_due"].run(tx, names=list(schedules), slots=slots, now=now)
+        slots = [schedule.last_slot(now) for schedule in schedules.values()]
+        await SQL["enqueue_due"].execute(tx, names=list(schedules), slots=slots, now=now)
 
 
-async def bury(db: Database, *, moment: datetime | None = None) -> None:
+async def mark_dead(db: Database, *, moment: datetime | None = None) -> None:
     """Gives up the runs whose holders did not survive them often enough."""
-    async with db.across() as tx:
-        await SQL["fail_exhausted"].run(tx, max_attempts=MOST_ATTEMPTS, moment=moment)
+    async with db.worker_transaction() as tx:
+        await SQL["fail_exhausted"].execute(tx, max_attempts=MAX_ATTEMPTS, moment=moment)
 
 
-async def claim(
-    db: Database, holder: str, names: Sequence[str], *, most: int, lease: timedelta, moment: datetime | None = None
-) -> list[Claimed]:
+async def claim_runs(
+    db: Database, holder: str, names: Sequence[str], *, limit: int, lease: timedelta, moment: datetime | None = None
+) -> list[ClaimedRun]:
     """At most so many runs of these jobs that are due, the longest due first: until the lease is over they are this
     holder's alone."""
-    async with db.across() as tx:
+    async with db.worker_transaction() as tx:
         seconds = lease.total_seconds()
-        rows = await SQL["claim_due"].all(
-            tx, holder=holder, seconds=seconds, names=list(names), max_rows=most, moment=moment
+        rows = await SQL["claim_due"].fetch_all(
+            tx, holder=holder, seconds=seconds, names=list(names), max_rows=limit, moment=moment
         )
-    return [Claimed(**row) for row in rows]
+    return [ClaimedRun(**row) for row in rows]
 
 
-async def claim_one(
+async def claim_run(
     db: Database, holder: str, *, agent_id: UUID, job_id: UUID, lease: timedelta, moment: datetime | None = None
-) -> Claimed | None:
+) -> ClaimedRun | None:
     """That run, though it may not be due yet; None when another is at it."""
-    async with db.across() as tx:
+    async with db.worker_transaction() as tx:
         seconds = lease.total_seconds()
-        row = await SQL["claim_one"].one(
+        row = await SQL["claim_one"].fetch_one(
             tx, holder=holder, seconds=seconds, agent_id=agent_id, job_id=job_id, moment=moment
         )
-    return Claimed(**row) if row else None
+    return ClaimedRun(**row) if row else None
 
 
-async def renew(
-    db: Database, holder: str, held: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
+async def renew_leases(
+    db: Database, holder: str, job_ids: Collection[UUID], *, lease: timedelta, moment: datetime | None = None
 ) -> dict[UUID, int]:
     """Keeps those of the runs that the holder still has; returns them with their epochs. The others are another's by
     now."""
-    async with db.across() as tx:
-        rows = await SQL["renew_leases"].all(
-            tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(held), moment=moment
+    async with db.worker_transaction() as tx:
+        rows = await SQL["renew_leases"].fetch_all(
+            tx, holder=holder, seconds=lease.total_seconds(), job_ids=list(job_ids), moment=moment
         )
     return {row["job_id"]: row["epoch"] for row in rows}
 
 
-async def give_back(db: Database, holder: str, *, moment: datetime | None = None) -> None:
+async def release_runs(db: Database, holder: str, *, moment: datetime | None = None) -> None:
     """Everything that the holder has is due again at once."""
-    async with db.across() as tx:
-        await SQL["release_runs"].run(tx, holder=holder, moment=moment)
+    async with db.worker_transaction() as tx:
+        await SQL["release_runs"].execute(tx, holder=holder, moment=moment)
 
 
-async def everyone(db: Database) -> list[Resident]:
+async def list_agent_queues(db: Database) -> list[AgentQueue]:
     """Every agent by its name."""
-    async with db.across() as tx:
-        return [Resident(**row) for row in await SQL["list_agents"].all(tx)]
+    async with db.worker_transaction() as tx:
+        return [AgentQueue(**row) for row in await SQL["list_agents"].fetch_all(tx)]

@@ -2,93 +2,93 @@
 
 from collections.abc import Sequence
 
-from newton.agent.appraising import Appraisal, appraised
-from newton.agent.growth import Figures
+from newton.agent.appraising import GrowthAssessment, assess
+from newton.agent.growth import GrowthMetrics
 from newton.brain import reading, snapshots
-from newton.brain.chain import Fault
-from newton.brain.reading import Filter, Listed
+from newton.brain.chain import BrokenLink
+from newton.brain.reading import DecisionFilter, DecisionSummary
 from newton.db.pool import Tx
 from newton.errors import ConflictError
-from newton.runtime.jobs.job import Job, counted
-from newton.runtime.jobs.queue import Did, Outcome
+from newton.runtime.jobs.job import Job, format_count
+from newton.runtime.jobs.queue import RunResult, JobOutcome
 from newton.runtime.jobs.schedule import daily, weekly
-from newton.runtime.wiring import Newton
+from newton.runtime.wiring import AgentServices
 
-MOST_REMINDED = 50
-
-
-async def remind(newton: Newton) -> Outcome:
-    due = await newton.deciding("job remind").listed(Filter(due=True, most=MOST_REMINDED))
-    return reminded(due)
+MAX_REMINDERS = 50
 
 
-def reminded(due: Sequence[Listed]) -> Outcome:
+async def remind_reviews(newton: AgentServices) -> JobOutcome:
+    due = await newton.decisions("job remind").list_decisions(DecisionFilter(due=True, limit=MAX_REMINDERS))
+    return to_reminder_outcome(due)
+
+
+def to_reminder_outcome(due: Sequence[DecisionSummary]) -> JobOutcome:
     """Which decisions wait for an outcome, by their ids; their words stay where they can be erased. Pure."""
     if not due:
-        return Outcome(because="no decision is past its date to look again")
+        return JobOutcome(reason="no decision is past its date to look again")
     since = min(one.look_again_at for one in due if one.look_again_at)
-    because = f"{counted(len(due), 'decision')} past the date to look again, the first since {since:%Y-%m-%d}"
-    return Outcome(because=because, did={"decisions": [str(one.decision_id) for one in due]})
+    because = f"{format_count(len(due), 'decision')} past the date to look again, the first since {since:%Y-%m-%d}"
+    return JobOutcome(reason=because, result={"decisions": [str(one.decision_id) for one in due]})
 
 
-async def calibrate(newton: Newton) -> Outcome:
+async def take_calibration_snapshot(newton: AgentServices) -> JobOutcome:
     async with newton.scope.transaction() as tx:
-        judged = await reading.judged(tx, agent_id=newton.scope.agent_id)
-        noted = await snapshots.last_judged(tx, agent_id=newton.scope.agent_id)
-    plan = unnoted(len(judged), noted)
+        judged = await reading.list_reviewed_decisions(tx, agent_id=newton.scope.agent_id)
+        noted = await snapshots.get_last_review_count(tx, agent_id=newton.scope.agent_id)
+    plan = find_snapshot_reason(len(judged), noted)
     if plan is None:
-        return Outcome(because="the last snapshot knows every outcome")
+        return JobOutcome(reason="the last snapshot knows every outcome")
 
-    async def write(tx: Tx) -> Did:
-        await snapshots.take(
-            tx, agent_id=newton.scope.agent_id, now=newton.scope.now(), count=newton.scope.count_tokens
+    async def write(tx: Tx) -> RunResult:
+        await snapshots.take_snapshot(
+            tx, agent_id=newton.scope.agent_id, now=newton.scope.now(), count_tokens=newton.scope.count_tokens
         )
         return {"judged": len(judged)}
 
-    return Outcome(because=plan, write=write)
+    return JobOutcome(reason=plan, write=write)
 
 
-def unnoted(judged: int, noted: int) -> str | None:
+def find_snapshot_reason(reviewed_count: int, snapshot_count: int) -> str | None:
     """Why a snapshot is to be taken; None when it is not. Pure."""
-    if judged == noted:
+    if reviewed_count == snapshot_count:
         return None
-    return f"{counted(judged, 'outcome')} known, and the last snapshot was taken of {noted:,}"
+    return f"{format_count(reviewed_count, 'outcome')} known, and the last snapshot was taken of {snapshot_count:,}"
 
 
-async def grow(newton: Newton) -> Outcome:
-    report = await newton.growing().weekly()
-    return reported(report.figures, appraised(report))
+async def report_growth(newton: AgentServices) -> JobOutcome:
+    report = await newton.growth().report_weeks()
+    return to_growth_outcome(report.metrics, assess(report))
 
 
-def reported(figures: Figures, said: Appraisal) -> Outcome:
+def to_growth_outcome(metrics: GrowthMetrics, assessment: GrowthAssessment) -> JobOutcome:
     """The figures of the week; what they mean may name procedures, so it is told when it is asked for. Pure."""
     counts = {
-        "strengths": len(said.strengths),
-        "concerns": len(said.concerns),
-        "recommendations": len(said.recommendations),
+        "strengths": len(assessment.strengths),
+        "concerns": len(assessment.concerns),
+        "recommendations": len(assessment.recommendations),
     }
-    week = {name: getattr(figures, name).now for name in ("made", "judged", "overdue", "learnt", "confirmed")}
-    did: Did = {**counts, **{name: value for name, value in week.items() if value is not None}}
-    told = ", ".join(counted(number, name.removesuffix("s")) for name, number in counts.items())
-    return Outcome(because=f"a week is over: {told}; `newton growth` tells them", did=did)
+    week = {name: getattr(metrics, name).now for name in ("made", "judged", "overdue", "learnt", "confirmed")}
+    did: RunResult = {**counts, **{name: value for name, value in week.items() if value is not None}}
+    told = ", ".join(format_count(number, name.removesuffix("s")) for name, number in counts.items())
+    return JobOutcome(reason=f"a week is over: {told}; `newton growth` tells them", result=did)
 
 
-async def verify(newton: Newton) -> Outcome:
+async def verify_ledger(newton: AgentServices) -> JobOutcome:
     """Raises ConflictError for a chain that is broken: it is found among what was given up, and nothing mends it."""
-    found = await newton.deciding("job verify").verify()
-    if isinstance(found, Fault):
+    found = await newton.decisions("job verify").verify_chain()
+    if isinstance(found, BrokenLink):
         raise ConflictError(
-            f"The ledger of decisions is broken at record {found.seq}: {found.why}.",
+            f"The ledger of decisions is broken at record {found.seq}: {found.reason}.",
             hint="Restore the database from a backup; what was decided since can be told again.",
         )
     if not found.seq:
-        return Outcome(because="no decision was made yet")
-    return Outcome(because=f"all {found.seq:,} records are as they were written", did={"records": found.seq})
+        return JobOutcome(reason="no decision was made yet")
+    return JobOutcome(reason=f"all {found.seq:,} records are as they were written", result={"records": found.seq})
 
 
 JOBS = (
-    Job(name="remind", does="Says which decisions wait for an outcome.", schedule=daily(7), act=remind),
-    Job(name="calibrate", does="Works out what stated confidence is worth.", schedule=daily(4), act=calibrate),
-    Job(name="growth", does="Reports how the agent has grown.", schedule=weekly("Monday", 6), act=grow),
-    Job(name="verify", does="Verifies the ledger of decisions.", schedule=daily(4, 30), act=verify),
+    Job(name="remind", description="Says which decisions wait for an outcome.", schedule=daily(7), run=remind_reviews),
+    Job(name="calibrate", description="Works out what stated confidence is worth.", schedule=daily(4), run=take_calibration_snapshot),
+    Job(name="growth", description="Reports how the agent has grown.", schedule=weekly("Monday", 6), run=report_growth),
+    Job(name="verify", description="Verifies the ledger of decisions.", schedule=daily(4, 30), run=verify_ledger),
 )

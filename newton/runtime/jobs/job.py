@@ -3,11 +3,11 @@
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from newton.runtime.jobs.queue import Outcome
-from newton.runtime.jobs.schedule import Schedule
-from newton.runtime.wiring import Newton
+from newton.runtime.jobs.queue import JobOutcome
+from newton.runtime.jobs.schedule import JobSchedule
+from newton.runtime.wiring import AgentServices
 
-Act = Callable[[Newton], Awaitable[Outcome]]
+JobFunction = Callable[[AgentServices], Awaitable[JobOutcome]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -16,15 +16,15 @@ class Job:
     `seconds` it is broken off."""
 
     name: str
-    does: str
-    schedule: Schedule
-    act: Act
-    seconds: float = 600
+    description: str
+    schedule: JobSchedule
+    run: JobFunction
+    timeout_seconds: float = 600
 
 
-def counted(number: int, what: str, many: str | None = None) -> str:
+def format_count(number: int, singular: str, plural: str | None = None) -> str:
     """
     >>> counted(1, "fact"), counted(2_000, "memory", "memories")
     ('1 fact', '2,000 memories')
     """
-    return f"{number:,} {what if number == 1 else many or what + 's'}"
+    return f"{number:,} {singular if number == 1 else plural or singular + 's'}"

@@ -3,26 +3,26 @@
 from collections import Counter
 from collections.abc import Sequence
 
-from newton.agent.extraction import Harvest
+from newton.agent.extraction import ExtractionResult
 from newton.db.pool import Tx
 from newton.dialogue import abridging, conversations
-from newton.errors import SpendError
-from newton.heart.lifecycle.engine import Living
+from newton.errors import TokenQuotaError
+from newton.heart.lifecycle.engine import LifecycleScope
 from newton.memory import outbox
-from newton.memory.outbox import Backlog, Drained
+from newton.memory.outbox import OutboxBacklog, DrainResult
 from newton.memory.reembedding import reembed as made_anew
-from newton.memory.transitions import Step
-from newton.runtime.jobs.job import Act, Job, counted
-from newton.runtime.jobs.queue import Outcome
-from newton.runtime.jobs.schedule import daily, minutely
-from newton.runtime.wiring import Newton
+from newton.memory.transitions import PlannedTransition
+from newton.runtime.jobs.job import JobFunction, Job, format_count
+from newton.runtime.jobs.queue import JobOutcome
+from newton.runtime.jobs.schedule import daily, every_minutes
+from newton.runtime.wiring import AgentServices
 
 REEMBED = "reembed"
-EMBEDDED_ANEW = 5_000  # memories a run: some minutes with the model that ships
+MAX_REEMBEDDED_PER_RUN = 5_000  # memories a run: some minutes with the model that ships
 NO_MODEL = "no model is set to ask"
-SPENT = "the model's tokens of today are spent"
+NO_TOKENS_LEFT = "the model's tokens of today are spent"
 
-STATES: dict[Living, str] = {
+LIFECYCLE_DESCRIPTIONS: dict[LifecycleScope, str] = {
     "fact": "Moves facts to the states that their record asks for.",
     "episode": "Shortens and archives episodes that are old.",
     "procedure": "Judges procedures by how they went.",
@@ -31,132 +31,132 @@ STATES: dict[Living, str] = {
 }
 
 
-async def embed(newton: Newton) -> Outcome:
+async def embed_memories(newton: AgentServices) -> JobOutcome:
     """A model that is away is no failure: what waits is tried again at the next slot."""
-    drained = await newton.upkeep("job embed").settle(most=None)
+    drained = await newton.maintenance("job embed").process_pending(limit=None)
     async with newton.scope.transaction() as tx:
-        left = await outbox.backlog(tx, agent_id=newton.scope.agent_id)
-    return embedded(drained, left)
+        left = await outbox.read_backlog(tx, agent_id=newton.scope.agent_id)
+    return to_embed_outcome(drained, left)
 
 
-def embedded(drained: Drained, left: Backlog) -> Outcome:
+def to_embed_outcome(drained: DrainResult, backlog: OutboxBacklog) -> JobOutcome:
     """What came of it. Pure."""
     tried = drained.embedded + drained.failed
-    did = {"embedded": drained.embedded, "refused": drained.failed, "waiting": left.waiting, "given_up": left.given_up}
-    if drained.down and left.waiting:
-        waiting = counted(left.waiting, "memory waits", "memories wait")
-        return Outcome(because=f"{waiting} for a vector: {drained.down}", did=did if tried else None)
+    did = {"embedded": drained.embedded, "refused": drained.failed, "waiting": backlog.waiting, "given_up": backlog.given_up}
+    if drained.stopped_by and backlog.waiting:
+        waiting = format_count(backlog.waiting, "memory waits", "memories wait")
+        return JobOutcome(reason=f"{waiting} for a vector: {drained.stopped_by}", result=did if tried else None)
     if tried:
-        return Outcome(because=f"{counted(tried, 'memory', 'memories')} waited for a vector", did=did)
-    return Outcome(because="nothing waited for a vector")
+        return JobOutcome(reason=f"{format_count(tried, 'memory', 'memories')} waited for a vector", result=did)
+    return JobOutcome(reason="nothing waited for a vector")
 
 
-async def reembed(newton: Newton) -> Outcome:
+async def reembed_memories(newton: AgentServices) -> JobOutcome:
     """The model of the settings takes over from the one by which memories are found, at most so many at a time."""
-    if newton.configured is None or newton.scope.embedder is newton.configured:
-        return Outcome(because="every vector is of the model that is set")
+    if newton.configured_embedder is None or newton.scope.embedder is newton.configured_embedder:
+        return JobOutcome(reason="every vector is of the model that is set")
     done = await made_anew(
-        newton.scope.db, newton.configured, agent_id=newton.scope.agent_id, now=newton.scope.now(), most=EMBEDDED_ANEW
+        newton.scope.db, newton.configured_embedder, agent_id=newton.scope.agent_id, now=newton.scope.now(), limit=MAX_REEMBEDDED_PER_RUN
     )
-    why = "another model is set" if done.down is None else f"another model is set, and {done.down}"
-    return Outcome(because=why, did={"memories": done.embedded, "taken_over": int(done.active)})
+    why = "another model is set" if done.stopped_by is None else f"another model is set, and {done.stopped_by}"
+    return JobOutcome(reason=why, result={"memories": done.embedded, "taken_over": int(done.is_active)})
 
 
-async def summarise(newton: Newton) -> Outcome:
-    late = await newton.upkeep("job summarise").summarise()
+async def summarize_sessions(newton: AgentServices) -> JobOutcome:
+    late = await newton.maintenance("job summarise").update_summaries()
     if not late:
-        return Outcome(because="every summary is up to date")
-    return Outcome(because=f"{counted(late, 'session')} had said enough for a new summary", did={"sessions": late})
+        return JobOutcome(reason="every summary is up to date")
+    return JobOutcome(reason=f"{format_count(late, 'session')} had said enough for a new summary", result={"sessions": late})
 
 
-async def generalise(newton: Newton) -> Outcome:
-    told = await newton.upkeep("job generalise").generalise()
-    most = newton.scope.thresholds.facts_per_attribute
+async def generalize_facts(newton: AgentServices) -> JobOutcome:
+    told = await newton.maintenance("job generalise").generalize_facts()
+    most = newton.scope.thresholds.max_facts_per_attribute
     if not told:
-        return Outcome(because=f"no attribute has more than {most} current facts")
-    because = f"{counted(told, 'fact')} were of attributes with more than {most}"
-    return Outcome(because=because, did={"facts": told})
+        return JobOutcome(reason=f"no attribute has more than {most} current facts")
+    because = f"{format_count(told, 'fact')} were of attributes with more than {most}"
+    return JobOutcome(reason=because, result={"facts": told})
 
 
-def living(kind: Living) -> Job:
+def lifecycle_job(kind: LifecycleScope) -> Job:
     """The job that moves memories of one kind. What is due, and why, is decided by the rules of the lifecycle."""
 
-    async def act(newton: Newton) -> Outcome:
-        return stepped(await newton.upkeep(f"job {name}").live(kind))
+    async def act(newton: AgentServices) -> JobOutcome:
+        return to_lifecycle_outcome(await newton.maintenance(f"job {name}").apply_transitions(kind))
 
     name = f"lifecycle-{kind}"
-    return Job(name=name, does=STATES[kind], schedule=daily(3, 20), act=act)
+    return Job(name=name, description=LIFECYCLE_DESCRIPTIONS[kind], schedule=daily(3, 20), run=act)
 
 
-def stepped(steps: Sequence[Step]) -> Outcome:
+def to_lifecycle_outcome(transitions: Sequence[PlannedTransition]) -> JobOutcome:
     """How many took which step. Why each did is kept with its memory. Pure."""
-    events = Counter(step.event for step in steps)
+    events = Counter(step.event for step in transitions)
     if not events:
-        return Outcome(because="every state is what the record asks for")
+        return JobOutcome(reason="every state is what the record asks for")
     said = ", ".join(f"{number:,} {event}" for event, number in events.most_common())
-    return Outcome(because=f"the record asked for {counted(len(steps), 'step')}: {said}", did=dict(events))
+    return JobOutcome(reason=f"the record asked for {format_count(len(transitions), 'step')}: {said}", result=dict(events))
 
 
-async def extract(newton: Newton) -> Outcome:
-    upkeep = newton.upkeep("job extract")
-    if upkeep.asking is None:
-        return Outcome(because=NO_MODEL)
+async def extract_memories(newton: AgentServices) -> JobOutcome:
+    upkeep = newton.maintenance("job extract")
+    if upkeep.llm is None:
+        return JobOutcome(reason=NO_MODEL)
     async with newton.scope.transaction() as tx:
-        unread = await conversations.unread(tx, agent_id=newton.scope.agent_id, most=1)
+        unread = await conversations.find_unread(tx, agent_id=newton.scope.agent_id, limit=1)
     if not unread:
-        return Outcome(because="a model has read every conversation")
+        return JobOutcome(reason="a model has read every conversation")
     try:
-        return harvested(await upkeep.extract())
-    except SpendError:
-        return Outcome(because=SPENT)
+        return to_extraction_outcome(await upkeep.extract())
+    except TokenQuotaError:
+        return JobOutcome(reason=NO_TOKENS_LEFT)
 
 
-def harvested(harvest: Harvest) -> Outcome:
+def to_extraction_outcome(result: ExtractionResult) -> JobOutcome:
     did = {
-        "conversations": harvest.conversations,
-        "facts": harvest.facts,
-        "procedures": harvest.procedures,
-        "censors": harvest.censors,
+        "conversations": result.conversations,
+        "facts": result.facts,
+        "procedures": result.procedures,
+        "censors": result.censors,
     }
-    return Outcome(because=f"{counted(harvest.conversations, 'conversation')} no model had read", did=did)
+    return JobOutcome(reason=f"{format_count(result.conversations, 'conversation')} no model had read", result=did)
 
 
-async def compress(newton: Newton) -> Outcome:
-    upkeep = newton.upkeep("job compress")
-    if upkeep.asking is None:
-        return Outcome(because=NO_MODEL)
-    if not await _cut(newton):
-        return Outcome(because="no line is longer than its short form")
-    told = await upkeep.shorten()
-    return Outcome(because="lines were longer than their short forms hold", did={"lines": told})
+async def summarize_lines(newton: AgentServices) -> JobOutcome:
+    upkeep = newton.maintenance("job compress")
+    if upkeep.llm is None:
+        return JobOutcome(reason=NO_MODEL)
+    if not await _has_long_lines(newton):
+        return JobOutcome(reason="no line is longer than its short form")
+    told = await upkeep.summarize_lines()
+    return JobOutcome(reason="lines were longer than their short forms hold", result={"lines": told})
 
 
-async def _cut(newton: Newton) -> bool:
+async def _has_long_lines(newton: AgentServices) -> bool:
     async def read(tx: Tx) -> bool:
-        return bool(await abridging.cut(tx, agent_id=newton.scope.agent_id, most=1))
+        return bool(await abridging.find(tx, agent_id=newton.scope.agent_id, limit=1))
 
-    return await newton.scope.db.retried(newton.scope.agent_id, read)
+    return await newton.scope.db.run_with_retry(newton.scope.agent_id, read)
 
 
-def _job(name: str, act: Act, does: str) -> Job:
-    return Job(name=name, does=does, schedule=SCHEDULES[name], act=act)
+def _build_job(name: str, run: JobFunction, description: str) -> Job:
+    return Job(name=name, description=description, schedule=SCHEDULES[name], run=run)
 
 
 SCHEDULES = {
-    "embed": minutely(2),
-    "summarise": minutely(10),
-    "extract": minutely(30),
-    "compress": minutely(60),
-    REEMBED: minutely(10),
+    "embed": every_minutes(2),
+    "summarise": every_minutes(10),
+    "extract": every_minutes(30),
+    "compress": every_minutes(60),
+    REEMBED: every_minutes(10),
     "generalise": daily(3, 10),
 }
 
 JOBS = (
-    _job("embed", embed, "Gives vectors to memories that wait for them, and compares new facts with what is known."),
-    _job("summarise", summarise, "Brings the summaries of sessions up to date."),
-    _job("extract", extract, "Has the model read conversations that none has read."),
-    _job("compress", compress, "Has the model tell long lines shorter."),
-    _job(REEMBED, reembed, "Has the embedding model that is set take over from another one."),
-    _job("generalise", generalise, "Tells in few what has grown too many."),
-    *(living(kind) for kind in STATES),
+    _build_job("embed", embed_memories, "Gives vectors to memories that wait for them, and compares new facts with what is known."),
+    _build_job("summarise", summarize_sessions, "Brings the summaries of sessions up to date."),
+    _build_job("extract", extract_memories, "Has the model read conversations that none has read."),
+    _build_job("compress", summarize_lines, "Has the model tell long lines shorter."),
+    _build_job(REEMBED, reembed_memories, "Has the embedding model that is set take over from another one."),
+    _build_job("generalise", generalize_facts, "Tells in few what has grown too many."),
+    *(lifecycle_job(kind) for kind in LIFECYCLE_DESCRIPTIONS),
 )

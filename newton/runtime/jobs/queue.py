@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from typing import Literal, NamedTuple, TypeAlias
 from uuid import UUID
 
-from newton.agent.telling import tell
+from newton.agent.telling import publish
 from newton.db.pool import Database, Tx
 from newton.db.queries import Record, load
 from newton.errors import ConflictError
@@ -15,14 +15,14 @@ from newton.ids import new_id
 
 SQL = load("newton.runtime.jobs", "queue.sql")
 
-MOST_ATTEMPTS = 8
-GOES_ON = "It goes on there; nothing is lost."
+MAX_ATTEMPTS = 8
+CONTINUES_ELSEWHERE = "It goes on there; nothing is lost."
 
-State = Literal["queued", "running", "done", "dead"]
-Did: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[str, int]]
+RunState = Literal["queued", "running", "done", "dead"]
+RunResult: TypeAlias = Mapping[str, int | float | str | Sequence[str] | Mapping[str, int]]
 
 
-class Claimed(NamedTuple):
+class ClaimedRun(NamedTuple):
     """A run that one holder has to itself until the lease is over. Who ends it shows holder and epoch."""
 
     agent_id: UUID
@@ -36,123 +36,123 @@ class Claimed(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
+class JobOutcome:
     """What a run came to and why. `did` holds numbers and ids and no words of a memory; it is None when nothing
     was done. What `write` does is done in the transaction that ends the run, or not at all; it returns more of what was
     done."""
 
-    because: str
-    did: Did | None = None
-    write: Callable[[Tx], Awaitable[Did]] | None = None
+    reason: str
+    result: RunResult | None = None
+    write: Callable[[Tx], Awaitable[RunResult]] | None = None
 
 
-class Failure(NamedTuple):
+class JobFailure(NamedTuple):
     """What went wrong, how long the next attempt waits, and whether this one counts."""
 
     error: str
-    after: timedelta
-    counts: bool = True
+    retry_after: timedelta
+    is_attempt: bool = True
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Entry:
+class JobRun:
     """A run as it stands in the queue."""
 
     job_id: UUID
     name: str
     slot: datetime
-    state: State
+    state: RunState
     attempts: int
     due_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
-    result: Did | None
-    because: str | None
+    result: RunResult | None
+    reason: str | None
     error: str | None
 
     @property
-    def took(self) -> timedelta | None:
+    def duration(self) -> timedelta | None:
         """How long the last attempt took; None when it has not ended."""
         return self.finished_at - self.started_at if self.finished_at and self.started_at else None
 
 
-class LostError(ConflictError):
+class LeaseLostError(ConflictError):
     """Another holder has the run by now: what this one did is undone."""
 
 
-async def add(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
+async def enqueue(tx: Tx, name: str, *, agent_id: UUID, moment: datetime | None = None) -> UUID:
     """Asks for a run now, unless the job waits or runs already; then that one is hurried. Returns which one it is."""
-    row = await SQL["enqueue"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
-    row = row or await SQL["run_sooner"].one(tx, agent_id=agent_id, name=name, moment=moment)
+    row = await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=moment)
+    row = row or await SQL["run_sooner"].fetch_one(tx, agent_id=agent_id, name=name, moment=moment)
     if row is None:
         raise ConflictError(f"{name} has just ended.", hint="Ask for it again.")
     return row["job_id"]
 
 
-async def wake(tx: Tx, name: str, *, agent_id: UUID) -> None:
+async def enqueue_if_idle(tx: Tx, name: str, *, agent_id: UUID) -> None:
     """Has the job run soon; one that waits or runs already sees to it."""
-    await SQL["enqueue"].one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
+    await SQL["enqueue"].fetch_one(tx, agent_id=agent_id, job_id=new_id(), name=name, moment=None)
 
 
-async def end(db: Database, claimed: Claimed, outcome: Outcome, *, moment: datetime | None = None) -> Outcome:
+async def finish(db: Database, claimed: ClaimedRun, outcome: JobOutcome, *, moment: datetime | None = None) -> JobOutcome:
     """Ends a run, with what it writes, in one transaction. Raises LostError, and then has written nothing."""
-    async with db.work(claimed.agent_id) as tx:
+    async with db.transaction(claimed.agent_id) as tx:
         if outcome.write:
-            outcome = replace(outcome, did={**(outcome.did or {}), **await outcome.write(tx)}, write=None)
-        row = await SQL["finish_run"].one(
+            outcome = replace(outcome, result={**(outcome.result or {}), **await outcome.write(tx)}, write=None)
+        row = await SQL["finish_run"].fetch_one(
             tx,
-            **_fence(claimed),
-            result=None if outcome.did is None else json.dumps(outcome.did),
-            reason=outcome.because,
+            **_fencing_args(claimed),
+            result=None if outcome.result is None else json.dumps(outcome.result),
+            reason=outcome.reason,
             moment=moment,
         )
         if row is None:
-            raise LostError(f"{claimed.name} was taken over by another.", hint=GOES_ON)
-        await SQL["delete_idle_runs"].run(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
-        if outcome.did is not None:
-            about = {"job": claimed.name, "did": outcome.did}
-            tell("job.ended", about, agent_id=claimed.agent_id, now=row["finished_at"])
+            raise LeaseLostError(f"{claimed.name} was taken over by another.", hint=CONTINUES_ELSEWHERE)
+        await SQL["delete_idle_runs"].execute(tx, agent_id=claimed.agent_id, name=claimed.name, slot=claimed.slot)
+        if outcome.result is not None:
+            about = {"job": claimed.name, "did": outcome.result}
+            publish("job.ended", about, agent_id=claimed.agent_id, now=row["finished_at"])
     return outcome
 
 
-async def fail(db: Database, claimed: Claimed, failure: Failure, *, moment: datetime | None = None) -> State | None:
+async def fail(db: Database, claimed: ClaimedRun, failure: JobFailure, *, moment: datetime | None = None) -> RunState | None:
     """Has a run wait for its next attempt, or be dead when that was the last. None when another has it."""
-    async with db.work(claimed.agent_id) as tx:
-        row = await SQL["fail_run"].one(
+    async with db.transaction(claimed.agent_id) as tx:
+        row = await SQL["fail_run"].fetch_one(
             tx,
-            **_fence(claimed),
+            **_fencing_args(claimed),
             error=failure.error,
-            seconds=failure.after.total_seconds(),
-            max_attempts=MOST_ATTEMPTS,
+            seconds=failure.retry_after.total_seconds(),
+            max_attempts=MAX_ATTEMPTS,
             moment=moment,
-            counted_attempts=int(failure.counts),
+            counted_attempts=int(failure.is_attempt),
         )
     return row["state"] if row else None
 
 
-async def latest(tx: Tx, *, agent_id: UUID) -> dict[str, Entry]:
+async def latest_runs(tx: Tx, *, agent_id: UUID) -> dict[str, JobRun]:
     """The last run of each job by its name."""
-    return {row["name"]: _entry(row) for row in await SQL["list_latest"].all(tx, agent_id=agent_id)}
+    return {row["name"]: _to_job_run(row) for row in await SQL["list_latest"].fetch_all(tx, agent_id=agent_id)}
 
 
-async def dead(tx: Tx, *, agent_id: UUID) -> list[Entry]:
+async def list_dead(tx: Tx, *, agent_id: UUID) -> list[JobRun]:
     """Runs that were given up, the last first."""
-    return [_entry(row) for row in await SQL["list_dead"].all(tx, agent_id=agent_id)]
+    return [_to_job_run(row) for row in await SQL["list_dead"].fetch_all(tx, agent_id=agent_id)]
 
 
-async def revive(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
+async def retry_dead(tx: Tx, name: str | None, *, agent_id: UUID, moment: datetime | None = None) -> list[str]:
     """Has what was given up tried again, of all jobs or of one; returns which jobs those are."""
-    rows = await SQL["retry_dead"].all(tx, agent_id=agent_id, name=name, moment=moment)
+    rows = await SQL["retry_dead"].fetch_all(tx, agent_id=agent_id, name=name, moment=moment)
     return sorted(row["name"] for row in rows)
 
 
-async def trim(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
+async def delete_old_runs(tx: Tx, *, agent_id: UUID, before: datetime) -> int:
     """Drops runs that ended before a moment, never the last of a job; returns how many those were."""
-    row = await SQL["delete_old_runs"].one(tx, agent_id=agent_id, before=before)
+    row = await SQL["delete_old_runs"].fetch_one(tx, agent_id=agent_id, before=before)
     return row["runs"] if row else 0
 
 
-def _fence(claimed: Claimed) -> dict[str, object]:
+def _fencing_args(claimed: ClaimedRun) -> dict[str, object]:
     return {
         "agent_id": claimed.agent_id,
         "job_id": claimed.job_id,
@@ -161,7 +161,7 @@ def _fence(claimed: Claimed) -> dict[str, object]:
     }
 
 
-def _entry(row: Record) -> Entry:
+def _to_job_run(row: Record) -> JobRun:
     fields = dict(row)
     result = fields.pop("result")
-    return Entry(**fields, result=result and json.loads(result))
+    return JobRun(**fields, result=result and json.loads(result))

@@ -6,50 +6,50 @@ from typing import Literal
 
 Weekday = Literal["Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday"]
 
-MONDAY = datetime(1970, 1, 5, tzinfo=UTC)  # slots are counted from here
+FIRST_SLOT = datetime(1970, 1, 5, tzinfo=UTC)  # slots are counted from here
 WEEKDAYS: tuple[Weekday, ...] = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
 DAY, WEEK = timedelta(days=1), timedelta(weeks=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Schedule:
+class JobSchedule:
     """A slot each `every`, `after` the beginning of each; `said` is how a person reads it."""
 
     every: timedelta
-    after: timedelta = timedelta()
-    said: str
+    offset: timedelta = timedelta()
+    description: str
 
-    def slot(self, now: datetime) -> datetime:
+    def last_slot(self, now: datetime) -> datetime:
         """The last slot by then: whoever comes late finds this one, and none of those before it."""
-        return MONDAY + (now - MONDAY - self.after) // self.every * self.every + self.after
+        return FIRST_SLOT + (now - FIRST_SLOT - self.offset) // self.every * self.every + self.offset
 
-    def next(self, now: datetime) -> datetime:
+    def next_slot(self, now: datetime) -> datetime:
         """The first slot after that moment."""
-        return self.slot(now) + self.every
+        return self.last_slot(now) + self.every
 
 
-def minutely(minutes: int) -> Schedule:
+def every_minutes(minutes: int) -> JobSchedule:
     """
     >>> minutely(5).slot(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-01T10:10:00+00:00'
     """
-    return Schedule(every=timedelta(minutes=minutes), said=f"every {minutes} minutes")
+    return JobSchedule(every=timedelta(minutes=minutes), description=f"every {minutes} minutes")
 
 
-def daily(hour: int, minute: int = 0) -> Schedule:
-    return Schedule(every=DAY, after=timedelta(hours=hour, minutes=minute), said=f"daily at {hour:02}:{minute:02} UTC")
+def daily(hour: int, minute: int = 0) -> JobSchedule:
+    return JobSchedule(every=DAY, offset=timedelta(hours=hour, minutes=minute), description=f"daily at {hour:02}:{minute:02} UTC")
 
 
-def weekly(weekday: Weekday, hour: int) -> Schedule:
+def weekly(weekday: Weekday, hour: int) -> JobSchedule:
     """
     >>> weekly("Sunday", 6).next(datetime(2026, 3, 1, 10, 13, tzinfo=UTC)).isoformat()
     '2026-03-08T06:00:00+00:00'
     """
     after = timedelta(days=WEEKDAYS.index(weekday), hours=hour)
-    return Schedule(every=WEEK, after=after, said=f"{weekday}s at {hour:02}:00 UTC")
+    return JobSchedule(every=WEEK, offset=after, description=f"{weekday}s at {hour:02}:00 UTC")
 
 
-def backoff(attempts: int, luck: float) -> timedelta:
+def backoff_delay(attempts: int, jitter: float) -> timedelta:
     """How long a run that has failed so often waits: 5 seconds, doubled each time up to ten minutes, by `luck`, from
     0 to 1, up to half less or more, so that those that failed together do not come back together."""
-    return timedelta(seconds=min(5 * 2.0 ** min(attempts - 1, 20), 600) * (0.5 + luck))
+    return timedelta(seconds=min(5 * 2.0 ** min(attempts - 1, 20), 600) * (0.5 + jitter))

@@ -7,141 +7,141 @@ from datetime import datetime
 from html import escape
 from typing import NamedTuple
 
-from newton.agent.appraising import CONFIRMED_FROM, PRECISE_FROM, REPEATED_MOST, Appraisal
-from newton.agent.growth import FEWEST, Figure, Growth
-from newton.brain.calibration.bias import ENOUGH
-from newton.brain.calibration.trend import WINDOW
-from newton.brain.repeating import Weighed
-from newton.heart.retrospect import Changed
-from newton.memory.lookup import short
+from newton.agent.appraising import MIN_CONFIRMED_RATE, MIN_CENSOR_PRECISION, MAX_REPEAT_RATE, GrowthAssessment
+from newton.agent.growth import MIN_SAMPLES, PeriodMetric, GrowthReport
+from newton.brain.calibration.bias import MIN_REVIEWS
+from newton.brain.calibration.trend import WINDOW_SIZE
+from newton.brain.repeating import AssessedPair
+from newton.heart.retrospect import MemoryStateChange
+from newton.memory.lookup import short_id
 from newton.runtime.plots import page, words
 
-HEAD = ("", "now", "before", "computed from")
-TOO_FEW = "too few"
-MOST_CHARACTERS = 80  # of the words of a decision
-MOST_OF_A_LINE = 1_000
-MOST_LISTED = 5
-CODE = re.compile(r"`([^`]+)`")
+TABLE_HEAD = ("", "now", "before", "computed from")
+TOO_FEW_TEXT = "too few"
+MAX_DESCRIPTION_CHARS = 80  # of the words of a decision
+MAX_LINE_CHARS = 1_000
+MAX_LISTED = 5
+CODE_SPAN = re.compile(r"`([^`]+)`")
 
 
-class Row(NamedTuple):
+class MetricRow(NamedTuple):
     """A figure as it is called, and what its n counts; counts are computed from themselves."""
 
     label: str
-    figure: str
-    of: str = ""
+    metric: str
+    unit: str = ""
 
 
-SECTIONS: dict[str, tuple[Row, ...]] = {
+SECTIONS: dict[str, tuple[MetricRow, ...]] = {
     "Decisions": (
-        Row("made", "made"),
-        Row("judged", "judged"),
-        Row("came true", "accuracy", "judged"),
-        Row("Brier score", "brier", "judged"),
-        Row("its slope, per 100 decisions", "slope", "judged so far"),
-        Row("bias", "bias", "judged"),
-        Row("overdue at the end", "overdue"),
+        MetricRow("made", "made"),
+        MetricRow("judged", "judged"),
+        MetricRow("came true", "accuracy", "judged"),
+        MetricRow("Brier score", "brier", "judged"),
+        MetricRow("its slope, per 100 decisions", "slope", "judged so far"),
+        MetricRow("bias", "bias", "judged"),
+        MetricRow("overdue at the end", "overdue"),
     ),
     "Mistakes made again": (
-        Row("near a known failure", "near"),
-        Row("answered it", "answered"),
-        Row("were shown it, no more", "shown"),
-        Row(f"repeat a mistake (aim: under {words.percent(REPEATED_MOST)})", "repeated", "made, with vectors"),
+        MetricRow("near a known failure", "near"),
+        MetricRow("answered it", "answered"),
+        MetricRow("were shown it, no more", "shown"),
+        MetricRow(f"repeat a mistake (aim: under {words.format_percent(MAX_REPEAT_RATE)})", "repeated", "made, with vectors"),
     ),
     "Censors": (
-        Row("met", "met"),
-        Row("called wrong", "false_positives"),
-        Row(f"right (aim: over {words.percent(PRECISE_FROM)})", "precision", "times met"),
-        Row("escalated", "escalated"),
-        Row("retired", "retired"),
+        MetricRow("met", "met"),
+        MetricRow("called wrong", "false_positives"),
+        MetricRow(f"right (aim: over {words.format_percent(MIN_CENSOR_PRECISION)})", "precision", "times met"),
+        MetricRow("escalated", "escalated"),
+        MetricRow("retired", "retired"),
     ),
     "Procedures": (
-        Row("uses", "uses"),
-        Row("succeeded", "succeeded", "judged uses"),
-        Row("became effective", "effective"),
-        Row("became ineffective", "ineffective"),
+        MetricRow("uses", "uses"),
+        MetricRow("succeeded", "succeeded", "judged uses"),
+        MetricRow("became effective", "effective"),
+        MetricRow("became ineffective", "ineffective"),
     ),
     "Facts and episodes": (
-        Row("facts learnt", "learnt"),
-        Row(f"confirmed (aim: over {words.percent(CONFIRMED_FROM)})", "confirmed", "facts known"),
-        Row("superseded", "superseded"),
-        Row("disproved", "disproved"),
-        Row("episodes made", "episodes"),
+        MetricRow("facts learnt", "learnt"),
+        MetricRow(f"confirmed (aim: over {words.format_percent(MIN_CONFIRMED_RATE)})", "confirmed", "facts known"),
+        MetricRow("superseded", "superseded"),
+        MetricRow("disproved", "disproved"),
+        MetricRow("episodes made", "episodes"),
     ),
 }
-PROCEDURES = ("procedure", "uses", "succeeded", "uses before", "succeeded before")
+PROCEDURE_HEAD = ("procedure", "uses", "succeeded", "uses before", "succeeded before")
 
 
-def markdown(growth: Growth, said: Appraisal, *, of: str) -> str:
+def render_markdown(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
     """The report about the agent `of`, for a terminal or a file."""
-    parts = [f"# {words.named(_title(of), most=120)}", _spans(growth), *_scarce(growth)]
-    for title, sentences in _appraisal(said):
-        parts += [f"## {title}", _bullets(sentences)]
+    parts = [f"# {words.clip_name(_title(agent), max_chars=120)}", _format_periods(growth), *_explain_too_few(growth)]
+    for title, sentences in _assessment_sections(assessment):
+        parts += [f"## {title}", _render_bullets(sentences)]
     for title, rows in SECTIONS.items():
-        parts += [f"## {title}", _grid(HEAD, _rows(growth, rows))]
-        parts += [part for lead, lines in _lists(growth, title) for part in (lead, _bullets(lines)) if part]
-        if title == "Procedures" and growth.followed:
-            parts.append(_grid(PROCEDURES, _followed(growth)))
+        parts += [f"## {title}", _render_table(TABLE_HEAD, _make_rows(growth, rows))]
+        parts += [part for lead, lines in _section_lists(growth, title) for part in (lead, _render_bullets(lines)) if part]
+        if title == "Procedures" and growth.procedures:
+            parts.append(_render_table(PROCEDURE_HEAD, _procedure_rows(growth)))
     return "\n\n".join(parts)
 
 
-def html(growth: Growth, said: Appraisal, *, of: str) -> str:
+def render_html(growth: GrowthReport, assessment: GrowthAssessment, *, agent: str) -> str:
     """The same as a page, with a plot of the trend where there is one."""
-    cards = [page.card(title, _items(sentences)) for title, sentences in _appraisal(said)]
+    cards = [page.render_card(title, _render_list(sentences)) for title, sentences in _assessment_sections(assessment)]
     for title, rows in SECTIONS.items():
-        inside = page.table(HEAD, _rows(growth, rows), numbers={1, 2})
-        inside += "".join(f"<p>{escape(lead)}</p>{_items(lines)}" for lead, lines in _lists(growth, title))
-        if title == "Procedures" and growth.followed:
-            inside += page.table(PROCEDURES, _followed(growth), numbers={1, 2, 3, 4})
-        cards.append(page.card(title, inside))
+        inside = page.render_table(TABLE_HEAD, _make_rows(growth, rows), numeric_columns={1, 2})
+        inside += "".join(f"<p>{escape(lead)}</p>{_render_list(lines)}" for lead, lines in _section_lists(growth, title))
+        if title == "Procedures" and growth.procedures:
+            inside += page.render_table(PROCEDURE_HEAD, _procedure_rows(growth), numeric_columns={1, 2, 3, 4})
+        cards.append(page.render_card(title, inside))
         if title == "Decisions":
-            cards.append(page.card("Judgement over time", _plot(growth)))
-    lead = "".join(f'<p class="soft">{line}</p>' for line in (_spans(growth), *_scarce(growth)))
-    return page.document(_title(of), f'{lead}<div class="cards">{"".join(cards)}</div>')
+            cards.append(page.render_card("Judgement over time", _render_trend(growth)))
+    lead = "".join(f'<p class="soft">{line}</p>' for line in (_format_periods(growth), *_explain_too_few(growth)))
+    return page.render_document(_title(agent), f'{lead}<div class="cards">{"".join(cards)}</div>')
 
 
-def plain(growth: Growth, said: Appraisal) -> dict[str, object]:
+def report_to_json(growth: GrowthReport, assessment: GrowthAssessment) -> dict[str, object]:
     """For JSON. A figure that has too little behind it is there, and `enough` says so."""
-    figures: dict[str, Figure] = {
-        row.figure: getattr(growth.figures, row.figure) for rows in SECTIONS.values() for row in rows
+    figures: dict[str, PeriodMetric] = {
+        row.metric: getattr(growth.metrics, row.metric) for rows in SECTIONS.values() for row in rows
     }
     return {
         "periods": {name: at.isoformat() for name, at in growth.periods._asdict().items()},
-        "figures": {name: _plain(figure) for name, figure in figures.items()},
+        "figures": {name: _metric_to_json(figure) for name, figure in figures.items()},
         "bias": growth.bias and {"interval95": growth.bias.interval, "verdict": growth.bias.verdict},
         "overdue": [
-            {"decision_id": str(one.decision_id), "look_again_at": _iso(one.look_again_at), "words": one.description}
+            {"decision_id": str(one.decision_id), "look_again_at": _format_time(one.look_again_at), "words": one.description}
             for one in growth.overdue
         ],
-        "repeated": [_repeat(one) for one in growth.repeats.repeated],
+        "repeated": [_repeat_to_json(one) for one in growth.repeats.repeated],
         "without_vector": growth.repeats.missing,
-        "procedures": [one._asdict() for one in growth.followed],
+        "procedures": [one._asdict() for one in growth.procedures],
         "changed": [
-            {**one._asdict(), "at": one.at.isoformat(), "memory_id": str(one.memory_id)} for one in growth.changed
+            {**one._asdict(), "at": one.at.isoformat(), "memory_id": str(one.memory_id)} for one in growth.state_changes
         ],
-        **said._asdict(),
+        **assessment._asdict(),
     }
 
 
-def _plot(growth: Growth) -> str:
+def _render_trend(growth: GrowthReport) -> str:
     if growth.trend is None:
-        return f"<p>{escape(words.trendless(growth.figures.slope.n))}</p>"
-    return page.lines(growth.trend)
+        return f"<p>{escape(words.describe_missing_trend(growth.metrics.slope.n))}</p>"
+    return page.render_trend(growth.trend)
 
 
-def _scarce(growth: Growth) -> list[str]:
+def _explain_too_few(growth: GrowthReport) -> list[str]:
     """What 'too few' means, where it stands."""
-    cells = [cell for rows in SECTIONS.values() for row in _rows(growth, rows) for cell in row]
-    if TOO_FEW not in cells:
+    cells = [cell for rows in SECTIONS.values() for row in _make_rows(growth, rows) for cell in row]
+    if TOO_FEW_TEXT not in cells:
         return []
-    return [f"Too few: a share or a score needs {FEWEST}, a bias {ENOUGH} reviews, a slope {2 * WINDOW}."]
+    return [f"Too few: a share or a score needs {MIN_SAMPLES}, a bias {MIN_REVIEWS} reviews, a slope {2 * WINDOW_SIZE}."]
 
 
-def _title(of: str) -> str:
-    return f"Growth of {of}"
+def _title(agent: str) -> str:
+    return f"Growth of {agent}"
 
 
-def _spans(growth: Growth) -> str:
+def _format_periods(growth: GrowthReport) -> str:
     before, start, now = growth.periods
     return (
         f"Now: {start:%Y-%m-%d %H:%M} to {now:%Y-%m-%d %H:%M} ({start:%Z}). "
@@ -149,130 +149,130 @@ def _spans(growth: Growth) -> str:
     )
 
 
-def _appraisal(said: Appraisal) -> Iterable[tuple[str, Sequence[str]]]:
+def _assessment_sections(assessment: GrowthAssessment) -> Iterable[tuple[str, Sequence[str]]]:
     """Nothing is said where there is nothing to say."""
-    for title, sentences in zip(("Strengths", "Concerns", "Recommendations"), said, strict=True):
+    for title, sentences in zip(("Strengths", "Concerns", "Recommendations"), assessment, strict=True):
         if sentences:
             yield title, sentences
-    if not any(said):
+    if not any(assessment):
         yield "In short", ("There is too little to speak of strengths or concerns.",)
 
 
-def _rows(growth: Growth, rows: Iterable[Row]) -> list[tuple[str, str, str, str]]:
-    return [_row(row, getattr(growth.figures, row.figure)) for row in rows]
+def _make_rows(growth: GrowthReport, rows: Iterable[MetricRow]) -> list[tuple[str, str, str, str]]:
+    return [_make_row(row, getattr(growth.metrics, row.metric)) for row in rows]
 
 
-def _row(row: Row, of: Figure) -> tuple[str, str, str, str]:
-    computed = "" if of.kind == "count" else f"{of.n:,} {row.of} ({of.n_before:,} before)"
-    now, before = _cell(of, of.now, of.n), _cell(of, of.before, of.n_before)
+def _make_row(row: MetricRow, metric: PeriodMetric) -> tuple[str, str, str, str]:
+    computed = "" if metric.kind == "count" else f"{metric.n:,} {row.unit} ({metric.n_before:,} before)"
+    now, before = _format_cell(metric, metric.now, metric.n), _format_cell(metric, metric.before, metric.n_before)
     return row.label, now, before, computed
 
 
-def _cell(of: Figure, value: float | None, n: int) -> str:
-    if n < of.fewest:
-        return TOO_FEW if n else "none"
+def _format_cell(metric: PeriodMetric, value: float | None, n: int) -> str:
+    if n < metric.fewest:
+        return TOO_FEW_TEXT if n else "none"
     if value is None:
         return "none"
-    match of.kind:
+    match metric.kind:
         case "count":
             return f"{int(value):,}"
         case "share":
-            return words.percent(value)
+            return words.format_percent(value)
         case "score":
             return f"{value:.3f}"
         case "signed":
-            return words.signed(value)
+            return words.format_signed_number(value)
 
 
-def _lists(growth: Growth, title: str) -> list[tuple[str, list[str]]]:
+def _section_lists(growth: GrowthReport, title: str) -> list[tuple[str, list[str]]]:
     """What stands below a table: words, and the list that they lead to."""
     match title:
         case "Decisions":
-            return _waiting(growth)
+            return _overdue_list(growth)
         case "Mistakes made again":
-            return _mistakes(growth)
+            return _repeated_mistakes(growth)
         case "Censors":
-            return _changes([one for one in growth.changed if one.kind == "censor"])
+            return _format_changes([one for one in growth.state_changes if one.kind == "censor"])
         case "Procedures":
-            return _changes([one for one in growth.changed if one.kind == "procedure"])
+            return _format_changes([one for one in growth.state_changes if one.kind == "procedure"])
         case _:
             return []
 
 
-def _waiting(growth: Growth) -> list[tuple[str, list[str]]]:
-    bias = [(f"Bias {words.bias(growth.bias)}.", list[str]())] if growth.bias else []
+def _overdue_list(growth: GrowthReport) -> list[tuple[str, list[str]]]:
+    bias = [(f"Bias {words.describe_bias(growth.bias)}.", list[str]())] if growth.bias else []
     due = [
-        f"`{short(one.decision_id)}` due {one.look_again_at:%Y-%m-%d}: {_words(one.description)}"
+        f"`{short_id(one.decision_id)}` due {one.look_again_at:%Y-%m-%d}: {_format_description(one.description)}"
         for one in growth.overdue
     ]
     return [*bias, *([("Waiting for an outcome the longest:", due)] if due else [])]
 
 
-def _mistakes(growth: Growth) -> list[tuple[str, list[str]]]:
+def _repeated_mistakes(growth: GrowthReport) -> list[tuple[str, list[str]]]:
     of = growth.repeats
     told: list[tuple[str, list[str]]] = []
     if of.missing:
         told.append((f"Not compared, because they have no vector: {of.missing:,}.", []))
     if of.repeated:
-        lines = [_again(one) for one in of.repeated[-MOST_LISTED:]]
-        told.append((f"Neither answered nor shown what had failed{_most(len(of.repeated))}:", lines))
+        lines = [_format_repeat(one) for one in of.repeated[-MAX_LISTED:]]
+        told.append((f"Neither answered nor shown what had failed{_format_truncation(len(of.repeated))}:", lines))
     return told
 
 
-def _again(one: Weighed) -> str:
+def _format_repeat(pair: AssessedPair) -> str:
     return (
-        f"`{short(one.near.decision_id)}` {one.decided_at:%Y-%m-%d} ({one.outcome or 'open'}): "
-        f"{_words(one.description)}, like `{short(one.near.failed_id)}`: {_words(one.failed)} "
-        f"(likeness {one.near.cosine:.2f})"
+        f"`{short_id(pair.pair.decision_id)}` {pair.decided_at:%Y-%m-%d} ({pair.outcome or 'open'}): "
+        f"{_format_description(pair.description)}, like `{short_id(pair.pair.failed_id)}`: {_format_description(pair.failed_description)} "
+        f"(likeness {pair.pair.cosine:.2f})"
     )
 
 
-def _changes(changed: Sequence[Changed]) -> list[tuple[str, list[str]]]:
+def _format_changes(changes: Sequence[MemoryStateChange]) -> list[tuple[str, list[str]]]:
     lines = [
-        f"{one.at:%Y-%m-%d} {one.state.lower()}: {_words(one.name)} (`{short(one.memory_id)}`; {one.because})"
-        for one in changed[-MOST_LISTED:]
+        f"{one.at:%Y-%m-%d} {one.state.lower()}: {_format_description(one.name)} (`{short_id(one.memory_id)}`; {one.because})"
+        for one in changes[-MAX_LISTED:]
     ]
-    return [(f"Changed{_most(len(changed))}:", lines)] if lines else []
+    return [(f"Changed{_format_truncation(len(changes))}:", lines)] if lines else []
 
 
-def _most(number: int) -> str:
-    return f", the last {MOST_LISTED} of {number:,}" if number > MOST_LISTED else ""
+def _format_truncation(count: int) -> str:
+    return f", the last {MAX_LISTED} of {count:,}" if count > MAX_LISTED else ""
 
 
-def _followed(growth: Growth) -> list[tuple[str, ...]]:
+def _procedure_rows(growth: GrowthReport) -> list[tuple[str, ...]]:
     return [
         (
-            words.named(one.name, most=40),
+            words.clip_name(one.name, max_chars=40),
             f"{one.uses:,}",
-            _went(one.successes, one.failures),
+            _format_success_share(one.successes, one.failures),
             f"{one.uses_before:,}",
-            _went(one.successes_before, one.failures_before),
+            _format_success_share(one.successes_before, one.failures_before),
         )
-        for one in growth.followed[:MOST_LISTED]
+        for one in growth.procedures[:MAX_LISTED]
     ]
 
 
-def _went(successes: int, failures: int) -> str:
+def _format_success_share(successes: int, failures: int) -> str:
     return f"{successes:,} of {successes + failures:,} judged"
 
 
-def _words(said: str | None) -> str:
-    return "[erased]" if said is None else words.named(said, most=MOST_CHARACTERS)
+def _format_description(text: str | None) -> str:
+    return "[erased]" if text is None else words.clip_name(text, max_chars=MAX_DESCRIPTION_CHARS)
 
 
-def _bullets(lines: Iterable[str]) -> str:
-    return "\n".join(f"- {words.named(line, most=MOST_OF_A_LINE)}" for line in lines)
+def _render_bullets(lines: Iterable[str]) -> str:
+    return "\n".join(f"- {words.clip_name(line, max_chars=MAX_LINE_CHARS)}" for line in lines)
 
 
-def _items(lines: Iterable[str]) -> str:
+def _render_list(lines: Iterable[str]) -> str:
     items = "".join(
-        "<li>" + CODE.sub(r"<code>\1</code>", escape(words.named(line, most=MOST_OF_A_LINE))) + "</li>"
+        "<li>" + CODE_SPAN.sub(r"<code>\1</code>", escape(words.clip_name(line, max_chars=MAX_LINE_CHARS))) + "</li>"
         for line in lines
     )
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _render_table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A Markdown table whose columns also stand below each other in a terminal."""
     cells = [[cell.replace("|", "\\|") for cell in row] for row in (head, *rows)]
     wide = [max(map(len, column)) for column in zip(*cells, strict=True)]
@@ -280,21 +280,21 @@ def _grid(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     return "\n".join([lines[0], "|" + "|".join("-" * (most + 2) for most in wide) + "|", *lines[1:]])
 
 
-def _plain(of: Figure) -> dict[str, object]:
-    return {**asdict(of), "enough": of.n >= of.fewest}
+def _metric_to_json(metric: PeriodMetric) -> dict[str, object]:
+    return {**asdict(metric), "enough": metric.n >= metric.fewest}
 
 
-def _repeat(one: Weighed) -> dict[str, object]:
+def _repeat_to_json(pair: AssessedPair) -> dict[str, object]:
     return {
-        "decision_id": str(one.near.decision_id),
-        "failed_id": str(one.near.failed_id),
-        "likeness": round(one.near.cosine, 3),
-        "decided_at": one.decided_at.isoformat(),
-        "outcome": one.outcome,
-        "words": one.description,
-        "failed": one.failed,
+        "decision_id": str(pair.pair.decision_id),
+        "failed_id": str(pair.pair.failed_id),
+        "likeness": round(pair.pair.cosine, 3),
+        "decided_at": pair.decided_at.isoformat(),
+        "outcome": pair.outcome,
+        "words": pair.description,
+        "failed": pair.failed_description,
     }
 
 
-def _iso(at: datetime | None) -> str | None:
-    return at.isoformat() if at else None
+def _format_time(moment: datetime | None) -> str | None:
+    return moment.isoformat() if moment else None

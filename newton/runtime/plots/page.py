@@ -6,8 +6,8 @@ No script, no font, no connection.
 from collections.abc import Iterable, Sequence
 from html import escape
 
-from newton.brain.calibration.report import UNNAMED, Calibration, Group
-from newton.brain.calibration.trend import Trend
+from newton.brain.calibration.report import UNNAMED, CalibrationReport, CalibrationGroup
+from newton.brain.calibration.trend import CalibrationTrend
 from newton.runtime.plots import svg, words
 
 STYLE = """
@@ -40,100 +40,100 @@ ul { margin: .25rem 0; padding-left: 1.1rem } li { margin-bottom: .35rem; overfl
 code { font-size: .85em } .scroll + p { margin-top: .75rem }
 .brier-key { color: var(--main) } .bias-key { color: var(--other) }
 """
-TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reason": "Kinds of reason"}
+SECTION_TITLES = {"category": "Categories", "stakes": "Stakes", "frame": "Frames", "reason": "Kinds of reason"}
 
 
-def calibration(whole: Calibration, *, of: str) -> str:
+def render_calibration(report: CalibrationReport, *, agent: str) -> str:
     """The page about the agent `of`."""
-    inside = f"<p>{escape(words.NOTHING)}</p>" if whole.scores is None else _sections(whole)
-    return document(f"Calibration of {of}", inside)
+    inside = f"<p>{escape(words.NO_REVIEWED_DECISIONS)}</p>" if report.scores is None else _render_sections(report)
+    return render_document(f"Calibration of {agent}", inside)
 
 
-def document(title: str, inside: str) -> str:
+def render_document(title: str, content: str) -> str:
     """A whole page around what is markup already."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'
         f"<title>{escape(title)}</title><style>{STYLE}</style></head>"
-        f"<body><main><h1>{escape(title)}</h1>{inside}</main></body></html>\n"
+        f"<body><main><h1>{escape(title)}</h1>{content}</main></body></html>\n"
     )
 
 
-def _sections(whole: Calibration) -> str:
-    if whole.scores is None or whole.bias is None:
+def _render_sections(report: CalibrationReport) -> str:
+    if report.scores is None or report.bias is None:
         return ""
     cards = [
-        card("Reliability", _figure(svg.reliability(whole.scores.bins), "Each dot is a bin, its bar Wilson's 95 % "
+        render_card("Reliability", _render_figure(svg.draw_reliability(report.scores.bins), "Each dot is a bin, its bar Wilson's 95 % "
               "interval, its number how many decisions. On the broken line, what is stated comes true.")),
-        card("Figures", table(("", "", ""), words.figures(whole.scores), numbers={1})),
-        card("Sharpness", _figure(svg.sharpness(whole.scores.bins), "How often each confidence was stated.")),
-        card("Trend", _trend(whole)),
-        *(card(TITLES[name], _groups(groups)) for name, groups in whole.groups.items() if _telling(groups)),
-        card("Correction", _correction(whole)),
+        render_card("Figures", render_table(("", "", ""), words.list_scores(report.scores), numeric_columns={1})),
+        render_card("Sharpness", _render_figure(svg.draw_sharpness(report.scores.bins), "How often each confidence was stated.")),
+        render_card("Trend", _render_trend_section(report)),
+        *(render_card(SECTION_TITLES[name], _render_groups(groups)) for name, groups in report.groups.items() if _has_named_groups(groups)),
+        render_card("Correction", _render_correction(report)),
     ]  # fmt: skip
-    head = f"<p>{escape(words.judged(whole.scores))} Bias {escape(words.bias(whole.bias))}.</p>"
+    head = f"<p>{escape(words.describe_sample(report.scores))} Bias {escape(words.describe_bias(report.bias))}.</p>"
     return f'{head}<div class="cards">{"".join(cards)}</div>'
 
 
-def card(title: str, inside: str) -> str:
+def render_card(title: str, content: str) -> str:
     """A part of a page under its own title; the inside is markup already."""
-    return f"<section><h2>{escape(title)}</h2>{inside}</section>"
+    return f"<section><h2>{escape(title)}</h2>{content}</section>"
 
 
-def _figure(drawing: str, caption: str) -> str:
+def _render_figure(drawing: str, caption: str) -> str:
     return f"<figure>{drawing}<figcaption>{escape(caption)}</figcaption></figure>"
 
 
-def _trend(whole: Calibration) -> str:
-    if whole.trend is None:
-        return f"<p>{escape(words.trendless(whole.n))}</p>"
-    drift = whole.trend.drift and words.drift(whole.trend.drift)
-    return lines(whole.trend) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
+def _render_trend_section(report: CalibrationReport) -> str:
+    if report.trend is None:
+        return f"<p>{escape(words.describe_missing_trend(report.n))}</p>"
+    drift = report.trend.drift and words.describe_drift(report.trend.drift)
+    return render_trend(report.trend) + (f"<p><strong>{escape(drift)}</strong></p>" if drift else "")
 
 
-def lines(of: Trend) -> str:
+def render_trend(trend: CalibrationTrend) -> str:
     """Brier score and bias over time, with their slopes."""
     return (
-        f"<figure>{svg.trend(of.windows)}<figcaption>"
-        f'<span class="brier-key">━ Brier</span> {escape(words.slope(of.brier))}<br>'
-        f'<span class="bias-key">╍ bias</span> {escape(words.slope(of.bias))}'
+        f"<figure>{svg.draw_trend(trend.windows)}<figcaption>"
+        f'<span class="brier-key">━ Brier</span> {escape(words.describe_slope(trend.brier))}<br>'
+        f'<span class="bias-key">╍ bias</span> {escape(words.describe_slope(trend.bias))}'
         "</figcaption></figure>"
     )
 
 
-def _telling(groups: Sequence[Group]) -> bool:
+def _has_named_groups(groups: Sequence[CalibrationGroup]) -> bool:
     return any(group.name != UNNAMED for group in groups)
 
 
-def _groups(groups: Sequence[Group]) -> str:
+def _render_groups(groups: Sequence[CalibrationGroup]) -> str:
     rows = [
         (
-            words.named(group.name, most=80),
+            words.clip_name(group.name, max_chars=80),
             f"{group.n:,}",
-            words.percent(group.base_rate),
+            words.format_percent(group.base_rate),
             f"{group.brier:.3f}",
-            words.signed(group.bias.size),
+            words.format_signed_number(group.bias.size),
             group.bias.verdict,
         )
         for group in groups
     ]
-    return table(("", "n", "came true", "Brier", "bias", ""), rows, numbers={1, 2, 3, 4})
+    return render_table(("", "n", "came true", "Brier", "bias", ""), rows, numeric_columns={1, 2, 3, 4})
 
 
-def _correction(whole: Calibration) -> str:
-    told = f"<p>{escape(words.recalibration(whole))}</p>"
-    if whole.recalibration is None or whole.recalibration.method == "none":
+def _render_correction(report: CalibrationReport) -> str:
+    told = f"<p>{escape(words.describe_recalibration(report))}</p>"
+    if report.recalibration is None or report.recalibration.method == "none":
         return told
-    rows = words.corrections(whole.recalibration)
-    shown = table(("stated", "came true of such"), rows, numbers={0, 1})
+    rows = words.list_corrections(report.recalibration)
+    shown = render_table(("stated", "came true of such"), rows, numeric_columns={0, 1})
     return f'{told}{shown}<p class="soft">Shown beside what was stated, never in its place.</p>'
 
 
-def table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numbers: set[int]) -> str:
+def render_table(head: Sequence[str], rows: Iterable[Sequence[str]], *, numeric_columns: set[int]) -> str:
     """Cells are text; those in the columns of `numbers` stand to the right."""
 
     def cells(row: Sequence[str], tag: str) -> str:
-        kinds = (' class="number"' if place in numbers else "" for place in range(len(row)))
+        kinds = (' class="number"' if place in numeric_columns else "" for place in range(len(row)))
         return "".join(f"<{tag}{kind}>{escape(cell)}</{tag}>" for cell, kind in zip(row, kinds, strict=True))
 
     top = f"<thead><tr>{cells(head, 'th')}</tr></thead>" if any(head) else ""

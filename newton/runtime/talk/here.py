@@ -5,27 +5,27 @@ from contextlib import aclosing
 from dataclasses import dataclass
 from uuid import UUID
 
-from newton.agent.bearing import Bearing
-from newton.agent.conversations import Conversations
-from newton.agent.turn import Answer, Said, Turns
-from newton.agent.upkeep import AT_ONCE
-from newton.agent.verbs import Kept, Remark
-from newton.content.frames import frame_named
-from newton.dialogue.branches import Checkpoint
-from newton.heart.identity import opposed
-from newton.memory.hygiene import ref
-from newton.memory.transitions import Changed
-from newton.runtime.talk.partner import Work
-from newton.runtime.talk.told import Explained, Turned, Wish, explained, told_line, turned, wish
-from newton.runtime.wiring import Newton
+from newton.agent.bearing import IdentityService
+from newton.agent.conversations import SessionService
+from newton.agent.turn import TurnResult, TurnInput, TurnRunner
+from newton.agent.upkeep import BATCH_SIZE
+from newton.agent.verbs import RememberResult, FactDraft
+from newton.content.frames import get_frame
+from newton.dialogue.branches import SessionCheckpoint
+from newton.heart.identity import find_conflicts
+from newton.memory.hygiene import clean_ref
+from newton.memory.transitions import AppliedTransition
+from newton.runtime.talk.partner import TaskCommands
+from newton.runtime.talk.told import ExplanationView, TurnView, ProposalView, to_explanation_view, to_line_view, to_turn_view, to_proposal_view
+from newton.runtime.wiring import AgentServices
 
 
 @dataclass(slots=True, kw_only=True)
-class Here:
+class LocalAgent:
     """`origin` names the door."""
 
-    newton: Newton
-    turns: Turns
+    newton: AgentServices
+    turn_runner: TurnRunner
     origin: str = "chat"
 
     @property
@@ -34,76 +34,76 @@ class Here:
 
     @property
     def model(self) -> str | None:
-        return self.newton.settings.openai_model if self.turns.model else None
+        return self.newton.settings.openai_model if self.turn_runner.model else None
 
-    async def take(
-        self, session: str, text: str, *, frame: str | None = None, whole: bool = False
-    ) -> AsyncGenerator[str | Turned]:
-        said = Said(session_id=await self.newton.conversations(self.origin).begin(session), text=text, frame=frame)
-        async with aclosing(self.turns.take(said)) as pieces:  # kept when nobody reads it any more, too
+    async def run_turn(
+        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+    ) -> AsyncGenerator[str | TurnView]:
+        said = TurnInput(session_id=await self.newton.sessions(self.origin).begin(session), text=text, frame=frame)
+        async with aclosing(self.turn_runner.run(said)) as pieces:  # kept when nobody reads it any more, too
             async for piece in pieces:
-                yield turned(piece, whole=whole) if isinstance(piece, Answer) else piece
+                yield to_turn_view(piece, include_context=include_context) if isinstance(piece, TurnResult) else piece
 
-    async def settle(self, most: int | None = AT_ONCE) -> None:
-        await self.newton.upkeep(self.origin).settle(most)
+    async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
+        await self.newton.maintenance(self.origin).process_pending(limit)
 
-    async def begin(self, session: str) -> None:
-        await self.newton.conversations(self.origin).begin(session)
+    async def create_session(self, session: str) -> None:
+        await self.newton.sessions(self.origin).begin(session)
 
-    async def known(self, session: str) -> bool:
-        return await self._doors.known(session)
+    async def has_session(self, session: str) -> bool:
+        return await self._sessions.exists(session)
 
-    async def close(self, session: str) -> None:
-        await self.newton.conversations(self.origin).close(await self.newton.conversations(self.origin).begin(session))
+    async def close_session(self, session: str) -> None:
+        await self.newton.sessions(self.origin).close(await self.newton.sessions(self.origin).begin(session))
 
-    async def frame(self, name: str) -> str:
-        return frame_named(self.newton.frames, name).name
+    async def resolve_frame(self, name: str) -> str:
+        return get_frame(self.newton.frames, name).name
 
-    async def why(self, bundle_id: UUID, which: str) -> Explained:
-        account = await self.newton.hindsight().why(str(bundle_id))
-        return explained(account, account.picked(which))
+    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
+        account = await self.newton.bundles().explain(str(bundle_id))
+        return to_explanation_view(account, account.find_item(item_ref))
 
-    async def remember(self, text: str) -> tuple[Kept, Sequence[Changed]]:
+    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
         began = self.newton.scope.now()
-        kept = await self.newton.verbs(self.origin).remember(Remark(content=text))
-        await self.settle()
-        return kept, await self.newton.curation(self.origin).changed(began)
+        kept = await self.newton.memories(self.origin).remember(FactDraft(content=text))
+        await self.process_pending()
+        return kept, await self.newton.curation(self.origin).list_changes(began)
 
-    async def tasks(self, session: str) -> Work:
-        return self.newton.tasks(self.origin).of(await self.newton.conversations(self.origin).begin(session))
+    async def open_tasks(self, session: str) -> TaskCommands:
+        return self.newton.tasks(self.origin).for_session(await self.newton.sessions(self.origin).begin(session))
 
-    async def checkpoints(self, session: str) -> Sequence[Checkpoint]:
-        return await self._doors.checkpoints(session)
+    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
+        return await self._sessions.list_checkpoints(session)
 
-    async def checkpoint(self, session: str, name: str) -> Checkpoint:
-        return await self._doors.checkpoint(session, ref(name, what="checkpoint"))
+    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
+        return await self._sessions.create_checkpoint(session, clean_ref(name, what="checkpoint"))
 
-    async def branch(self, session: str, new: str, *, at: str | None = None) -> None:
-        await self._doors.branch(session, new, at=at)
+    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
+        await self._sessions.create_branch(session, new, at=position)
 
-    async def wishes(self) -> Sequence[Wish]:
-        return await waiting(self.newton.bearing(self.origin))
+    async def list_proposals(self) -> Sequence[ProposalView]:
+        return await find_proposals(self.newton.identity(self.origin))
 
-    async def accept(self, tenet_id: UUID) -> Wish:
-        return wish(await self.newton.bearing(self.origin).accept(str(tenet_id)))
+    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
+        return to_proposal_view(await self.newton.identity(self.origin).accept(str(tenet_id)))
 
-    async def reject(self, tenet_id: UUID) -> None:
-        await self.newton.bearing(self.origin).reject(str(tenet_id))
+    async def reject_proposal(self, tenet_id: UUID) -> None:
+        await self.newton.identity(self.origin).reject(str(tenet_id))
 
     @property
-    def _doors(self) -> Conversations:
-        return self.newton.conversations(self.origin)
+    def _sessions(self) -> SessionService:
+        return self.newton.sessions(self.origin)
 
 
-async def waiting(bearing: Bearing) -> Sequence[Wish]:
+async def find_proposals(identity: IdentityService) -> Sequence[ProposalView]:
     """What waits for a person's yes, and what stands against it now."""
-    proposed, now = await bearing.proposals(), await bearing.identity()
+    proposed, now = await identity.list_proposals(), await identity.get()
     return [
-        Wish(
+        ProposalView(
             tenet_id=one.tenet_id,
             words=one.words or "",
             part=one.part,
-            instead_of=[told_line(tenet) for tenet in opposed(now, one.words or "")],
+            instead_of=[to_line_view(tenet) for tenet in find_conflicts(now, one.words or "")],
         )
         for one in proposed
     ]

@@ -9,130 +9,130 @@ from uuid import UUID
 from pydantic import TypeAdapter
 
 from newton import client as wire
-from newton.agent.upkeep import AT_ONCE
-from newton.agent.verbs import Kept
-from newton.client import Client, Who, session_path
-from newton.client.connection import understood
-from newton.content.yamlfile import pick
-from newton.dialogue.branches import Checkpoint
-from newton.dialogue.compaction.events import KINDS, Event
-from newton.dialogue.stack import Task, Tree
+from newton.agent.upkeep import BATCH_SIZE
+from newton.agent.verbs import RememberResult
+from newton.client import Client, TokenInfoDict, session_path
+from newton.client.connection import expect_newton_response
+from newton.content.yamlfile import get_by_name
+from newton.dialogue.branches import SessionCheckpoint
+from newton.dialogue.compaction.events import EVENT_TYPES, CompactionEvent
+from newton.dialogue.stack import Task, TaskTree
 from newton.errors import NewtonError, NotFoundError
-from newton.memory.hygiene import clean, ref
-from newton.memory.transitions import Changed, Step
-from newton.runtime.talk.partner import Work
-from newton.runtime.talk.told import Explained, Turned, Wish
+from newton.memory.hygiene import clean_text, clean_ref
+from newton.memory.transitions import AppliedTransition, PlannedTransition
+from newton.runtime.talk.partner import TaskCommands
+from newton.runtime.talk.told import ExplanationView, TurnView, ProposalView
 
 T = TypeVar("T")
 
 TASKS = TypeAdapter(list[Task])
-CHECKPOINTS = TypeAdapter(list[Checkpoint])
-WISHES = TypeAdapter(list[Wish])
+CHECKPOINTS = TypeAdapter(list[SessionCheckpoint])
+PROPOSALS = TypeAdapter(list[ProposalView])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class There:
+class RemoteAgent:
     """`who` is what the daemon said of whom the client speaks for; `tell` hears of compactions."""
 
     client: Client
-    who: Who
-    tell: Callable[[Event], None] = lambda event: None
+    token_info: TokenInfoDict
+    on_compaction: Callable[[CompactionEvent], None] = lambda event: None
 
     @property
     def agent(self) -> str:
-        return self.who["agent"]
+        return self.token_info["agent"]
 
     @property
     def model(self) -> str | None:
-        return self.who["model"]
+        return self.token_info["model"]
 
-    async def take(
-        self, session: str, text: str, *, frame: str | None = None, whole: bool = False
-    ) -> AsyncGenerator[str | Turned]:
-        said = clean(text, what="message")
-        asked = {"whole": whole} if frame is None else {"whole": whole, "frame": frame}
-        async with aclosing(self.client.turn(session, said, **asked)) as steps:  # else the daemon would speak on
+    async def run_turn(
+        self, session: str, text: str, *, frame: str | None = None, include_context: bool = False
+    ) -> AsyncGenerator[str | TurnView]:
+        said = clean_text(text, what="message")
+        asked = {"whole": include_context} if frame is None else {"whole": include_context, "frame": frame}
+        async with aclosing(self.client.run_turn(session, said, **asked)) as steps:  # else the daemon would speak on
             async for step in steps:
                 if step.type == "compaction":
-                    if event := _event(step.about):
-                        self.tell(event)
-                elif (piece := _piece(step)) is not None:
+                    if event := _to_compaction_event(step.data):
+                        self.on_compaction(event)
+                elif (piece := _to_piece(step)) is not None:
                     yield piece
 
-    async def settle(self, most: int | None = AT_ONCE) -> None:
+    async def process_pending(self, limit: int | None = BATCH_SIZE) -> None:
         """A daemon sees to it by itself."""
 
-    async def begin(self, session: str) -> None:
+    async def create_session(self, session: str) -> None:
         await self.client.post("/v1/sessions", {"session": session})
 
-    async def known(self, session: str) -> bool:
+    async def has_session(self, session: str) -> bool:
         try:
-            await self.checkpoints(session)
+            await self.list_checkpoints(session)
         except NotFoundError:
             return False
         return True
 
-    async def close(self, session: str) -> None:
-        await self.client.close(session)
+    async def close_session(self, session: str) -> None:
+        await self.client.close_session(session)
 
-    async def frame(self, name: str) -> str:
+    async def resolve_frame(self, name: str) -> str:
         known = await self.client.get("/v1/frames")
-        with understood():
+        with expect_newton_response():
             names = {one["name"]: one["name"] for one in known}
-        return pick(names, name, "frame")
+        return get_by_name(names, name, "frame")
 
-    async def why(self, bundle_id: UUID, which: str) -> Explained:
-        told = await self.client.why(bundle_id, which)
-        with understood():
-            return Explained.model_validate(told)
+    async def explain_memory(self, bundle_id: UUID, item_ref: str) -> ExplanationView:
+        told = await self.client.explain_memory(bundle_id, item_ref)
+        with expect_newton_response():
+            return ExplanationView.model_validate(told)
 
-    async def remember(self, text: str) -> tuple[Kept, Sequence[Changed]]:
+    async def remember(self, text: str) -> tuple[RememberResult, Sequence[AppliedTransition]]:
         told = await self.client.remember(text)
-        with understood():
-            kept, at = Kept(told["learnt"], UUID(told["memory_id"])), told["at"]
+        with expect_newton_response():
+            kept, at = RememberResult(told["learnt"], UUID(told["memory_id"])), told["at"]
         try:
-            changed = await self.client.settle(at)
+            changed = await self.client.process_pending(at)
         except NewtonError:  # it is kept; what it changes in others follows by itself
             return kept, []
-        with understood():
-            return kept, [_changed(one) for one in changed]
+        with expect_newton_response():
+            return kept, [_to_transition(one) for one in changed]
 
-    async def tasks(self, session: str) -> Work:
-        return Worked(self.client, session)
+    async def open_tasks(self, session: str) -> TaskCommands:
+        return RemoteTasks(self.client, session)
 
-    async def checkpoints(self, session: str) -> Sequence[Checkpoint]:
-        return _read(CHECKPOINTS, await self.client.get(f"{session_path(session)}/checkpoints"))
+    async def list_checkpoints(self, session: str) -> Sequence[SessionCheckpoint]:
+        return _parse(CHECKPOINTS, await self.client.get(f"{session_path(session)}/checkpoints"))
 
-    async def checkpoint(self, session: str, name: str) -> Checkpoint:
-        called = ref(name, what="checkpoint")
+    async def create_checkpoint(self, session: str, name: str) -> SessionCheckpoint:
+        called = clean_ref(name, what="checkpoint")
         await self.client.post(f"{session_path(session)}/checkpoint", {"name": called})
-        return next(one for one in await self.checkpoints(session) if one.name == called)
+        return next(one for one in await self.list_checkpoints(session) if one.name == called)
 
-    async def branch(self, session: str, new: str, *, at: str | None = None) -> None:
-        await self.client.post(f"{session_path(session)}/branch", {"session": new, "at": at})
+    async def create_branch(self, session: str, new: str, *, position: str | None = None) -> None:
+        await self.client.post(f"{session_path(session)}/branch", {"session": new, "at": position})
 
-    async def wishes(self) -> Sequence[Wish]:
-        return _read(WISHES, await self.client.get("/v1/identity/proposals"))
+    async def list_proposals(self) -> Sequence[ProposalView]:
+        return _parse(PROPOSALS, await self.client.get("/v1/identity/proposals"))
 
-    async def accept(self, tenet_id: UUID) -> Wish:
-        known = {one.tenet_id: one for one in await self.wishes()}
-        gone = await self.client.accept(tenet_id)  # it answers ids; what they say is known by now
+    async def accept_proposal(self, tenet_id: UUID) -> ProposalView:
+        known = {one.tenet_id: one for one in await self.list_proposals()}
+        gone = await self.client.accept_proposal(tenet_id)  # it answers ids; what they say is known by now
         standing = [one for one in known[tenet_id].instead_of if str(one.tenet_id) in gone]
         return known[tenet_id].model_copy(update={"instead_of": standing})
 
-    async def reject(self, tenet_id: UUID) -> None:
-        await self.client.reject(tenet_id)
+    async def reject_proposal(self, tenet_id: UUID) -> None:
+        await self.client.reject_proposal(tenet_id)
 
 
 @dataclass(frozen=True, slots=True)
-class Worked:
+class RemoteTasks:
     """The tasks of one session."""
 
     client: Client
     session: str
 
-    async def tree(self) -> Tree:
-        return Tree(_read(TASKS, await self.client.get("/v1/tasks", {"session": self.session})))
+    async def tree(self) -> TaskTree:
+        return TaskTree(_parse(TASKS, await self.client.get("/v1/tasks", {"session": self.session})))
 
     async def push(self, goal: str) -> object:
         return await self.client.push(goal, session=self.session)
@@ -143,39 +143,39 @@ class Worked:
     async def block(self, reason: str) -> object:
         return await self._post("block", reason=reason)
 
-    async def resume(self, given: str) -> object:
-        return await self._post("resume", number=(await self.tree()).named(given).number)
+    async def resume(self, task_ref: str) -> object:
+        return await self._post("resume", number=(await self.tree()).find(task_ref).number)
 
     async def fail(self, reason: str) -> object:
         return await self._post("fail", reason=reason)
 
-    async def _post(self, act: str, **given: str | int) -> object:
-        return await self.client.post(f"/v1/tasks/{act}", {"session": self.session, **given})
+    async def _post(self, action: str, **fields: str | int) -> object:
+        return await self.client.post(f"/v1/tasks/{action}", {"session": self.session, **fields})
 
 
-def _piece(step: wire.Step) -> str | Turned | None:
+def _to_piece(step: wire.TurnEvent) -> str | TurnView | None:
     """What another version of Newton says beside these is left out."""
-    with understood():
+    with expect_newton_response():
         match step.type:
             case "piece":
-                return str(step.about["text"])
+                return str(step.data["text"])
             case "answer":
-                return Turned.model_validate(step.about)
+                return TurnView.model_validate(step.data)
             case _:
                 return None
 
 
-def _event(told: dict[str, Any]) -> Event | None:
-    kind = KINDS.get(told.pop("event", ""))
-    with understood():
-        return TypeAdapter(kind).validate_python(told) if kind else None
+def _to_compaction_event(data: dict[str, Any]) -> CompactionEvent | None:
+    kind = EVENT_TYPES.get(data.pop("event", ""))
+    with expect_newton_response():
+        return TypeAdapter(kind).validate_python(data) if kind else None
 
 
-def _read(form: TypeAdapter[T], told: object) -> T:
-    with understood():
-        return form.validate_python(told)
+def _parse(adapter: TypeAdapter[T], data: object) -> T:
+    with expect_newton_response():
+        return adapter.validate_python(data)
 
 
-def _changed(told: wire.Changed) -> Changed:
-    step = Step(UUID(told["memory_id"]), told["event"], told["before"], told["after"], told["because"])
-    return Changed(step, told["micro"])
+def _to_transition(change: wire.ChangedMemoryDict) -> AppliedTransition:
+    step = PlannedTransition(UUID(change["memory_id"]), change["event"], change["before"], change["after"], change["because"])
+    return AppliedTransition(step, change["micro"])

@@ -6,23 +6,23 @@ from uuid import UUID
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from newton.agent.turn import Answer
-from newton.cognition.bundle import Bundle, Considered
-from newton.cognition.debug import debug_lines
-from newton.cognition.explaining import Account, Item
-from newton.cognition.fill import Detail
-from newton.cognition.framing import Choice
-from newton.heart.identity import Proposal
-from newton.heart.tenets import Part, Tenet, line
+from newton.agent.turn import TurnResult
+from newton.cognition.bundle import Bundle, ScoredCandidate
+from newton.cognition.debug import format_debug_lines
+from newton.cognition.explaining import BundleExplanation, CandidateExplanation
+from newton.cognition.fill import DetailLevel
+from newton.cognition.framing import FrameChoice
+from newton.heart.identity import TenetProposal
+from newton.heart.tenets import IdentityPart, Tenet, format_tenet
 
-NEARLY = 3  # of what was left out, so many are told
+MAX_NEAR_MISSES = 3  # of what was left out, so many are told
 
 
-class Told(BaseModel):
+class ViewModel(BaseModel):
     model_config = ConfigDict(frozen=True)
 
 
-class Framing(Told):
+class FrameView(ViewModel):
     """How the input was looked at, how surely, and why."""
 
     name: str = Field(examples=["debug"])
@@ -33,14 +33,14 @@ class Framing(Told):
     reason: str
 
 
-class Allotted(Told):
+class LayerView(ViewModel):
     """Tokens that a layer was given, and those that it used."""
 
     budget: int
     used: int
 
 
-class Listed(Told):
+class ItemView(ViewModel):
     """A memory in a list. `evidence` is how near it is to the input by itself; null for what was looked up."""
 
     layer: str
@@ -50,7 +50,7 @@ class Listed(Told):
     reason: str
 
 
-class Shown(Told):
+class IdentityView(ViewModel):
     """The lines of the identity that stand in the context, and how many had no room."""
 
     version: int
@@ -58,7 +58,7 @@ class Shown(Told):
     unshown: int
 
 
-class Continued(Told):
+class ContinuationView(ViewModel):
     """The context that it continues, how many memories entered, and how many gave way."""
 
     bundle_id: UUID
@@ -66,41 +66,41 @@ class Continued(Told):
     gave_way: int
 
 
-class Contents(Told):
+class ContextView(ViewModel):
     """What a context holds, as a list shows it: `nearly` are the best left out, `nearest` is the best evidence, and
     `blank` the times asked for of which nothing is known."""
 
     bundle_id: UUID
-    frame: Framing
+    frame: FrameView
     profile: str
     tokens: int
     budget: int
     nearest: float | None
-    layers: dict[str, Allotted]
-    items: list[Listed]
+    layers: dict[str, LayerView]
+    items: list[ItemView]
     dropped: int
-    nearly: list[Listed]
-    identity: Shown
+    nearly: list[ItemView]
+    identity: IdentityView
     missing: dict[str, str]
     blank: list[str]
-    continued: Continued | None
+    continued: ContinuationView | None
 
 
-class Line(Told):
+class IdentityLineView(ViewModel):
     """A line of the identity."""
 
     tenet_id: UUID
     words: str
 
 
-class Wish(Line):
+class ProposalView(IdentityLineView):
     """A line that waits for a person's yes, and those that stand and go against it: it would take their place."""
 
-    part: Part
-    instead_of: list[Line]
+    part: IdentityPart
+    instead_of: list[IdentityLineView]
 
 
-class Turned(Told):
+class TurnView(ViewModel):
     """How a turn ended: the answer, what is to be known of it besides its words, and what it was given.
 
     `degraded` says why no model answered to the end, `failed` whether one was set and should have, and `caveat` says
@@ -114,22 +114,22 @@ class Turned(Told):
     failed: bool
     caveat: str | None
     shortcoming: str
-    proposed: list[Wish]
+    proposed: list[ProposalView]
     how: str
     because: str
-    contents: Contents
+    contents: ContextView
     context: dict[str, Any] | None = Field(None, description="The whole context, as `POST /v1/context` answers it.")
     debug: list[str] = Field([], description="What was injected, as comment lines of an event stream.")
 
 
-class Missed(Told):
+class NearMiss(ViewModel):
     """The best memory of the layer that would have been in, had there been room."""
 
     score: float
     text: str
 
 
-class Explained(Told):
+class ExplanationView(ViewModel):
     """Why a memory is in a context, or is not: its features, what each gave to the score, and what they weigh."""
 
     memory_id: UUID
@@ -142,100 +142,100 @@ class Explained(Told):
     of_the_time: str | None
     sources: list[UUID]
     layer: str
-    detail: Detail | None
+    detail: DetailLevel | None
     reason: str
     tokens: int
     score: float
     features: dict[str, float]
     contributions: dict[str, float]
     weights: dict[str, float]
-    missed: Missed | None
+    missed: NearMiss | None
 
 
-def turned(answer: Answer, *, whole: bool = False) -> Turned:
+def to_turn_view(result: TurnResult, *, include_context: bool = False) -> TurnView:
     """The end of a turn; `whole` with all of its context."""
-    own = {name: getattr(answer, name) for name in ("text", "degraded", "quoted", "failed", "caveat", "shortcoming")}
-    return Turned(
+    own = {name: getattr(result, name) for name in ("text", "degraded", "quoted", "failed", "caveat", "shortcoming")}
+    return TurnView(
         **own,
-        proposed=[wish(one) for one in answer.proposed],
-        how=answer.given.how,
-        because=answer.given.because,
-        contents=contents(answer.bundle),
-        context=answer.bundle.as_json() if whole else None,
-        debug=debug_lines(answer.bundle) if whole else [],
+        proposed=[to_proposal_view(one) for one in result.proposed],
+        how=result.context.method,
+        because=result.context.reason,
+        contents=to_context_view(result.bundle),
+        context=result.bundle.as_json() if include_context else None,
+        debug=format_debug_lines(result.bundle) if include_context else [],
     )
 
 
-def contents(bundle: Bundle) -> Contents:
-    known = [near for c in bundle.items if (near := evidence(bundle, c)) is not None]
-    return Contents(
+def to_context_view(bundle: Bundle) -> ContextView:
+    known = [near for c in bundle.items if (near := item_evidence(bundle, c)) is not None]
+    return ContextView(
         bundle_id=bundle.bundle_id,
-        frame=framing(bundle.frame),
+        frame=to_frame_view(bundle.frame_choice),
         profile=bundle.profile.name,
         tokens=bundle.tokens,
         budget=bundle.budget,
         nearest=max(known, default=None),
-        layers={name: Allotted(budget=layer.budget, used=layer.used) for name, layer in bundle.layers.items()},
-        items=[_listed(bundle, c) for c in bundle.items],
-        dropped=len(bundle.dropped),
-        nearly=[_listed(bundle, c) for c in bundle.dropped[:NEARLY]],
-        identity=Shown(
+        layers={name: LayerView(budget=layer.budget, used=layer.used) for name, layer in bundle.layers.items()},
+        items=[_to_item_view(bundle, c) for c in bundle.items],
+        dropped=len(bundle.rejected_candidates),
+        nearly=[_to_item_view(bundle, c) for c in bundle.rejected_candidates[:MAX_NEAR_MISSES]],
+        identity=IdentityView(
             version=bundle.identity.version,
-            lines=[line(tenet.part, tenet.words) for tenet in bundle.identity.shown],
-            unshown=len(bundle.identity.unshown),
+            lines=[format_tenet(tenet.part, tenet.text) for tenet in bundle.identity.shown],
+            unshown=len(bundle.identity.omitted),
         ),
         missing=dict(bundle.missing),
-        blank=list(bundle.blank),
-        continued=_continued(bundle),
+        blank=list(bundle.empty_time_ranges),
+        continued=_to_continuation_view(bundle),
     )
 
 
-def evidence(bundle: Bundle, c: Considered) -> float | None:
+def item_evidence(bundle: Bundle, candidate: ScoredCandidate) -> float | None:
     """How near it is to the input by itself; None for what was looked up and not searched for."""
-    return None if c.memory_id in bundle.setting.unsearched else c.scored.found.evidence
+    return None if candidate.memory_id in bundle.assembly_input.unranked else candidate.scored.found.evidence_score
 
 
-def framing(choice: Choice) -> Framing:
-    own = {name: getattr(choice, name) for name in Framing.model_fields if name != "name"}
-    return Framing(name=choice.frame, **own)
+def to_frame_view(choice: FrameChoice) -> FrameView:
+    own = {name: getattr(choice, name) for name in FrameView.model_fields if name != "name"}
+    return FrameView(name=choice.frame, **own)
 
 
-def wish(proposal: Proposal) -> Wish:
+def to_proposal_view(proposal: TenetProposal) -> ProposalView:
     tenet = proposal.tenet
-    standing = [told_line(one) for one in proposal.instead_of]
-    return Wish(tenet_id=tenet.tenet_id, words=tenet.words, part=tenet.part, instead_of=standing)
+    standing = [to_line_view(one) for one in proposal.instead_of]
+    return ProposalView(tenet_id=tenet.tenet_id, words=tenet.text, part=tenet.part, instead_of=standing)
 
 
-def told_line(tenet: Tenet) -> Line:
-    return Line(tenet_id=tenet.tenet_id, words=tenet.words)
+def to_line_view(tenet: Tenet) -> IdentityLineView:
+    return IdentityLineView(tenet_id=tenet.tenet_id, words=tenet.text)
 
 
-def explained(account: Account, item: Item) -> Explained:
+def to_explanation_view(explanation: BundleExplanation, item: CandidateExplanation) -> ExplanationView:
     """One memory of a stored context."""
-    kept, found = item.kept, item.found
-    missed = account.missed.get(item.layer)
-    weights: Mapping[str, float] = account.stored.trace.setting.profile.weights.given
-    return Explained(
+    kept, found = item.stored_candidate, item.found
+    missed = explanation.near_misses.get(item.layer)
+    weights: Mapping[str, float] = explanation.stored.trace.assembly_input.profile.weights.nonzero
+    return ExplanationView(
         **{name: getattr(kept, name) for name in ("memory_id", "state", "quarantined", "detail", "reason", "tokens")},
         **{name: getattr(found, name) for name in ("kind", "trust", "ref")},
-        text=item.brief,
-        of_the_time=item.of_the_time,
+        text=item.list_line,
+        of_the_time=item.timely_reason,
         sources=list(item.sources),
         layer=item.layer,
         score=kept.score,
         features=dict(item.features),
-        contributions=dict(item.given),
+        contributions=dict(item.contributions),
         weights=dict(weights),
-        missed=missed and Missed(score=missed.kept.score, text=missed.brief),
+        missed=missed and NearMiss(score=missed.stored_candidate.score, text=missed.list_line),
     )
 
 
-def _listed(bundle: Bundle, c: Considered) -> Listed:
-    return Listed(layer=c.layer, score=c.score, evidence=evidence(bundle, c), text=c.brief, reason=c.reason)
+def _to_item_view(bundle: Bundle, candidate: ScoredCandidate) -> ItemView:
+    return ItemView(layer=candidate.layer, score=candidate.score, evidence=item_evidence(bundle, candidate), text=candidate.list_line, reason=candidate.reason)
 
 
-def _continued(bundle: Bundle) -> Continued | None:
+def _to_continuation_view(bundle: Bundle) -> ContinuationView | None:
     update = bundle.update
     if update is None:
         return None
-    return Continued(bundle_id=update.continues, entered=len(update.entered), gave_way=len(update.gave_way))
+    return ContinuationView(bundle_id=update.previous_bundle_id, entered=len(update.added), gave_way=len(update.evicted))

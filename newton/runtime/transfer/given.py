@@ -18,88 +18,88 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from newton.brain.choice import Choice, Reason, ReasonKind, Stakes, Verdict
-from newton.brain.stating import Intent, Review
-from newton.content.documents import Written, reading
-from newton.content.sections import Reading
+from newton.brain.choice import DecisionDraft, DecisionReason, ReasonKind, Stakes, Verdict
+from newton.brain.stating import NewDecision, DecisionReview
+from newton.content.documents import TextFormat, parse_text
+from newton.content.sections import ParsedDocument
 from newton.content.skills import Skill
-from newton.dialogue.lines import Line, Role
+from newton.dialogue.lines import Message, Role
 from newton.errors import InputError
-from newton.heart.censors import THRESHOLD, Action, Rule, Sense
-from newton.heart.entities import Introduction
-from newton.heart.episodes import Experience
-from newton.heart.facts import Statement
-from newton.heart.happenings import Event, checked
-from newton.heart.introducing import Bond
+from newton.heart.censors import DEFAULT_THRESHOLD, CensorAction, CensorRule, MatchMode
+from newton.heart.entities import EntityDeclaration
+from newton.heart.episodes import NewEpisode
+from newton.heart.facts import NewFact
+from newton.heart.happenings import EventData, validate_event
+from newton.heart.introducing import RelationDeclaration
 from newton.memory import hygiene
-from newton.memory.importance import share_of
+from newton.memory.importance import normalize_importance
 from newton.memory.memory import Outcome
-from newton.providers.chat import Call
+from newton.providers.chat import ToolCall
 
 T = TypeVar("T")
 
 _DATED = re.compile(r"\d{4}-\d{2}-\d{2}")
 
 
-class Said(NamedTuple):
+class MessageItem(NamedTuple):
     """A line of dialogue, in the session of that name."""
 
     session: str
-    line: Line
+    message: Message
 
 
-class Happened(NamedTuple):
+class EventItem(NamedTuple):
     """An event, perhaps in the session of that name."""
 
     ref: str
-    event: Event
+    event: EventData
     session: str | None
 
 
-class Paper(NamedTuple):
+class DocumentItem(NamedTuple):
     """A document with its text as it was read."""
 
     ref: str
     title: str
-    format: Written
-    reading: Reading
+    format: TextFormat
+    content: ParsedDocument
 
 
-Item = Said | Statement | Intent | Experience | Skill | Rule | Happened | Introduction | Bond | Paper
+ImportItem = MessageItem | NewFact | NewDecision | NewEpisode | Skill | CensorRule | EventItem | EntityDeclaration | RelationDeclaration | DocumentItem
 
 
-def _name(text: str) -> str:
-    return _checked(lambda: hygiene.name(text, what="text"))
+def _check_name(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_name(text, what="text"))
 
 
-def _ref(text: str) -> str:
-    return _checked(lambda: hygiene.ref(text, what="text"))
+def _check_ref(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_ref(text, what="text"))
 
 
-def _words(text: str) -> str:
-    return _checked(lambda: hygiene.clean(text, what="text"))
+def _check_text(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_text(text, what="text"))
 
 
-def _message(text: str) -> str:
-    return _checked(lambda: hygiene.clean(text, what="text", most=hygiene.MAX_MESSAGE)) if text else text
+def _check_message(text: str) -> str:
+    return _as_validation_error(lambda: hygiene.clean_text(text, what="text", max_chars=hygiene.MAX_MESSAGE_CHARACTERS)) if text else text
 
 
-def _as_text(arguments: object) -> object:
+def _arguments_to_json(arguments: object) -> object:
     return json.dumps(arguments, ensure_ascii=False) if isinstance(arguments, dict) else arguments
 
 
-def _written(at: object) -> object:
+def _require_timestamp(value: object) -> object:
     """Of numbers, and of texts of digits alone, pydantic would make times in 1970."""
-    if not (isinstance(at, str) and _DATED.match(at)):
+    if not (isinstance(value, str) and _DATED.match(value)):
         raise PydanticCustomError("time", "must be a time such as 2023-05-08T13:56:00Z")
-    return at
+    return value
 
 
-def _moment(at: datetime) -> datetime:
-    return _checked(lambda: hygiene.moment(at))
+def _check_moment(value: datetime) -> datetime:
+    return _as_validation_error(lambda: hygiene.validate_time(value))
 
 
-def _checked(rule: Callable[[], T]) -> T:
+def _as_validation_error(rule: Callable[[], T]) -> T:
     """What the rule says, as pydantic wants to hear it: then it names the field."""
     try:
         return rule()
@@ -107,35 +107,35 @@ def _checked(rule: Callable[[], T]) -> T:
         raise PydanticCustomError("refused", "{what}", {"what": error.what.rstrip(".")}) from None
 
 
-Name = Annotated[str, AfterValidator(_name)]
-Ref = Annotated[str, AfterValidator(_ref)]
-Words = Annotated[str, AfterValidator(_words)]
-Utterance = Annotated[str, AfterValidator(_message)]
-Time = Annotated[datetime, Field(strict=False), BeforeValidator(_written), AfterValidator(_moment)]
+Name = Annotated[str, AfterValidator(_check_name)]
+Ref = Annotated[str, AfterValidator(_check_ref)]
+CleanText = Annotated[str, AfterValidator(_check_text)]
+MessageContent = Annotated[str, AfterValidator(_check_message)]
+Timestamp = Annotated[datetime, Field(strict=False), BeforeValidator(_require_timestamp), AfterValidator(_check_moment)]
 Importance = Annotated[float, Field(ge=0, le=10)]
 
 
-class Given(BaseModel):
+class ImportLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True, allow_inf_nan=False)
 
     ref: Ref | None = None
 
 
-class GivenCall(BaseModel):
+class ToolCallInput(BaseModel):
     """A call of a tool. Its arguments are JSON, as such or as text."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     id: Ref
     name: Name
-    arguments: Annotated[str, BeforeValidator(_as_text), AfterValidator(_words)] = "{}"
+    arguments: Annotated[str, BeforeValidator(_arguments_to_json), AfterValidator(_check_text)] = "{}"
 
     @property
-    def call(self) -> Call:
-        return Call(self.id, self.name, self.arguments)
+    def tool_call(self) -> ToolCall:
+        return ToolCall(self.id, self.name, self.arguments)
 
 
-class Spoken(Protocol):
+class MessageText(Protocol):
     """What a message says, and to whom."""
 
     @property
@@ -143,82 +143,82 @@ class Spoken(Protocol):
     @property
     def content(self) -> str: ...
     @property
-    def calls(self) -> Sequence[GivenCall]: ...
+    def calls(self) -> Sequence[ToolCallInput]: ...
     @property
     def answers(self) -> str | None: ...
 
 
-def misspoken(said: Spoken) -> str | None:
+def find_message_error(message: MessageText) -> str | None:
     """Why nobody can have said that."""
-    if not said.content and not said.calls:
+    if not message.content and not message.calls:
         return "'content' is empty, and nothing is called"
-    if said.calls and said.role != "assistant":
+    if message.calls and message.role != "assistant":
         return "only an assistant calls tools"
-    if said.answers and said.role != "tool":
+    if message.answers and message.role != "tool":
         return "only a tool answers a call"
     return None
 
 
-class GivenMessage(Given):
+class MessageImportLine(ImportLine):
     type: Literal["message"]
     session: Ref
     role: Role
     name: Name | None = None
-    content: Utterance = ""
-    calls: list[GivenCall] = []
+    content: MessageContent = ""
+    calls: list[ToolCallInput] = []
     answers: Ref | None = None
-    at: Time
+    at: Timestamp
 
     @model_validator(mode="after")
-    def _says_something(self) -> Self:
-        if fault := misspoken(self):
+    def _check_content(self) -> Self:
+        if fault := find_message_error(self):
             raise PydanticCustomError("refused", "{fault}", {"fault": fault})
         return self
 
-    def item(self, ref: str, nth: int) -> Item:
-        line = Line(
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        line = Message(
             role=self.role,
             name=self.name,
             content=self.content,
             said_at=self.at,
             ref=self.ref,
-            calls=tuple(given.call for given in self.calls),
-            answers=self.answers,
-            nth=nth,
+            calls=tuple(given.tool_call for given in self.calls),
+            tool_call_id=self.answers,
+            occurrence=occurrence,
         )
-        return Said(self.session, line)
+        return MessageItem(self.session, line)
 
 
-class GivenFact(Given):
+class FactImportLine(ImportLine):
     type: Literal["fact"]
-    content: Words
+    content: CleanText
     subject: Name | None = None
     attribute: Name | None = None
     confidence: Annotated[float, Field(ge=0, le=1)] | None = None
     importance: Importance | None = None
-    at: Time
-    until: Time | None = None
+    at: Timestamp
+    until: Timestamp | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         given = self.model_dump(exclude={"type", "ref", "importance"})
-        return Statement(ref=ref, importance=share_of(self.importance), **given)
+        return NewFact(ref=ref, importance=normalize_importance(self.importance), **given)
 
 
-class GivenEpisode(Given):
+class EpisodeImportLine(ImportLine):
     type: Literal["episode"]
     title: Name
-    content: Words
+    content: CleanText
     participants: list[Name] = []
     outcome: Outcome | None = None
     importance: Importance | None = None
-    at: Time
-    ended_at: Time | None = None
+    at: Timestamp
+    ended_at: Timestamp | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         ended = self.ended_at or self.at
         if ended < self.at:
             raise InputError("'ended_at' is before 'at'.", hint="An episode ends after it begins.")
-        return Experience(
+        return NewEpisode(
             ref=ref,
             title=self.title,
             content=self.content,
@@ -226,149 +226,149 @@ class GivenEpisode(Given):
             ended_at=ended,
             participants=tuple(self.participants),
             outcome=self.outcome,
-            importance=share_of(self.importance),
+            importance=normalize_importance(self.importance),
         )
 
 
-class GivenReason(BaseModel):
+class ReasonLine(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, strict=True)
 
     kind: ReasonKind
-    text: Words
+    text: CleanText
 
 
-class GivenDecision(Given):
+class DecisionImportLine(ImportLine):
     type: Literal["decision"]
-    description: Words
+    description: CleanText
     confidence: Annotated[float, Field(ge=0, le=1)]
-    context: Words | None = None
-    alternatives: list[Words] = []
-    reasons: list[GivenReason] = []
+    context: CleanText | None = None
+    alternatives: list[CleanText] = []
+    reasons: list[ReasonLine] = []
     tags: list[Name] = []
     category: Name = "process"
     stakes: Stakes = "medium"
     frame: Name | None = None
-    expected: Words | None = None
-    look_again_at: Time | None = None
-    at: Time
+    expected: CleanText | None = None
+    look_again_at: Timestamp | None = None
+    at: Timestamp
     outcome: Verdict | None = None
-    lesson: Words | None = None
-    reviewed_at: Time | None = None
+    lesson: CleanText | None = None
+    reviewed_at: Timestamp | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         """Without a time of its own its outcome was known at once."""
         if self.outcome is None and (self.lesson or self.reviewed_at):
             raise InputError("there is no 'outcome'.", hint="A lesson and the time of a review belong to one.")
         given = self.model_dump(
             exclude={"type", "ref", "alternatives", "reasons", "tags", "outcome", "lesson", "reviewed_at"}
         )
-        choice = Choice(
+        choice = DecisionDraft(
             ref=ref,
             alternatives=tuple(self.alternatives),
-            reasons=tuple(Reason(reason.kind, reason.text) for reason in self.reasons),
+            reasons=tuple(DecisionReason(reason.kind, reason.text) for reason in self.reasons),
             tags=tuple(self.tags),
             **given,
         )
-        review = self.outcome and Review(
+        review = self.outcome and DecisionReview(
             verdict=self.outcome, at=self.reviewed_at or self.at, how="import", lesson=self.lesson
         )
-        return Intent(choice=choice, review=review or None)
+        return NewDecision(draft=choice, review=review or None)
 
 
-class GivenProcedure(Given):
+class ProcedureImportLine(ImportLine):
     type: Literal["procedure"]
     name: str
-    description: Words
+    description: CleanText
     domain: Name | None = None
-    triggers: list[Words] = []
-    goals: list[Words] = []
-    steps: Annotated[list[Words], Field(min_length=1)]
-    details: Words | None = None
+    triggers: list[CleanText] = []
+    goals: list[CleanText] = []
+    steps: Annotated[list[CleanText], Field(min_length=1)]
+    details: CleanText | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         """The name is what names it; a ref of the caller's is not kept."""
         given = self.model_dump(include={"name", "description", "domain", "details"}, exclude_none=True)
         return Skill(triggers=tuple(self.triggers), goals=tuple(self.goals), core=tuple(self.steps), **given)
 
 
-class GivenCensor(Given):
+class CensorImportLine(ImportLine):
     type: Literal["censor"]
-    trigger: Words
-    reason: Words
-    sense: Sense = "phrase"
-    action: Action = "warn"
+    trigger: CleanText
+    reason: CleanText
+    sense: MatchMode = "phrase"
+    action: CensorAction = "warn"
     domain: Name | None = None
-    threshold: int = THRESHOLD
+    threshold: int = DEFAULT_THRESHOLD
 
-    def item(self, ref: str, nth: int) -> Item:
-        return Rule(ref=ref, **self.model_dump(exclude={"type", "ref"}))
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        return CensorRule(ref=ref, **self.model_dump(exclude={"type", "ref"}))
 
 
-class GivenEvent(Given):
+class EventImportLine(ImportLine):
     type: Literal["event"]
     event_type: str
     payload: dict[str, JsonValue]
     session: Ref | None = None
-    at: Time
+    at: Timestamp
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         # the same event may happen twice in one moment
-        return Happened(self.ref or f"{ref} {nth}", checked(self.event_type, self.at, self.payload), self.session)
+        return EventItem(self.ref or f"{ref} {occurrence}", validate_event(self.event_type, self.at, self.payload), self.session)
 
 
-class GivenEntity(Given):
+class EntityImportLine(ImportLine):
     type: Literal["entity"]
     name: Name
     entity_type: Name = "thing"
     aliases: list[Name] = []
     properties: dict[Name, str | int | float | bool] = {}
-    at: Time | None = None
+    at: Timestamp | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         properties: Mapping[str, str | int | float | bool] = {
-            key: _words(value) if isinstance(value, str) else value for key, value in self.properties.items()
+            key: _check_text(value) if isinstance(value, str) else value for key, value in self.properties.items()
         }
-        return Introduction(
-            name=self.name, type=self.entity_type, aliases=tuple(self.aliases), properties=properties, at=self.at
+        return EntityDeclaration(
+            name=self.name, type=self.entity_type, aliases=tuple(self.aliases), properties=properties, occurred_at=self.at
         )
 
 
-class GivenRelation(Given):
+class RelationImportLine(ImportLine):
     type: Literal["relation"]
     source: Name
     relation_type: Name
     target: Name
-    at: Time | None = None
+    at: Timestamp | None = None
 
-    def item(self, ref: str, nth: int) -> Item:
-        return Bond(ref=ref, source=self.source, type=self.relation_type, target=self.target, at=self.at)
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
+        return RelationDeclaration(ref=ref, source=self.source, type=self.relation_type, target=self.target, occurred_at=self.at)
 
 
-class GivenDocument(Given):
+class DocumentImportLine(ImportLine):
     type: Literal["document"]
     title: Name | None = None
-    format: Written = "markdown"
-    content: Words
+    format: TextFormat = "markdown"
+    content: CleanText
 
-    def item(self, ref: str, nth: int) -> Item:
+    def to_item(self, ref: str, occurrence: int) -> ImportItem:
         if self.ref is None:
             raise InputError("the document has no 'ref'.", hint="By it the document is known when it comes again.")
-        read = reading(self.content, self.format)
-        return Paper(ref, self.title or read.title or ref, self.format, read)
+        read = parse_text(self.content, self.format)
+        return DocumentItem(ref, self.title or read.title or ref, self.format, read)
 
 
-AnyLine = (
-    GivenMessage
-    | GivenFact
-    | GivenEpisode
-    | GivenDecision
-    | GivenProcedure
-    | GivenCensor
-    | GivenEvent
-    | GivenEntity
-    | GivenRelation
-    | GivenDocument
+AnyImportLine = (
+    MessageImportLine
+    | FactImportLine
+    | EpisodeImportLine
+    | DecisionImportLine
+    | ProcedureImportLine
+    | CensorImportLine
+    | EventImportLine
+    | EntityImportLine
+    | RelationImportLine
+    | DocumentImportLine
 )
-GIVEN: TypeAdapter[AnyLine] = TypeAdapter(Annotated[AnyLine, Field(discriminator="type")])
+LINE_ADAPTER: TypeAdapter[AnyImportLine] = TypeAdapter(Annotated[AnyImportLine, Field(discriminator="type")])
 
-TYPES: tuple[str, ...] = tuple(get_args(model.model_fields["type"].annotation)[0] for model in get_args(AnyLine))
+LINE_TYPES: tuple[str, ...] = tuple(get_args(model.model_fields["type"].annotation)[0] for model in get_args(AnyImportLine))
